@@ -173,12 +173,13 @@ impl Pipe {
         }
     }
 
-    /// The handshake of 2025-11-25.
-    pub(crate) fn initialize(&mut self) {
+    /// The handshake of 2025-11-25; returns the server's part of it.
+    pub(crate) fn initialize(&mut self) -> Value {
         self.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#);
         let answer = self.answer(0);
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
         self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        answer
     }
 
     /// Closes its input and returns all that it still writes.

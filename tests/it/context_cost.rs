@@ -47,6 +47,21 @@ fn the_list_of_built_in_tools_costs_a_model_little() {
 }
 
 #[test]
+fn our_guidance_costs_a_model_little() {
+    let home = Home::new();
+    let config = home.config("");
+    let mut command = home.toolstead(&["mcp", "--config"]);
+    command.arg(config);
+    let mut client = Pipe::start(command);
+    let answer = client.initialize();
+    let guidance = &answer["result"]["instructions"];
+    assert!(guidance.as_str().is_some_and(|text| !text.is_empty()), "{answer}");
+    let tokens = tokens([guidance]);
+    println!("the guidance: {tokens} tokens");
+    assert!(tokens <= 100, "the guidance costs {tokens} tokens");
+}
+
+#[test]
 fn schemas_of_results_are_listed_where_they_are_wanted() {
     let with_schema = |config| listed(config).iter().filter(|tool| tool.get("outputSchema").is_some()).count();
     assert_eq!(with_schema(""), 0);

@@ -6,7 +6,7 @@ mod wild;
 
 use crate::{
     mcp_client::calling::{config, deps, until_ready},
-    support::{Events, HttpFront, StdioClient, TestApp, initialize, legacy, modern, soon},
+    support::{Events, HttpFront, StdioClient, TestApp, legacy, modern, soon},
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -135,12 +135,11 @@ fn list_members() -> Map<String, Value> {
 }
 
 fn definitions(wild: &mut Wild) -> Vec<Value> {
-    let names: Vec<String> = (0..TOOLS).map(|n| format!("t{n:02}")).collect();
-    let definition = |name: &String| {
+    let mut definition = |n: usize| {
         let icons = json!([{"src": "https://example.com/i.png", "sizes": ["48x48"], "x": wild.value(1)}]);
-        let hints = wild.among(&[("readOnlyHint", true.into()), ("title", wild.pick(&["", "T"]).into())]);
+        let hints = wild.among(&[("readOnlyHint", true.into()), ("title", "T".into())]);
         let schema = wild.among(&[("type", "object".into())]);
-        let mut members = vec![("name", name.as_str().into()), ("inputSchema", Value::Object(schema))];
+        let mut members = vec![("name", format!("t{n:02}").into()), ("inputSchema", Value::Object(schema))];
         members.extend(wild.some_of(&[
             ("title", "A title".into()),
             ("description", "What it does.".into()),
@@ -149,22 +148,22 @@ fn definitions(wild: &mut Wild) -> Vec<Value> {
             ("execution", json!({"taskSupport": "optional"})),
             ("outputSchema", json!({"type": "object", "x-y": 1.0})),
         ]));
-        wild.among(&members).into()
+        Value::Object(wild.among(&members))
     };
-    names.iter().map(definition).collect()
+    (0..TOOLS).map(&mut definition).collect()
 }
 
 fn block(wild: &mut Wild) -> Value {
+    let text = || ("text", Value::from("\u{1b}\u{202e}text"));
+    let uri = || ("uri", Value::from("a://b"));
+    let of = |kind: &str| ("type", Value::from(kind));
     let known = match wild.below(6) {
-        0 => vec![("type", "text".into()), ("text", wild.text().into())],
-        1 => vec![("type", "image".into()), ("data", "AAAA".into()), ("mimeType", "image/png".into())],
-        2 => vec![("type", "audio".into()), ("data", "AAAA".into()), ("mimeType", "audio/wav".into())],
-        3 => vec![("type", "resource_link".into()), ("uri", "a://b".into()), ("name", wild.text().into())],
-        4 => {
-            let resource = wild.among(&[("uri", "a://b".into()), ("text", wild.text().into())]);
-            vec![("type", "resource".into()), ("resource", resource.into())]
-        }
-        _ => vec![("type", "hologram".into())],
+        0 => vec![of("text"), ("text", wild.text().into())],
+        1 => vec![of("image"), ("data", "AAAA".into()), ("mimeType", "image/png".into())],
+        2 => vec![of("audio"), ("data", "AAAA".into()), ("mimeType", "audio/wav".into())],
+        3 => vec![of("resource_link"), uri(), ("name", wild.text().into())],
+        4 => vec![of("resource"), ("resource", wild.among(&[uri(), text()]).into())],
+        _ => vec![of("hologram")],
     };
     let audience = json!({"audience": ["user"], "priority": wild.number(), "x": wild.value(1)});
     let beside = wild.some_of(&[("annotations", audience), ("icons", json!([]))]);
@@ -196,11 +195,13 @@ fn error(wild: &mut Wild) -> Value {
 }
 
 fn saying(wild: &mut Wild) -> Saying {
-    let mut report = vec![("progressToken", TOKEN.into()), ("progress", wild.number())];
-    report.extend(wild.some_of(&[("total", wild.number()), ("message", wild.text().into())]));
-    let mut log = vec![("level", wild.pick(&["info", "error", "emergency"]).into()), ("data", wild.value(3))];
-    log.extend(wild.some_of(&[("logger", wild.text().into())]));
-    let mut before = vec![("notifications/progress", wild.among(&report)), ("notifications/message", wild.among(&log))];
+    let (at, total, message, data) = (wild.number(), wild.number(), wild.text(), wild.value(3));
+    let beside = wild.some_of(&[("total", total), ("message", message.into())]);
+    let report = wild.among(&[vec![("progressToken", TOKEN.into()), ("progress", at)], beside].concat());
+    let (level, logger) = (wild.pick(&["info", "error", "emergency"]), wild.text());
+    let beside = wild.some_of(&[("logger", logger.into())]);
+    let log = wild.among(&[vec![("level", level.into()), ("data", data)], beside].concat());
+    let mut before = vec![("notifications/progress", report), ("notifications/message", log)];
     if wild.one_in(2) {
         before.swap(0, 1);
     }
@@ -259,7 +260,9 @@ fn without_hop(params: &Map<String, Value>) -> Map<String, Value> {
 
 async fn check_cell(way: Way, client: Generation, server: ProtocolVersion) {
     let mut wild = Wild::of(16);
+    wild.is_tame = true;
     let definitions = definitions(&mut wild);
+    wild.is_tame = false;
     let mut cell = Cell::open(way, client, server, definitions.clone(), ToolOutput::Bounded).await;
     let listed = cell.exchange("tools/list", Map::new()).await.pop().unwrap();
     let mut list = listed["result"].as_object().unwrap_or_else(|| panic!("{listed}")).clone();

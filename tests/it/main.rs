@@ -47,6 +47,8 @@ mod sqlite;
 mod support;
 /// No race with renames leads a file tool out of the workspace.
 mod swap_race;
+/// Calls that go on as tasks of an MCP server.
+mod tasks;
 /// The pages of the built-in tools are those of their definitions.
 mod tool_docs;
 
@@ -75,9 +77,12 @@ mod hooks;
 mod hostile_schemas;
 /// Calls out of calls.
 mod nested_calls;
+/// News outside of requests.
+mod news;
 /// Ordinary work goes on in the sandbox.
 mod ordinary_life;
 /// Real servers stand behind us, and one may die.
+mod questions;
 mod real_servers;
 /// Where no namespaces can be had.
 mod sandbox_tiers;
@@ -91,5 +96,7 @@ mod shell;
 mod spellings;
 /// A yes holds for a content at a place.
 mod trust;
+/// Over which connection a real server hears a call.
+mod upstream_connections;
 /// What belongs to a workspace.
 mod workspaces;

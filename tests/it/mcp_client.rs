@@ -4,4 +4,5 @@ mod alone;
 pub(crate) mod calling;
 mod children;
 mod hostile;
+mod old_transport;
 mod sdk_server;

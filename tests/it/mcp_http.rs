@@ -429,11 +429,8 @@ async fn an_old_client_that_listens_hears_of_changes_on_its_last_stream() {
 async fn a_new_client_that_listens_hears_of_changes_and_of_the_end() {
     let app = TestApp::with([echo()]).await;
     let mut front = HttpFront::start(&app).await;
-    let request = modern(
-        9,
-        "subscriptions/listen",
-        json!({"notifications": {"toolsListChanged": true, "resourcesListChanged": true}}),
-    );
+    let request =
+        modern(9, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true, "unknownChanged": true}}));
     let mut events = Events::of(soon(front.post_modern(&request).send()).await.unwrap());
     let meta = json!({"io.modelcontextprotocol/subscriptionId": 9});
     let acknowledged = events.next().await;
@@ -816,6 +813,22 @@ async fn whoever_dawdles_is_cut_off() {
     let mut answer = [0; 12];
     soon(body.read_exact(&mut answer)).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 408");
+}
+
+#[tokio::test]
+async fn it_is_not_ready_while_a_required_server_is_down_and_names_it_alone() {
+    let provider = Arc::new(ScriptedProvider::new("scripted").with(endless()));
+    let app = TestApp::of(provider.clone()).await;
+    let front = HttpFront::with(&app, |settings| settings.required_servers.push("scripted".into())).await;
+    let readyz = async || {
+        let response = soon(front.client.get(front.url("/readyz")).send()).await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    soon(async { while readyz().await.0 != 200 {} }).await;
+    provider.set_state(ProviderState::Failed { reason: "token hunter2 refused".into() });
+    assert_eq!(readyz().await, (503, "the MCP server `scripted` is required and is failed\n".into()));
+    provider.set_state(ProviderState::Idle);
+    assert_eq!(readyz().await.0, 200, "the next call starts it");
 }
 
 #[tokio::test]

@@ -50,22 +50,28 @@ fn check_error(answer: &Value, code: i64, kind: &str) {
     );
 }
 
+fn capabilities() -> Value {
+    json!({
+        "tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true},
+        "prompts": {"listChanged": true}, "completions": {}, "logging": {},
+    })
+}
+
 #[tokio::test]
 async fn an_old_client_shakes_hands_lists_and_calls() {
     let app = TestApp::with([echo()]).await;
     let identity = ServerIdentity { instructions: Some("Echo things.".into()), ..ServerIdentity::default() };
     let mut client = StdioClient::start(&app, StdioSettings { identity, ..StdioSettings::default() });
-    let answer = client.ask(initialize("2025-06-18")).await;
+    let mut answer = client.ask(initialize("2025-06-18")).await;
+    let instructions = answer["result"].as_object_mut().unwrap().remove("instructions").unwrap();
+    assert!(instructions.as_str().unwrap().starts_with("Echo things.\n\n"), "{instructions}");
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(
         answer,
         json!({"jsonrpc": "2.0", "id": "init", "result": {
             "protocolVersion": "2025-06-18",
-            "capabilities": {
-                "tools": {"listChanged": true}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}
-            },
-            "serverInfo": {"name": "toolstead", "version": version},
-            "instructions": "Echo things."}})
+            "capabilities": capabilities(),
+            "serverInfo": {"name": "toolstead", "version": version}}})
     );
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     let list = client.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
@@ -116,9 +122,9 @@ async fn a_new_client_discovers_lists_and_calls_without_a_handshake() {
     let found = &client.ask(modern(1, "server/discover", json!({}))).await["result"];
     assert_eq!(found["supportedVersions"][0], "2026-07-28");
     assert_eq!((&found["resultType"], &found["cacheScope"]), (&json!("complete"), &json!("private")));
-    let beside =
-        json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}});
-    assert_eq!(found["capabilities"], beside);
+    let mut offered = capabilities();
+    offered["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+    assert_eq!(found["capabilities"], offered);
     assert_eq!(found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "toolstead");
 
     let list = &client.ask(modern(2, "tools/list", json!({}))).await["result"];
@@ -127,12 +133,12 @@ async fn a_new_client_discovers_lists_and_calls_without_a_handshake() {
     assert!(list["ttlMs"].is_u64());
 
     let mut request = modern(3, "tools/call", call("echo", json!({"message": "hi"})));
-    request["params"]["_meta"]["traceparent"] = "00-1-2-01".into();
+    request["params"]["_meta"]["com.example/a"] = 1.into();
     request["params"]["_meta"]["progressToken"] = 3.into();
     let answer = client.ask(request).await;
     assert_eq!(answer["result"], json!({"resultType": "complete", "content": [{"type": "text", "text": "hi"}]}));
     // What belongs to this hop does not go along with the call.
-    assert_eq!(Value::Object(app.provider.calls()[0].meta.clone()), json!({"traceparent": "00-1-2-01"}));
+    assert_eq!(Value::Object(app.provider.calls()[0].meta.clone()), json!({"com.example/a": 1}));
 }
 
 #[tokio::test]
@@ -513,14 +519,14 @@ async fn a_client_hears_that_the_list_changed_and_a_storm_is_told_in_few_words()
 async fn a_new_client_hears_what_it_listens_to_and_nothing_else() {
     let app = TestApp::with([echo()]).await;
     let mut client = StdioClient::start(&app, StdioSettings::default());
-    let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
+    let filter = json!({"notifications": {"toolsListChanged": true, "unknownChanged": true}});
     let meta = json!({"io.modelcontextprotocol/subscriptionId": 5});
     let acknowledged = client.ask(modern(5, "subscriptions/listen", filter)).await;
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(acknowledged["params"], json!({"_meta": meta, "notifications": {"toolsListChanged": true}}));
     let silent =
         client.ask(modern(6, "subscriptions/listen", json!({"notifications": {"promptsListChanged": true}}))).await;
-    assert_eq!(silent["params"]["notifications"], json!({}));
+    assert_eq!(silent["params"]["notifications"], json!({"promptsListChanged": true}));
     app.provider.replace_tools([endless()]);
     let changed = client.next().await;
     assert_eq!(

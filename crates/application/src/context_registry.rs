@@ -12,14 +12,17 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    runtime::Handle,
     sync::{broadcast, watch},
     task::JoinHandle,
 };
 use toolstead_domain::{
     client_profile::LogLevel,
     context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
+    permission::policy::PermissionPolicy,
     ports::{context_provider::ContextProvider, tool_provider::ProviderError},
     tool::Tool,
+    tool_execution::RequestKind,
 };
 
 /// So many things that providers said wait for a slow listener.
@@ -34,6 +37,7 @@ pub struct ContextRegistry {
     entries: Mutex<Vec<Entry>>,
     changes: watch::Sender<ContextChanges>,
     heard: broadcast::Sender<Arc<Heard>>,
+    logs_wanted: watch::Sender<Option<LogLevel>>,
 }
 
 /// Counts of the changes so far, by what changed; one of another number than before is a list to be taken anew.
@@ -59,11 +63,21 @@ struct Entry {
     answerers: Arc<Answerers>,
     catalogue: ContextCatalogue,
     watcher: JoinHandle<()>,
+    /// Says which logs are wanted.
+    teller: JoinHandle<()>,
+}
+
+impl Entry {
+    /// Watches the provider no longer.
+    fn leave(&self) {
+        self.watcher.abort();
+        self.teller.abort();
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.watcher.abort();
+        self.leave();
     }
 }
 
@@ -104,6 +118,7 @@ impl ContextRegistry {
             entries: Mutex::default(),
             changes: watch::Sender::new(ContextChanges::default()),
             heard: broadcast::Sender::new(UNHEARD),
+            logs_wanted: watch::Sender::new(None),
         })
     }
 
@@ -138,8 +153,9 @@ impl ContextRegistry {
             check_names(&entries, name, &catalogue)?;
         }
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
+        let teller = tokio::spawn(tell_logs_wanted(self.logs_wanted.subscribe(), provider.clone()));
         let answerers = Arc::new(Answerers::of(&provider, &Arc::downgrade(self)));
-        entries.push(Entry { provider, answerers, catalogue, watcher });
+        entries.push(Entry { provider, answerers, catalogue, watcher, teller });
         self.renew(&entries);
         Ok(())
     }
@@ -159,11 +175,6 @@ impl ContextRegistry {
         entries.iter().filter_map(told).collect()
     }
 
-    /// Tells every provider the least severe log messages that anybody wants; `None`: nobody wants any.
-    pub async fn want_logs(&self, level: Option<LogLevel>) {
-        futures::future::join_all(self.providers().iter().map(|provider| provider.log_level_wanted(level))).await;
-    }
-
     /// Returns when every provider has said what it offers, or nobody can say when it will; or after `at_most`.
     pub async fn settled(&self, at_most: Duration) {
         let providers = self.providers();
@@ -173,6 +184,14 @@ impl ContextRegistry {
             for provider in providers {
                 self.take_list(&provider).await;
             }
+        }
+    }
+
+    /// Has servers that rest and were never heard of say what they offer. Waits for nothing.
+    pub(crate) fn wake(&self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        for provider in self.providers().into_iter().filter(|provider| provider.server().is_some()) {
+            runtime.spawn(async move { provider.settled().await });
         }
     }
 
@@ -214,7 +233,24 @@ impl ContextRegistry {
 
     /// Watches no provider any more.
     pub fn close(&self) {
-        self.lock().iter().for_each(|entry| entry.watcher.abort());
+        self.lock().iter().for_each(Entry::leave);
+    }
+
+    /// Tells all providers, also those that come later, the least severe log messages that anybody wants.
+    pub(crate) fn want_logs(&self, level: Option<LogLevel>) {
+        self.logs_wanted.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
+    }
+
+    /// Tells whether the policy leaves anything open that the provider offers here.
+    pub(crate) fn opens(&self, provider: &str, policy: &PermissionPolicy) -> bool {
+        let entries = self.lock();
+        let Some(Entry { answerers, catalogue, .. }) = entries.iter().find(|entry| entry.provider.name() == provider)
+        else {
+            return false;
+        };
+        let is_open = |kind| policy.advertises(&answerers.of_kind(kind).tool);
+        let has_resources = !catalogue.resources.is_empty() || !catalogue.templates.is_empty();
+        has_resources && is_open(RequestKind::Resource) || !catalogue.prompts.is_empty() && is_open(RequestKind::Prompt)
     }
 
     fn relisted(&self, provider: &str, catalogue: ContextCatalogue) {
@@ -289,6 +325,20 @@ async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn Conte
         };
         // An error says that nobody listens.
         let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
+    }
+}
+
+async fn tell_logs_wanted(mut wanted: watch::Receiver<Option<LogLevel>>, provider: Arc<dyn ContextProvider>) {
+    let mut told = None;
+    loop {
+        let level = *wanted.borrow_and_update();
+        if level != told {
+            provider.log_level_wanted(level).await;
+            told = level;
+        }
+        if wanted.changed().await.is_err() {
+            return;
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod answered;
 mod approval;
 mod arguments;
 mod asking;
+mod at_work;
 mod events;
 pub mod explain;
 mod held;
@@ -18,13 +19,14 @@ mod record;
 mod references;
 mod resolution;
 mod running;
+mod tasks;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
 
 use crate::{
     cancel_signal::CancelSignal,
-    context_registry::answerer::Answerer,
+    context_registry::{ContextRegistry, answerer::Answerer},
     event_bus::EventBus,
     open_calls::{OpenCallGuard, OpenCalls},
     permission_book::PermissionBook,
@@ -45,7 +47,12 @@ use preview::Previews;
 use record::Record;
 use running::Running;
 use serde_json::{Map, Value};
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+use tasks::Tasks;
 use tool_timeouts::ToolTimeouts;
 use toolstead_domain::{
     access::{Access, AccessKind},
@@ -345,7 +352,10 @@ pub struct ExecuteToolHandler {
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
     held: HeldCalls,
+    tasks: Tasks,
     settings: CallSettings,
+    /// The names of resources here, where there are any.
+    context: OnceLock<Arc<ContextRegistry>>,
 }
 
 impl std::fmt::Debug for ExecuteToolHandler {
@@ -364,7 +374,13 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
-        Arc::new(Self { registry, permissions, ports, open_calls, held, settings })
+        let (tasks, context) = (Tasks::default(), OnceLock::new());
+        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, settings, context })
+    }
+
+    /// From now on results name resources as this registry's lists do. Counts once.
+    pub fn name_resources_by(&self, context: &Arc<ContextRegistry>) {
+        self.context.get_or_init(|| context.clone());
     }
 
     /// Runs the call and records it. The answer is not returned before its row is on record.
@@ -397,6 +413,11 @@ impl ExecuteToolHandler {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => Outliving::new(path, cancel).await,
         }
+    }
+
+    /// The calls that go on as tasks.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// A session is over: its calls that wait for their client to come back are ended.
@@ -517,9 +538,16 @@ impl ExecuteToolHandler {
         events::started(&self.ports.events, &call, record.row());
         let grant = Grant::new(policy, call.tool.clone(), by_person);
         let running = Running { command, grant: &grant, record, is_on_record };
-        let outcome = running::run(self, provider, &call, &running).await;
+        let mut outcome = running::run(self, provider, &call, &running).await;
+        if let (Some(context), Ok(CallOutcome::Done(result))) = (self.context.get(), &mut outcome) {
+            context.snapshot().publish_blocks(provider.name(), result.content_mut());
+        }
         if command.answered_by.is_some() {
             return answered::bound(outcome, self.settings.answer_bytes());
+        }
+        if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task()) {
+            let task = answered::bound(outcome, self.settings.answer_bytes());
+            return self.tasks.kept(task, command, &call.tool);
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
         let budget = self.settings.output_budget(registered.provider.as_ref()).up_to(max_output).up_to(wanted);
@@ -535,6 +563,7 @@ impl ExecuteToolHandler {
             book: &self.permissions,
             policy,
             words: self.ports.words.as_ref(),
+            open_calls: &self.open_calls,
         }
     }
 

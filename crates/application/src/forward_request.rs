@@ -83,7 +83,7 @@ fn members(kind: RequestKind, subject: &str, result: ToolResult) -> Map<String, 
     }
     let text = result.joined_text();
     let (name, value) = match kind {
-        RequestKind::Resource | RequestKind::Tool => {
+        RequestKind::Resource | RequestKind::Tool | RequestKind::Task | RequestKind::Question => {
             ("contents", json!([{"uri": subject, "mimeType": "text/plain", "text": text}]))
         }
         RequestKind::Prompt => ("messages", json!([{"role": "user", "content": {"type": "text", "text": text}}])),

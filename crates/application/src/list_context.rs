@@ -74,6 +74,7 @@ impl ListContextHandler {
     /// # Errors
     /// [`InvalidContextCursor`].
     pub fn handle(&self, query: &ListContextQuery) -> Result<ContextPage, InvalidContextCursor> {
+        self.registry.wake();
         let snapshot = self.registry.snapshot();
         let from = match &query.cursor {
             None => 0,

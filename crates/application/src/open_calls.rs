@@ -4,7 +4,7 @@ use crate::cancel_signal::CancelSignal;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -16,7 +16,7 @@ use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::
 pub struct OpenCalls {
     calls: Mutex<HashMap<CallId, OpenCall>>,
     limit: usize,
-    /// How many of the calls wait for their client to come back. Changes under the lock alone.
+    /// How many of the calls wait for their client to come back, and do nothing. Changes under the lock alone.
     waiting: AtomicUsize,
     count: watch::Sender<usize>,
     closing: CancelSignal,
@@ -26,7 +26,16 @@ pub struct OpenCalls {
 struct OpenCall {
     owner: Principal,
     cancel: CancelSignal,
-    is_waiting: bool,
+    /// It waits for its client to come back.
+    is_away: bool,
+    /// How many calls of its tree do something, itself among them.
+    working: usize,
+}
+
+impl OpenCall {
+    fn rests(&self) -> bool {
+        self.is_away && self.working == 0
+    }
 }
 
 /// Keeps one call open; dropping it closes the call.
@@ -69,25 +78,21 @@ impl OpenCalls {
         owner: Principal,
         cancel: CancelSignal,
     ) -> Result<OpenCallGuard, NotAdmitted> {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.lock();
         // Under the lock: once it closes, nothing is let in that nobody waits for.
         if self.closing.reason().is_some() {
             return Err(NotAdmitted::Closing);
         }
         self.check_room(calls.len())?;
-        calls.insert(id, OpenCall { owner, cancel, is_waiting: false });
+        calls.insert(id, OpenCall { owner, cancel, is_away: false, working: 1 });
         self.count.send_replace(calls.len());
         Ok(OpenCallGuard { calls: self.clone(), id })
     }
 
-    /// A call waits for its client to come back, and takes no room meanwhile: it does nothing, and a client that never comes
-    /// would keep others out.
+    /// A call waits for its client to come back. It takes no room meanwhile, as soon as nothing of it works: it does nothing,
+    /// and a client that never comes would keep others out.
     pub fn wait(&self, id: CallId) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = calls.get_mut(&id).filter(|call| !call.is_waiting) {
-            call.is_waiting = true;
-            self.waiting.fetch_add(1, Ordering::Relaxed);
-        }
+        self.change(&mut self.lock(), id, |call| call.is_away = true);
     }
 
     /// The client of a call that waits came back. A call that is not open has nothing left to do, and goes on.
@@ -95,17 +100,41 @@ impl OpenCalls {
     /// # Errors
     /// [`NotAdmitted`] when there is no room, or no time left. Then the call waits on.
     pub fn go_on(&self, id: CallId) -> Result<(), NotAdmitted> {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = calls.len();
-        if let Some(call) = calls.get_mut(&id).filter(|call| call.is_waiting) {
+        let mut calls = self.lock();
+        if calls.get(&id).is_some_and(OpenCall::rests) {
             if self.closing.reason().is_some() {
                 return Err(NotAdmitted::Closing);
             }
-            self.check_room(open)?;
-            call.is_waiting = false;
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.check_room(calls.len())?;
         }
+        self.change(&mut calls, id, |call| call.is_away = false);
         Ok(())
+    }
+
+    /// One more call of the tree below an open call works. It goes on whether there is room or not: what is under way is not
+    /// stopped, and nothing new is let in until there is.
+    pub(crate) fn works(&self, id: CallId) {
+        self.change(&mut self.lock(), id, |call| call.working += 1);
+    }
+
+    /// One call less of the tree works.
+    pub(crate) fn rests(&self, id: CallId) {
+        self.change(&mut self.lock(), id, |call| call.working = call.working.saturating_sub(1));
+    }
+
+    fn change(&self, calls: &mut HashMap<CallId, OpenCall>, id: CallId, change: impl FnOnce(&mut OpenCall)) {
+        let Some(call) = calls.get_mut(&id) else { return };
+        let rested = call.rests();
+        change(call);
+        match (rested, call.rests()) {
+            (false, true) => drop(self.waiting.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(self.waiting.fetch_sub(1, Ordering::Relaxed)),
+            _ => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, OpenCall>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check_room(&self, open: usize) -> Result<(), NotAdmitted> {
@@ -132,19 +161,19 @@ impl OpenCalls {
 
     /// How many of them belong to the principal.
     pub fn owned_by(&self, principal: &Principal) -> usize {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.lock();
         calls.values().filter(|call| call.owner == *principal).count()
     }
 
     /// Lets no new call in.
     pub fn close(&self) {
-        let _calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let _calls = self.lock();
         self.closing.cancel(CancelReason::Shutdown);
     }
 
     /// Cancels every open call.
     pub fn cancel_all(&self, reason: CancelReason) {
-        for call in self.calls.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for call in self.lock().values() {
             call.cancel.cancel(reason);
         }
     }
@@ -159,8 +188,8 @@ impl OpenCalls {
 
 impl Drop for OpenCallGuard {
     fn drop(&mut self) {
-        let mut calls = self.calls.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if calls.remove(&self.id).is_some_and(|call| call.is_waiting) {
+        let mut calls = self.calls.lock();
+        if calls.remove(&self.id).is_some_and(|call| call.rests()) {
             self.calls.waiting.fetch_sub(1, Ordering::Relaxed);
         }
         self.calls.count.send_replace(calls.len());
@@ -195,6 +224,8 @@ mod tests {
         let admit = |id| calls.admit(id, Principal::local(), CancelSignal::new());
         let first = admit(one).unwrap();
         calls.wait(one);
+        assert!(admit(two).is_err(), "something of it works");
+        calls.rests(one);
         calls.wait(one);
         let second = admit(two).unwrap();
         assert_eq!(calls.len(), 2);
@@ -202,10 +233,13 @@ mod tests {
         drop(second);
         assert_eq!((calls.go_on(one), calls.go_on(two)), (Ok(()), Ok(())));
         assert!(admit(two).is_err());
+        calls.works(one);
         calls.wait(one);
+        calls.rests(one);
         drop(first);
         let third = admit(two).unwrap();
         assert!(admit(one).is_err(), "what went while it waited leaves no room behind");
+        calls.rests(two);
         calls.wait(two);
         calls.close();
         assert_eq!(calls.go_on(two), Err(NotAdmitted::Closing));

@@ -89,6 +89,8 @@ pub struct AbsentServer {
 impl AbsentServer {
     /// Why a server is not there that may be in a moment.
     pub const ON_ITS_WAY: &str = "it is not connected yet";
+    /// Why a server is not there that starts when it is used.
+    pub const AT_REST: &str = "it is started when it is used";
 }
 
 /// A provider or tool that cannot be registered.
@@ -252,7 +254,13 @@ impl ToolRegistry {
         if let (Some(name), true) = (name, chosen.is_empty()) {
             return Err(RegistryError::UnknownProvider(name.into()));
         }
-        futures::future::join_all(chosen.iter().map(|provider| self.take_list(provider))).await;
+        futures::future::join_all(chosen.iter().map(|provider| async move {
+            if provider.state() == ProviderState::Idle {
+                provider.refresh().await;
+            }
+            self.take_list(provider).await;
+        }))
+        .await;
         Ok(())
     }
 
@@ -291,10 +299,27 @@ impl ToolRegistry {
     /// As [`settled`](Self::settled); and a server that the name may be meant for has listed its tools in this run.
     pub(crate) async fn settled_for(&self, name: &str, at_most: Duration) {
         let settled = |entry: &Entry| match entry.provider.state() {
-            ProviderState::Connecting | ProviderState::Ready if entry.may_be_meant(name) => entry.listed,
+            ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle if entry.may_be_meant(name) => {
+                entry.listed
+            }
             state => entry.known || state != ProviderState::Connecting,
         };
-        self.heard_until(at_most, settled).await;
+        let rest: Vec<_> = {
+            let inner = self.lock();
+            let rests = |entry: &&Entry| {
+                entry.provider.state() == ProviderState::Idle && entry.may_be_meant(name) && !entry.listed
+            };
+            inner.entries.iter().filter(rests).map(|entry| entry.provider.clone()).collect()
+        };
+        let started = async {
+            futures::future::join_all(rest.iter().map(|provider| provider.refresh())).await;
+            // What comes of it is heard.
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = self.heard_until(at_most, settled) => {}
+            () = started => {}
+        }
     }
 
     async fn heard_until(&self, at_most: Duration, settled: impl Fn(&Entry) -> bool) {
@@ -514,7 +539,8 @@ impl Entry {
     fn absent(&self) -> Option<AbsentServer> {
         let why = match self.provider.state() {
             _ if self.provider.owns_schemas() => return None,
-            ProviderState::Ready if self.listed => return None,
+            ProviderState::Ready | ProviderState::Idle if self.listed => return None,
+            ProviderState::Idle => AbsentServer::AT_REST.to_owned(),
             ProviderState::Ready | ProviderState::Connecting => AbsentServer::ON_ITS_WAY.to_owned(),
             ProviderState::Failed { reason } => format!("it is down: {reason}"),
             ProviderState::NeedsAuthorization { reason } => format!("it wants a login: {reason}"),

@@ -12,6 +12,8 @@ pub enum Capability {
     UrlElicitation,
     /// It asks its model.
     Sampling,
+    /// It asks its model, which may use tools of the one who asks.
+    SamplingWithTools,
     /// It names its folders.
     Roots,
 }
@@ -22,6 +24,11 @@ impl Capability {
         match question.method.as_str() {
             "elicitation/create" if question.params["mode"] == "url" => Some(Self::UrlElicitation),
             "elicitation/create" => Some(Self::Elicitation),
+            "sampling/createMessage"
+                if ["tools", "toolChoice"].iter().any(|member| question.params.get(member).is_some()) =>
+            {
+                Some(Self::SamplingWithTools)
+            }
             "sampling/createMessage" => Some(Self::Sampling),
             "roots/list" => Some(Self::Roots),
             _ => None,
@@ -39,18 +46,52 @@ impl Capability {
             }
             Self::UrlElicitation => elicitation().is_some_and(|modes| modes.contains_key("url")),
             Self::Sampling => declared.contains_key("sampling"),
+            Self::SamplingWithTools => declared.get("sampling").is_some_and(|sampling| sampling.get("tools").is_some()),
             Self::Roots => declared.contains_key("roots"),
+        }
+    }
+
+    /// Its member in MCP's `ClientCapabilities`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elicitation | Self::UrlElicitation => "elicitation",
+            Self::Sampling | Self::SamplingWithTools => "sampling",
+            Self::Roots => "roots",
         }
     }
 
     /// As MCP's `ClientCapabilities` would declare it.
     pub fn as_object(self) -> Map<String, Value> {
-        let (name, value) = match self {
-            Self::Elicitation => ("elicitation", json!({})),
-            Self::UrlElicitation => ("elicitation", json!({"url": {}})),
-            Self::Sampling => ("sampling", json!({})),
-            Self::Roots => ("roots", json!({})),
+        let value = match self {
+            Self::Elicitation | Self::Sampling | Self::Roots => json!({}),
+            Self::UrlElicitation => json!({"url": {}}),
+            Self::SamplingWithTools => json!({"tools": {}}),
         };
-        Map::from_iter([(name.to_owned(), value)])
+        Map::from_iter([(self.name().to_owned(), value)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(method: &str, params: Value, declared: Value, expected: bool) {
+        let capability = Capability::of(&InputRequest { method: method.into(), params }).unwrap();
+        assert_eq!(capability.is_declared(declared.as_object().unwrap()), expected, "{capability:?}");
+        assert!(capability.is_declared(&capability.as_object()));
+    }
+
+    #[test]
+    fn each_question_needs_what_its_mode_or_members_need() {
+        let (form, url) = (json!({"mode": "form"}), json!({"mode": "url"}));
+        check("elicitation/create", form.clone(), json!({"elicitation": {}}), true);
+        check("elicitation/create", form, json!({"elicitation": {"url": {}}}), false);
+        check("elicitation/create", url.clone(), json!({"elicitation": {}}), false);
+        check("elicitation/create", url, json!({"elicitation": {"form": {}, "url": {}}}), true);
+        check("sampling/createMessage", json!({"messages": []}), json!({"sampling": {}}), true);
+        check("sampling/createMessage", json!({"tools": []}), json!({"sampling": {}}), false);
+        check("sampling/createMessage", json!({"toolChoice": {}}), json!({"sampling": {"tools": {}}}), true);
+        check("roots/list", Value::Null, json!({}), false);
     }
 }

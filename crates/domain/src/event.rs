@@ -64,6 +64,24 @@ pub enum EventKind {
         /// The tool's canonical name.
         tool: String,
     },
+    /// The tool of a call asks the client.
+    QuestionAsked {
+        /// The tool's canonical name.
+        tool: String,
+        /// MCP's method.
+        method: String,
+        /// Who asks: the server, or another source of tools.
+        source: String,
+    },
+    /// Such a question is over.
+    QuestionClosed {
+        /// The tool's canonical name.
+        tool: String,
+        /// MCP's method.
+        method: String,
+        /// How, as one word: `answered`, `declined`, `cancelled`, `unanswered`.
+        outcome: &'static str,
+    },
     /// A call failed, was taken back, or never could be made.
     ToolCallFailed {
         /// The tool's canonical name, or the name as it was called.
@@ -211,6 +229,8 @@ impl EventKind {
             Self::ToolCallProgress { .. } => "tool_call_progress",
             Self::ToolCallCompleted { .. } => "tool_call_completed",
             Self::ToolCallSuspended { .. } => "tool_call_suspended",
+            Self::QuestionAsked { .. } => "question_asked",
+            Self::QuestionClosed { .. } => "question_closed",
             Self::ToolCallFailed { .. } => "tool_call_failed",
             Self::ToolCallDenied { .. } => "tool_call_denied",
             Self::PermissionRequested { .. } => "permission_requested",
@@ -245,6 +265,8 @@ impl EventKind {
             same @ (Self::ToolCallStarted { .. }
             | Self::ToolCallCompleted { .. }
             | Self::ToolCallSuspended { .. }
+            | Self::QuestionAsked { .. }
+            | Self::QuestionClosed { .. }
             | Self::PermissionResolved { .. }
             | Self::FileChanged { .. }
             | Self::TaskOutput { .. }
@@ -264,6 +286,10 @@ impl EventKind {
                 json!({"tool": tool, "duration_ms": millis(duration), "result_bytes": result_bytes})
             }
             Self::ToolCallSuspended { tool } => json!({"tool": tool}),
+            Self::QuestionAsked { tool, method, source } => json!({"tool": tool, "method": method, "source": source}),
+            Self::QuestionClosed { tool, method, outcome } => {
+                json!({"tool": tool, "method": method, "outcome": outcome})
+            }
             Self::ToolCallFailed { tool, error, message, duration } => {
                 json!({"tool": tool, "error": error.as_str(), "message": message, "duration_ms": millis(duration)})
             }

@@ -9,7 +9,8 @@ pub const LONGEST_NAME: usize = 64;
 /// A value is no longer than this, in bytes.
 pub const LONGEST_VALUE: usize = 256;
 
-/// Names with values, bounded in number and size. Programs and hooks set them, never a client.
+/// Names with values, bounded in number and size. Programs and hooks set them; of a client comes
+/// the id of its trace alone.
 ///
 /// ```
 /// use toolstead_domain::labels::Labels;

@@ -30,6 +30,7 @@ pub mod scope;
 mod serde_forms;
 pub mod server_name;
 pub mod session;
+pub mod task_request;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tool;

@@ -1,6 +1,6 @@
 //! A tool's definition.
 
-mod hidden_text;
+pub mod hidden_text;
 
 use crate::{alias::Alias, category::Category, server_name::ServerName, tool_name::ToolName};
 use serde_json::{Map, Value};

@@ -65,11 +65,15 @@ pub enum RequestKind {
     Prompt,
     /// The completion of an argument.
     Completion,
+    /// A question about a call that goes on as a task.
+    Task,
+    /// A question of a tool to the client that called it. Its tool is MCP's method.
+    Question,
 }
 
 impl RequestKind {
     /// Every kind.
-    pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion];
+    pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion, Self::Task, Self::Question];
 
     /// The kind as one word.
     pub fn as_str(self) -> &'static str {
@@ -78,6 +82,8 @@ impl RequestKind {
             Self::Resource => "resource",
             Self::Prompt => "prompt",
             Self::Completion => "completion",
+            Self::Task => "task",
+            Self::Question => "question",
         }
     }
 

@@ -93,6 +93,18 @@ impl ToolResult {
         Self { object, error_kind: None }
     }
 
+    /// A task that a call goes on as (`CreateTaskResult` of MCP's extension `io.modelcontextprotocol/tasks`), for a client
+    /// that [takes tasks](crate::task_request::takes_tasks). The path puts its own name of the task into it.
+    pub fn task(mut object: Map<String, Value>) -> Self {
+        object.insert("resultType".into(), "task".into());
+        Self::of_members(object)
+    }
+
+    /// Tells whether it is a [task](Self::task). Results have content.
+    pub fn is_task(&self) -> bool {
+        !self.object.contains_key("content") && self.object.get("resultType").is_some_and(|kind| kind == "task")
+    }
+
     /// Adds structured content. MCP allows objects only (up to 2025-11-25), so another value is left out.
     #[must_use]
     pub fn with_structured_content(mut self, value: Value) -> Self {

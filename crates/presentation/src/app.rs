@@ -6,12 +6,14 @@ use toolstead_application::{
     event_bus::{EventBus, EventSubscription},
     execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
     forward_request::ForwardRequestHandler,
+    forward_task::ForwardTaskHandler,
     get_tool::GetToolHandler,
     list_context::ListContextHandler,
     list_executions::ListExecutionsHandler,
     list_tools::ListToolsHandler,
     open_calls::OpenCalls,
     permission_book::PermissionBook,
+    provider_voices::ProviderVoices,
     refresh_tools::RefreshToolsHandler,
     registry_events,
     set_tool_enabled::SetToolEnabledHandler,
@@ -49,10 +51,14 @@ pub struct App {
     pub forward_request: Arc<ForwardRequestHandler>,
     /// Watches resources.
     pub watch_resource: Arc<WatchResourceHandler>,
+    /// Answers what is asked about calls that go on as tasks.
+    pub forward_task: Arc<ForwardTaskHandler>,
     /// Lists resources and prompts.
     pub list_context: Arc<ListContextHandler>,
     /// The live set of resources and prompts; providers are registered here while it runs.
     pub context: Arc<ContextRegistry>,
+    /// What providers say outside of calls, for those who may hear it.
+    pub voices: Arc<ProviderVoices>,
     /// The live set of tools; providers are registered, replaced and unregistered here while it runs.
     pub registry: Arc<ToolRegistry>,
     /// The calls that are open.
@@ -105,6 +111,7 @@ impl App {
         let execute_tool =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
+        execute_tool.name_resources_by(&context);
         Ok(Self {
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),
@@ -113,7 +120,9 @@ impl App {
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log)),
             forward_request: Arc::new(ForwardRequestHandler::new(context.clone(), execute_tool.clone())),
             watch_resource: Arc::new(WatchResourceHandler::new(context.clone(), execute_tool.clone())),
+            forward_task: Arc::new(ForwardTaskHandler::new(registry.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
+            voices: ProviderVoices::new(context.clone(), registry.clone(), permissions.clone()),
             execute_tool,
             context,
             registry,

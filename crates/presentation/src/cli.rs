@@ -18,7 +18,9 @@ pub mod prompts;
 pub mod resources;
 pub mod serve;
 pub mod servers;
+pub mod terminal;
 pub mod terminal_approver;
+pub mod terminal_questions;
 pub mod tools;
 
 use clap::{Parser, Subcommand};

@@ -41,6 +41,7 @@ use crate::{
 };
 use command_settings::command_settings;
 use program_tools::{ProgramTools, Shop};
+use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
@@ -134,6 +135,8 @@ pub struct AppBuilder {
     output_store: Option<Arc<dyn OutputStore>>,
     change_journal: Option<Arc<dyn ChangeJournal>>,
     going_on: Option<GoingOn>,
+    clients: Map<String, Value>,
+    starts_when_used: bool,
 }
 
 /// A running application with everything that must be closed.
@@ -231,6 +234,8 @@ impl App {
             output_store: None,
             change_journal: None,
             going_on: None,
+            clients: Map::new(),
+            starts_when_used: false,
         }
     }
 }
@@ -364,6 +369,22 @@ impl AppBuilder {
         self
     }
 
+    /// Says what the clients that will come can answer at all (MCP's `ClientCapabilities`): servers that offer more to those
+    /// who can be asked list it. Without it nobody can be asked.
+    #[must_use]
+    pub fn clients_can(mut self, capabilities: Map<String, Value>) -> Self {
+        self.clients = capabilities;
+        self
+    }
+
+    /// Leaves servers alone until somebody uses them, where their tools are known from an earlier run. For programs that
+    /// serve for long.
+    #[must_use]
+    pub fn starting_servers_when_used(mut self) -> Self {
+        self.starts_when_used = true;
+        self
+    }
+
     /// Takes this environment instead of the process's own.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
@@ -474,6 +495,7 @@ impl AppBuilder {
             max_open_calls: config.limits.calls_in_flight,
             dialect: config.dialect,
         };
+        let known = self.starts_when_used.then(|| repository.clone());
         let app = App::assemble(parts, repository).await?;
 
         let tools = Arc::new(ProgramTools::new(app.registry.clone(), shop, of_program));
@@ -497,7 +519,9 @@ impl AppBuilder {
                 for (server, why) in upstream::absent(&composition.config, &self.servers) {
                     composition.app.registry.note_absent(server, &why);
                 }
-                let servers = upstream::start(&composition.config, &self.servers, &self.environment)?;
+                let starting =
+                    upstream::start(&composition.config, &self.servers, &self.environment, self.clients, known);
+                let servers = starting.await?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;
                     composition.app.context.register(server.clone()).await?;

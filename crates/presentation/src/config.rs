@@ -35,6 +35,7 @@ pub mod schema;
 pub mod secret;
 pub mod sections;
 pub mod server_programs;
+mod server_times;
 mod source_file;
 pub mod token;
 pub mod told_notes;
@@ -242,6 +243,7 @@ impl Config {
         files.extend(imported);
         hooks.look_for_waiting_gates(&files, trusted, &folders);
         let project = source_file::project_folders(&folders).pop().unwrap_or_else(|| folders.start.clone());
+        server_times::fill_in(&mut resolved, environment, &mut notes);
         let mut mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let run = programs::of_servers(&mut mcp_servers, &roots, &folders, environment);
         rules.extend(programs::guarding_rules(&run, &roots));

@@ -3,7 +3,7 @@
 use super::{ADMINISTRATOR, Machine, USER};
 use std::{fs, path::Path, time::Duration};
 use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, StdioServer};
-use toolstead_presentation::config::{environment::Environment, token::server_token};
+use toolstead_presentation::config::{environment::Environment, mcp_server::ConfiguredServer, token::server_token};
 
 #[test]
 fn a_server_is_described_with_its_variables_filled_in() {
@@ -284,6 +284,28 @@ fn servers_of_the_old_transport_are_read_in_every_file_of_other_clients() {
         assert!(matches!(old.transport, Ok(McpTransport::Sse(_))), "{text}: {old:?}");
         assert!(config.notes.is_empty(), "{text}: {:?}", config.notes);
     }
+}
+
+#[test]
+fn times_of_other_clients_are_defaults_below_every_file() {
+    let machine = Machine::with(&[(
+        USER,
+        "[mcp_servers.a]\ncommand = \"x\"\nconnect_timeout_seconds = 7\n[mcp_servers.b]\ncommand = \"y\"",
+    )])
+    .variables(&[("MCP_TIMEOUT", "2500"), ("MCP_TOOL_TIMEOUT", "60000")]);
+    let setting = |name: &str| machine.setting(&format!("mcp_servers.{name}"));
+    assert_eq!(setting("a.connect_timeout_seconds"), "7 from ~/home/.config/toolstead/config.toml:3");
+    assert_eq!(setting("b.connect_timeout_seconds"), "3 from environment variable MCP_TIMEOUT");
+    assert_eq!(setting("a.timeout_seconds"), "60 from environment variable MCP_TOOL_TIMEOUT");
+    let times =
+        |server: &ConfiguredServer| (server.connect_timeout.as_secs(), server.timeout.map(|time| time.as_secs()));
+    assert_eq!(machine.config().mcp_servers.iter().map(times).collect::<Vec<_>>(), [(7, Some(60)), (3, Some(60))]);
+
+    let machine = machine.variables(&[("MCP_TIMEOUT", "soon")]);
+    let config = machine.config();
+    assert_eq!(config.mcp_servers[1].connect_timeout.as_secs(), 30);
+    let note = machine.plain(&config.notes[0]);
+    assert!(note.contains("MCP_TIMEOUT") && note.contains("a whole number of milliseconds"), "{note}");
 }
 
 #[test]

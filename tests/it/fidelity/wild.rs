@@ -5,36 +5,41 @@ use serde_json::{Map, Value, json};
 /// Names that no method, block or definition has.
 const NAMES: &[&str] =
     &["b", "a", "", "ü", "x/y", "com.example/z", "two words", "\"q\"", "0", "🦀", "x-unknown", "nested", "toolsteady"];
+/// Texts that also a definition may hold.
 const TEXTS: &[&str] = &[
     "",
     " ",
     "plain",
     "line\nbreak\r\n\ttab",
-    "\u{0}\u{1b}[31m\u{7f}",
     "äöü ẞ",
-    "🦀👩‍👩‍👧",
+    "🦀",
     "\"\\/",
-    "\u{2028}\u{2029}",
     "{\"json\": [1.0]}",
     "https://example.com/?a=b&c=d#e",
     "(no output)",
     "null",
 ];
+/// Texts that hide or move others, which are no business of definitions.
+const ODD_TEXTS: &[&str] = &["\u{0}\u{1b}[31m\u{7f}", "\u{2028}\u{2029}", "\u{202e}\u{200b}", "👩‍👩‍👧"];
 
 /// A source of such values. The same seed gives the same ones.
 #[derive(Debug)]
-pub(super) struct Wild(u64);
+pub(super) struct Wild {
+    state: u64,
+    /// Whether texts are such as definitions may hold.
+    pub(super) is_tame: bool,
+}
 
 impl Wild {
     pub(super) fn of(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, is_tame: false }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
     pub(super) fn below(&mut self, bound: usize) -> usize {
@@ -50,7 +55,8 @@ impl Wild {
     }
 
     pub(super) fn text(&mut self) -> String {
-        format!("{}{}", self.pick(TEXTS), self.pick(TEXTS))
+        let odd = if self.is_tame { "" } else { self.pick(ODD_TEXTS) };
+        format!("{}{}", self.pick(TEXTS), self.pick(&[odd, "", "x"]))
     }
 
     /// A number that 64 bits or a double carry.

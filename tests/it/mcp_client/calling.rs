@@ -76,6 +76,7 @@ pub(crate) fn deps() -> McpServerDeps {
         roots: WorkspaceRoots::default(),
         sealed: Vec::new(),
         homes: None,
+        clients: Default::default(),
     }
 }
 
@@ -93,7 +94,7 @@ pub(super) fn stdio(command: &str, args: &[&str]) -> McpTransport {
     McpTransport::Stdio(StdioServer { command: command.into(), args, env: BTreeMap::new(), working_dir: None })
 }
 
-pub(super) fn http(url: &str) -> McpTransport {
+pub(crate) fn http(url: &str) -> McpTransport {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer of-a-secret".to_owned())]);
     McpTransport::Http(HttpServer { url: url.parse().unwrap(), headers })
 }

@@ -27,7 +27,8 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The one who answers a request. Made by [`forward_request`](crate::forward_request) alone.
+/// The one who answers a request. Made by [`forward_request`](crate::forward_request) and [`forward_task`](crate::forward_task)
+/// alone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
     pub(crate) kind: RequestKind,
@@ -47,7 +48,11 @@ impl Answerer {
             RequestKind::Prompt => {
                 (format!("Unknown prompt: {shown}"), "`prompts/list` names the prompts that there are.")
             }
-            RequestKind::Completion | RequestKind::Tool => (
+            RequestKind::Task => (
+                "Failed to retrieve task: Task not found".to_owned(),
+                "A task is known to the one whose call it was, for as long as this server runs.",
+            ),
+            RequestKind::Completion | RequestKind::Tool | RequestKind::Question => (
                 format!("Nothing is completed for `{shown}`: there is no such prompt or template of resources"),
                 "`prompts/list` and `resources/templates/list` name those that there are.",
             ),
@@ -103,7 +108,7 @@ impl Answerers {
     /// Of a template, where it is a completion.
     pub(super) fn of_kind(&self, kind: RequestKind) -> &Registered {
         match kind {
-            RequestKind::Resource | RequestKind::Tool => &self.read,
+            RequestKind::Resource | RequestKind::Tool | RequestKind::Task | RequestKind::Question => &self.read,
             RequestKind::Prompt => &self.get,
             RequestKind::Completion => &self.complete_template,
         }

@@ -6,8 +6,12 @@ use super::{
     preview::Previews,
     record::{Record, digest},
 };
-use crate::permission_book::{CallIdentity, PermissionBook, rule_to_remember};
+use crate::{
+    open_calls::OpenCalls,
+    permission_book::{CallIdentity, PermissionBook, rule_to_remember},
+};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -31,6 +35,7 @@ pub(super) struct Approvals<'a> {
     pub(super) policy: &'a PermissionPolicy,
     pub(super) previews: Previews<'a>,
     pub(super) words: &'a dyn RemedyWords,
+    pub(super) open_calls: &'a Arc<OpenCalls>,
 }
 
 /// A yes to a call.
@@ -85,7 +90,7 @@ impl Approvals<'_> {
         let said = {
             // Also where somebody beside the client is asked, that is no time of the calls that this one comes out of.
             let _wait = command.parent.as_ref().map(|nesting| nesting.waiting().begin());
-            let caller = Asking::new(command, call, record.row(), self.previews.ports);
+            let caller = Asking::new(command, call, record.row(), self.previews.ports, self.open_calls);
             let request = ApprovalRequest {
                 call,
                 references,

@@ -1,10 +1,24 @@
 //! The way to the client: that a call waits for its answers is told in its row and to those who watch, and not counted.
 
-use super::{ExecuteToolCommand, ExecuteToolPorts, Nesting, events, waiting_time::WaitingTime};
+mod questions;
+
+use super::{
+    ExecuteToolCommand, ExecuteToolPorts, Nesting,
+    at_work::{AtWork, Lean},
+    events,
+    waiting_time::{Wait, WaitingTime},
+};
+use crate::open_calls::OpenCalls;
 use async_trait::async_trait;
-use std::time::Duration;
+pub(super) use questions::Questions;
+use questions::Rows;
+use std::{sync::Arc, time::Duration};
+use tokio::runtime::Handle;
 use toolstead_domain::{
-    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        execution_log::ExecutionLog,
+    },
     tool_call::ToolCall,
     tool_execution::{Outcome, ToolExecution},
 };
@@ -13,14 +27,29 @@ use toolstead_domain::{
 pub(super) struct Asking<'a> {
     caller: &'a dyn Caller,
     call: &'a ToolCall,
-    row: &'a ToolExecution,
     ports: &'a ExecuteToolPorts,
     /// For all that is asked while the call runs.
     time: WaitingTime,
-    /// For what is asked here.
+    at_work: Arc<AtWork>,
+    telling: Arc<Telling>,
+    /// Those of the call's own tool; `None` before it runs.
+    questions: Option<Questions<'a>>,
+}
+
+/// Tells the row of the call what it does.
+struct Telling {
+    log: Arc<dyn ExecutionLog>,
+    row: ToolExecution,
     own: WaitingTime,
     /// The row changes under this, so that it says what is.
-    telling: tokio::sync::Mutex<()>,
+    lock: tokio::sync::Mutex<()>,
+}
+
+/// An answer that is waited for. Dropping it unanswered takes the question back, and the call goes on.
+struct Waited {
+    wait: Option<(Wait, Lean)>,
+    telling: Arc<Telling>,
+    rows: Option<Arc<Rows>>,
 }
 
 impl<'a> Asking<'a> {
@@ -28,12 +57,35 @@ impl<'a> Asking<'a> {
     pub(super) fn new(
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
-        row: &'a ToolExecution,
+        row: &ToolExecution,
         ports: &'a ExecuteToolPorts,
+        open_calls: &Arc<OpenCalls>,
     ) -> Self {
         let time = WaitingTime::below(command.parent.as_ref().map(Nesting::waiting));
         let own = WaitingTime::below(Some(&time));
-        Self { caller: command.caller.as_ref(), call, row, ports, time, own, telling: tokio::sync::Mutex::default() }
+        let telling = Telling { log: ports.log.clone(), row: row.clone(), own, lock: tokio::sync::Mutex::default() };
+        let root = command.parent.as_ref().map_or(call.id, Nesting::root);
+        Self {
+            caller: command.caller.as_ref(),
+            call,
+            ports,
+            time,
+            at_work: AtWork::new(root, open_calls),
+            telling: Arc::new(telling),
+            questions: None,
+        }
+    }
+
+    /// The same for what the call's own tool asks.
+    pub(super) fn for_tool(self, questions: Questions<'a>) -> Self {
+        Self { questions: Some(questions), ..self }
+    }
+
+    /// The call runs no more. Returns once every question of it is on record.
+    pub(super) async fn end(&self) {
+        if let Some(questions) = &self.questions {
+            questions.rows.settle().await;
+        }
     }
 
     /// How long the call has waited, with what is asked about the calls that it makes.
@@ -41,36 +93,83 @@ impl<'a> Asking<'a> {
         &self.time
     }
 
+    /// Whether the call does something.
+    pub(super) fn at_work(&self) -> &Arc<AtWork> {
+        &self.at_work
+    }
+
     /// Waits for the answer, once it is on record that the call does.
     async fn waiting(
         &self,
         answer: impl Future<Output = Result<InputResponse, NotAnswered>> + Send,
     ) -> Result<InputResponse, NotAnswered> {
-        let wait = {
-            let _telling = self.telling.lock().await;
-            let wait = self.own.begin();
-            if self.own.open() == 1 {
-                self.told(Outcome::InputRequired).await?;
+        let telling = &self.telling;
+        let mut waited = {
+            let _lock = telling.lock.lock().await;
+            let rows = self.questions.as_ref().map(|questions| questions.rows.clone());
+            let waited =
+                Waited { wait: Some((telling.own.begin(), self.at_work.lean())), telling: telling.clone(), rows };
+            if telling.own.open() == 1 {
+                telling.tell(Outcome::InputRequired).await?;
                 events::suspended(&self.ports.events, self.call);
             }
-            wait
+            waited
         };
         let said = answer.await;
-        let _telling = self.telling.lock().await;
-        drop(wait);
-        if self.own.open() == 0 {
-            // The final row tells what is, should this one not get there.
-            let _ = self.told(Outcome::Running).await;
-        }
+        let wait = waited.wait.take();
+        telling.goes_on(wait).await;
         said
     }
 
-    async fn told(&self, outcome: Outcome) -> Result<(), NotAnswered> {
+    async fn put<F>(
+        &self,
+        request: InputRequest,
+        ask: impl FnOnce(InputRequest) -> F + Send,
+    ) -> Result<InputResponse, NotAnswered>
+    where
+        F: Future<Output = Result<InputResponse, NotAnswered>> + Send,
+    {
+        match &self.questions {
+            Some(questions) => {
+                questions.admit(&request)?;
+                self.waiting(questions.put(request, ask)).await
+            }
+            None => self.waiting(ask(request)).await,
+        }
+    }
+}
+
+impl Telling {
+    /// One answer is waited for no longer.
+    async fn goes_on(&self, wait: Option<(Wait, Lean)>) {
+        let _lock = self.lock.lock().await;
+        drop(wait);
+        if self.own.open() == 0 {
+            // The final row tells what is, should this one not get there.
+            let _ = self.tell(Outcome::Running).await;
+        }
+    }
+
+    async fn tell(&self, outcome: Outcome) -> Result<(), NotAnswered> {
         let row = ToolExecution { outcome, ..self.row.clone() };
-        self.ports.log.record(row).await.map_err(|error| {
+        self.log.record(row).await.map_err(|error| {
             tracing::error!(call = %self.row.id, error = &error as &dyn std::error::Error, "a question is not recorded");
             NotAnswered::NotRecorded
         })
+    }
+}
+
+impl Drop for Waited {
+    fn drop(&mut self) {
+        let (Some(wait), Ok(runtime)) = (self.wait.take(), Handle::try_current()) else { return };
+        let (telling, rows) = (self.telling.clone(), self.rows.take());
+        // A call that is over by then has its final row, which this does not change.
+        runtime.spawn(async move {
+            if let Some(rows) = rows {
+                rows.settle().await;
+            }
+            telling.goes_on(Some(wait)).await;
+        });
     }
 }
 
@@ -96,11 +195,15 @@ impl Caller for Asking<'_> {
         self.caller.log(message);
     }
 
+    fn elicitation_completed(&self, elicitation_id: &str) {
+        self.caller.elicitation_completed(elicitation_id);
+    }
+
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
-        self.waiting(self.caller.ask(request)).await
+        self.put(request, |request| self.caller.ask(request)).await
     }
 
     async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
-        self.waiting(self.caller.ask_as(key, request)).await
+        self.put(request, |request| self.caller.ask_as(key, request)).await
     }
 }

@@ -45,6 +45,21 @@ pub(super) fn suspended(bus: &EventBus, call: &ToolCall) {
     }
 }
 
+/// The tool of the call asks the client.
+pub(super) fn question_asked(bus: &EventBus, call: &ToolCall, method: &str) {
+    if bus.is_watched() {
+        let source = call.tool.source().label();
+        bus.send(of(call), EventKind::QuestionAsked { tool: tool(call), method: method.to_owned(), source });
+    }
+}
+
+/// Such a question is over.
+pub(super) fn question_closed(bus: &EventBus, call: &ToolCall, method: &str, outcome: &'static str) {
+    if bus.is_watched() {
+        bus.send(of(call), EventKind::QuestionClosed { tool: tool(call), method: method.to_owned(), outcome });
+    }
+}
+
 /// The call is about to run. The row has the arguments that may be seen.
 pub(super) fn started(bus: &EventBus, call: &ToolCall, row: &ToolExecution) {
     if bus.is_watched() {
@@ -127,6 +142,10 @@ impl Caller for Watched<'_> {
 
     fn log(&self, message: LogMessage) {
         self.caller.log(message);
+    }
+
+    fn elicitation_completed(&self, elicitation_id: &str) {
+        self.caller.elicitation_completed(elicitation_id);
     }
 
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {

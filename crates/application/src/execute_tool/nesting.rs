@@ -3,6 +3,8 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
+    asking::Asking,
+    at_work::{AtWork, Made},
     record::Record,
     waiting_time::{WaitingTime, over},
 };
@@ -23,6 +25,7 @@ use toolstead_domain::{
         calls::{Calls, ForeseenCall, NestedCall},
         tool_provider::CallOutcome,
     },
+    task_request::without_tasks,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_execution::CancelReason,
@@ -43,6 +46,7 @@ pub struct Nesting {
     number: usize,
     /// As many characters of its result are wanted at most.
     pub(super) output_characters: Option<usize>,
+    _made: Made,
 }
 
 /// What the calls that one call makes have in common.
@@ -54,6 +58,8 @@ struct Branch {
     deadline: Instant,
     /// The deadline is later by this.
     waiting: WaitingTime,
+    /// Whether the call that makes them does something.
+    at_work: Arc<AtWork>,
     /// Ends them all.
     cancel: CancelSignal,
     /// How many of them are not on record yet.
@@ -74,7 +80,7 @@ impl Branch {
             return Err(too_many());
         }
         self.open.send_modify(|open| *open += 1);
-        Ok(Nesting { branch: self.clone(), number, output_characters })
+        Ok(Nesting { branch: self.clone(), number, output_characters, _made: self.at_work.makes_one() })
     }
 }
 
@@ -88,6 +94,11 @@ impl Nesting {
     /// The call that makes it.
     pub(super) fn parent(&self) -> CallId {
         self.branch.parent
+    }
+
+    /// The call from outside that leads to it.
+    pub(super) fn root(&self) -> CallId {
+        self.branch.at_work.root()
     }
 
     /// The tool of the call that makes it.
@@ -144,6 +155,7 @@ pub(super) struct Nested<'a> {
     deadline: Instant,
     /// The deadline is later by this.
     waiting: &'a WaitingTime,
+    at_work: &'a Arc<AtWork>,
     record: &'a Record,
     /// Set once the row of the running call is on record.
     on_record: OnceCell<()>,
@@ -159,12 +171,13 @@ impl<'a> Nested<'a> {
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
         deadline: Instant,
-        waiting: &'a WaitingTime,
+        asking: &'a Asking<'a>,
         record: &'a Record,
         is_on_record: bool,
     ) -> Self {
         let on_record = OnceCell::new_with(is_on_record.then_some(()));
-        Self { handler, command, call, deadline, waiting, record, on_record, branch: OnceLock::new() }
+        let (waiting, at_work) = (asking.time(), asking.at_work());
+        Self { handler, command, call, deadline, waiting, at_work, record, on_record, branch: OnceLock::new() }
     }
 
     /// Ends what is left of them, and returns once they are on record.
@@ -184,6 +197,7 @@ impl<'a> Nested<'a> {
                 depth: above.map_or(0, |above| above.depth) + 1,
                 deadline: self.deadline,
                 waiting: self.waiting.clone(),
+                at_work: self.at_work.clone(),
                 cancel: self.command.cancel.child(),
                 open: watch::Sender::new(0),
                 made: above.map_or_else(Arc::default, |above| above.made.clone()),
@@ -195,7 +209,7 @@ impl<'a> Nested<'a> {
         ExecuteToolCommand {
             meta: self.call.meta.clone(),
             labels: self.command.labels.clone(),
-            client: self.command.client.clone(),
+            client: without_tasks(&self.command.client),
             caller: Arc::new(Below(self.command.caller.clone())),
             cancel,
             parent,
@@ -295,6 +309,10 @@ impl Caller for Below {
         self.0.log(message);
     }
 
+    fn elicitation_completed(&self, elicitation_id: &str) {
+        self.0.elicitation_completed(elicitation_id);
+    }
+
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         self.0.ask(request).await
     }
@@ -307,6 +325,7 @@ impl Caller for Below {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open_calls::OpenCalls;
     use toolstead_domain::testing::samples;
 
     #[test]
@@ -317,6 +336,7 @@ mod tests {
             depth: 1,
             deadline: Instant::now(),
             waiting: WaitingTime::default(),
+            at_work: AtWork::new(samples::call_id(1), &OpenCalls::new(1)),
             cancel: CancelSignal::new(),
             open: watch::Sender::new(0),
             made: Arc::new(AtomicUsize::new(MAX_CALLS - 1)),

@@ -166,6 +166,13 @@ impl Record {
             Ok(CallOutcome::Done(result)) => {
                 let (digest, bytes) = digest(result.as_object());
                 (self.row.result_digest, self.row.result_bytes) = (Some(digest), bytes);
+                if result.is_task() {
+                    let task = |name: &str| result.as_object().get(name).cloned().unwrap_or_default();
+                    self.row.metadata = json!({"task": task("taskId"), "status": task("status")});
+                    self.row.outcome = Outcome::Succeeded;
+                    self.row.ended = Some(clock.now());
+                    return self.row;
+                }
                 self.row.metadata = result.structured_content().map_or(Value::Null, |content| self.metadata(content));
                 match result.is_error() {
                     true => Outcome::Failed(
@@ -227,6 +234,11 @@ impl Record {
         }
     }
 
+    /// The same of a text that may be empty.
+    pub(super) fn detail_of(&self, text: &str) -> String {
+        if text.is_empty() { String::new() } else { self.detail(text) }
+    }
+
     fn access(&self, access: &Access) -> String {
         match self.keep {
             RecordedArguments::None => kind_of(access),
@@ -235,7 +247,7 @@ impl Record {
     }
 
     /// What is kept of arguments, or of another value.
-    fn kept(&self, value: &Value, what: &str) -> Value {
+    pub(super) fn kept(&self, value: &Value, what: &str) -> Value {
         let too_many = |bytes: u64| format!("[{bytes} bytes of {what}, too many to keep]").into();
         match self.keep {
             RecordedArguments::None => Value::Null,

@@ -1,8 +1,12 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
 use super::{
-    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, asking::Asking,
-    events::Watched, nesting::Nested, record::Record, waiting_time::over,
+    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts,
+    asking::{Asking, Questions},
+    events::Watched,
+    nesting::Nested,
+    record::Record,
+    waiting_time::over,
 };
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};
 use futures::{FutureExt, future::try_join_all};
@@ -35,6 +39,9 @@ use toolstead_domain::{
 
 /// So often a provider may ask about one call.
 const MAX_ROUNDS: usize = 16;
+/// The pause before a provider is called again that wants to be and asks nothing; twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the call would touch.
 pub(super) async fn accesses(
@@ -71,16 +78,18 @@ pub(super) async fn run(
     let time = settings.time_for(&call.tool, wanted, parent);
     // Takes its secrets out of texts; `None` where no text of it may be told.
     let redaction = record.redaction();
-    let asking = Asking::new(command, call, record.row(), ports);
+    let questions = Questions::new(call, grant, record, ports);
+    let asking = Asking::new(command, call, record.row(), ports, &handler.open_calls).for_tool(questions);
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);
-    let nested = Nested::new(handler, command, call, context.deadline, asking.time(), record, is_on_record);
+    let nested = Nested::new(handler, command, call, context.deadline, &asking, record, is_on_record);
     let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
     let context =
         CallContext { calls: &nested, output_characters: context.output_characters.min(output_characters), ..context };
     let work = to_its_end(provider, call, &context, command.answers.clone());
     let ended = bounded_for(&asking, &call.tool, work, &command.cancel, time + settings.grace_for(parent)).await;
     nested.end().await;
+    asking.end().await;
     match ended? {
         Ok(result) => Ok(CallOutcome::Done(result)),
         Err(failure) => {
@@ -100,11 +109,19 @@ async fn to_its_end(
     brought: Option<InputResponses>,
 ) -> Result<ToolResult, ToolFailure> {
     let mut answers = brought.map(|responses| Answers { responses, state: None });
+    let mut pause = FIRST_PAUSE;
     for _ in 0..MAX_ROUNDS {
         let context = CallContext { answers: answers.as_ref(), ..*context };
         match provider.call(call, &context).await? {
             CallOutcome::Done(result) => return Ok(result),
-            CallOutcome::InputRequired(required) => answers = Some(answered(required, &context).await?),
+            CallOutcome::InputRequired(required) => {
+                if required.requests.is_empty() {
+                    // It has nothing to ask and wants to be called again: it has something else to do first.
+                    tokio::time::sleep(pause).await;
+                    pause = (2 * pause).min(LONGEST_PAUSE);
+                }
+                answers = Some(answered(required, &context).await?);
+            }
         }
     }
     let message = format!("The tool `{}` asked again and again, {MAX_ROUNDS} times.", call.tool.name());
@@ -141,6 +158,9 @@ async fn answered(required: InputRequired, context: &CallContext<'_>) -> Result<
         Ok(responses) => Ok(Answers { responses, state: required.state }),
         Err(NotAnswered::Unsupported) => {
             Err(unavailable("The tool needs an answer from the person at the client, which cannot be asked here."))
+        }
+        Err(why @ NotAnswered::Refused { .. }) => {
+            Err(unavailable(&format!("The tool needs an answer of the client: {why}.")).caused_by(why))
         }
         Err(why @ NotAnswered::TimedOut) => {
             let message = format!("The tool needs an answer of the client, and {why}.");

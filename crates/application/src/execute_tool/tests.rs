@@ -8,6 +8,7 @@ mod mocked;
 mod nesting;
 mod outputs;
 mod program_rules;
+mod questions;
 mod records;
 mod registry;
 mod retries;
@@ -63,7 +64,7 @@ use toolstead_domain::{
         scripted_schema_validator::ScriptedSchemaValidator,
     },
     tool::{Availability, OutputReading, ToolSource},
-    tool_execution::{Outcome, ToolExecution},
+    tool_execution::{Outcome, RequestKind, ToolExecution},
     tool_name::ToolName,
     tool_result::ToolResult,
     workspace_roots::WorkspaceRoots,
@@ -169,8 +170,14 @@ impl House {
         }
     }
 
+    /// The rows, without those of questions.
+    fn calls_on_record(&self) -> Vec<ToolExecution> {
+        let is_call = |row: &ToolExecution| row.kind != RequestKind::Question;
+        self.log.rows().into_iter().filter(is_call).collect()
+    }
+
     fn only_row(&self) -> ToolExecution {
-        let rows = self.log.rows();
+        let rows = self.calls_on_record();
         assert_eq!(rows.len(), 1, "{rows:#?}");
         rows.into_iter().next().unwrap()
     }

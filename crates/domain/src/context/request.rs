@@ -58,7 +58,9 @@ impl ContextRequest {
                 arguments: texts(params.get("arguments"), "arguments")?,
             }),
             RequestKind::Completion => Ok(Self::Complete(Completion::parse(params)?)),
-            RequestKind::Tool => Err(wrong("a call of a tool is no request for a resource or prompt")),
+            RequestKind::Tool | RequestKind::Task | RequestKind::Question => {
+                Err(wrong("a call of a tool is no request for a resource or prompt"))
+            }
         }
     }
 

@@ -134,11 +134,25 @@ pub struct InputResponse(pub Value);
 pub type InputResponses = BTreeMap<String, InputResponse>;
 
 /// Why a question has no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
     /// The client cannot answer questions of this kind.
     #[error("the client cannot answer questions of this kind")]
     Unsupported,
+    /// The client answered with an error (JSON-RPC): its own word.
+    #[error("the client refused the question ({code}): {message}")]
+    Refused {
+        /// Its code.
+        code: i64,
+        /// Its message.
+        message: String,
+    },
+    /// The question is none that may be put to a client; the text says why.
+    #[error("{0}")]
+    Unfit(&'static str),
+    /// The call has asked as much as one call may.
+    #[error("the call has asked as much as one call may")]
+    Exhausted,
     /// The client did not answer in time.
     #[error("the client did not answer in time")]
     TimedOut,
@@ -188,7 +202,13 @@ pub trait Caller: Send + Sync {
     /// Sends a log message.
     fn log(&self, message: LogMessage);
 
-    /// Asks the client.
+    /// What a person was sent to a page for is done (MCP `notifications/elicitation/complete`): a client that was asked
+    /// under this id is told. Does nothing by default.
+    fn elicitation_completed(&self, elicitation_id: &str) {
+        let _ = elicitation_id;
+    }
+
+    /// Asks the client. Dropping the future takes the question back.
     ///
     /// # Errors
     /// [`NotAnswered`]; the runtime never makes an answer up.

@@ -3,6 +3,7 @@
 use crate::{
     access::Access,
     client_profile::ClientProfile,
+    error_kind::ErrorKind,
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
@@ -11,6 +12,7 @@ use crate::{
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
+    task_request::TaskRequest,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
@@ -57,6 +59,10 @@ pub trait ToolProvider: Send + Sync {
     async fn changed(&self) {
         std::future::pending().await
     }
+
+    /// Finds out what [`list`](Self::list) is to answer now, also where that means to start something; returns when that is
+    /// done, well or badly. Nothing, where the list is always true.
+    async fn refresh(&self) {}
 
     /// Its version, if it has one of its own.
     fn version(&self) -> Option<String> {
@@ -116,6 +122,20 @@ pub trait ToolProvider: Send + Sync {
         call: &'c ToolCall,
         context: &'r CallContext<'x>,
     ) -> Result<CallOutcome, ToolFailure>;
+
+    /// Answers a request about a task that a call of its became, with the members of MCP's result. Only providers that
+    /// answer calls with [tasks](ToolResult::task) have some.
+    ///
+    /// # Errors
+    /// [`ToolFailure`]; `not_found` for a task that there is not.
+    async fn task<'s, 'c, 'r, 'x>(
+        &'s self,
+        request: &'c TaskRequest,
+        context: &'r CallContext<'x>,
+    ) -> Result<Map<String, Value>, ToolFailure> {
+        let _ = (request, context);
+        Err(ToolFailure::new(ErrorKind::NotFound, "Failed to retrieve task: Task not found"))
+    }
 
     /// A session is over: what belongs to it alone is ended. Returns without waiting for that.
     async fn session_ended(&self, principal: &Principal, session: &str) {
@@ -227,6 +247,8 @@ pub enum ProviderState {
     Connecting,
     /// At work.
     Ready,
+    /// At rest: the next use starts it.
+    Idle,
     /// Down; it is tried again by itself.
     Failed {
         /// What happened, for the operator.
@@ -247,6 +269,7 @@ impl ProviderState {
         match self {
             Self::Connecting => "connecting",
             Self::Ready => "ready",
+            Self::Idle => "idle",
             Self::Failed { .. } => "failed",
             Self::NeedsAuthorization { .. } => "needs authorization",
             Self::Closed => "closed",
@@ -259,7 +282,7 @@ impl std::fmt::Display for ProviderState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Failed { reason } | Self::NeedsAuthorization { reason } => write!(f, "{}: {reason}", self.label()),
-            Self::Connecting | Self::Ready | Self::Closed => f.write_str(self.label()),
+            Self::Connecting | Self::Ready | Self::Idle | Self::Closed => f.write_str(self.label()),
         }
     }
 }

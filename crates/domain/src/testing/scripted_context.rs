@@ -3,6 +3,7 @@
 use super::{lock, signal::Signal};
 use crate::{
     access::{Access, PathAccess},
+    client_profile::LogLevel,
     context::{
         ContextCatalogue, Prompt, Resource, ResourceTemplate,
         notice::ContextNotice,
@@ -39,6 +40,9 @@ pub struct ScriptedContext {
     notices: Mutex<VecDeque<ContextNotice>>,
     said: Signal,
     watched: Mutex<Vec<String>>,
+    instructions: Mutex<Option<String>>,
+    logs_wanted: Mutex<Option<LogLevel>>,
+    told: Signal,
 }
 
 impl ScriptedContext {
@@ -54,7 +58,17 @@ impl ScriptedContext {
             notices: Mutex::default(),
             said: Signal::default(),
             watched: Mutex::default(),
+            instructions: Mutex::default(),
+            logs_wanted: Mutex::default(),
+            told: Signal::default(),
         }
+    }
+
+    /// Gives this guidance.
+    #[must_use]
+    pub fn with_instructions(self, text: &str) -> Self {
+        *lock(&self.instructions) = Some(text.into());
+        self
     }
 
     /// The same as that of an MCP server of its name.
@@ -103,6 +117,17 @@ impl ScriptedContext {
         lock(&self.watched).clone()
     }
 
+    /// Returns when this is the least severe log message that anybody wants.
+    pub async fn logs_are_wanted(&self, level: Option<LogLevel>) {
+        loop {
+            let told = self.told.count();
+            if *lock(&self.logs_wanted) == level {
+                return;
+            }
+            self.told.reached(told + 1).await;
+        }
+    }
+
     /// The requests that were answered, in order.
     pub fn asked(&self) -> Vec<ContextRequest> {
         lock(&self.asked).clone()
@@ -141,6 +166,15 @@ impl ContextProvider for ScriptedContext {
 
     async fn changed(&self) {
         self.version.reached(self.listed.load(Ordering::SeqCst) + 1).await;
+    }
+
+    fn instructions(&self) -> Option<String> {
+        lock(&self.instructions).clone()
+    }
+
+    async fn log_level_wanted(&self, level: Option<LogLevel>) {
+        *lock(&self.logs_wanted) = level;
+        self.told.raise();
     }
 
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {

@@ -54,6 +54,11 @@ fn kind_of_told(character: char) -> bool {
     kind(character).is_none() && !character.is_control()
 }
 
+/// Tells whether the character hides what a model reads from people, or turns it around. Line ends and tabs do not.
+pub fn hides(character: char) -> bool {
+    kind(character).is_some()
+}
+
 /// What a character does that no definition needs; `None` for all others. What joins emoji stays.
 fn kind(character: char) -> Option<&'static str> {
     match character {

@@ -1,6 +1,7 @@
 //! One upstream MCP server as a tool provider.
 
 mod catalogue;
+mod circuit;
 mod closed_by_profile;
 pub mod config;
 pub mod connection;
@@ -15,21 +16,27 @@ mod lines;
 pub mod may_ask;
 mod outcome;
 mod own_members;
+mod pause;
 mod peer;
+mod pool;
 mod relay;
+mod repeating;
 mod request;
 mod request_error;
 mod server_card;
 mod sse;
 mod stderr_tail;
 mod supervisor;
+mod tasks;
 mod transport;
+mod usage;
 
 use crate::mcp::client::{
     config::{McpServerConfig, ToolOutput},
     connection::McpServerDeps,
     outcome::Called,
     request::{ForwardedRequest, Params},
+    request_error::RequestError,
     supervisor::Shared,
 };
 use async_trait::async_trait;
@@ -48,8 +55,10 @@ use toolstead_domain::{
     client_profile::ProtocolVersion,
     error_kind::ErrorKind,
     ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
+    principal::Principal,
     provider_identity::ProviderIdentity,
     server_name::ServerName,
+    task_request::{TaskRequest, takes_tasks},
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -85,6 +94,8 @@ pub struct McpServerStatus {
     pub server: Option<String>,
     /// How many tools it offers, or offered when it was heard of last; `None` if it never was.
     pub tools: Option<usize>,
+    /// How many connections to it there are: that of its list, and those that calls need beside it.
+    pub connections: usize,
     /// What was left out, skipped or odd, one sentence each.
     pub notes: Vec<String>,
     /// The last lines of its standard error, oldest first.
@@ -94,8 +105,18 @@ pub struct McpServerStatus {
 impl McpServer {
     /// Starts to connect to the server and returns at once. To be called within a tokio runtime.
     pub fn start(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
+        Self::begin(config, deps, ProviderState::Connecting)
+    }
+
+    /// As [`start`](Self::start), save that the server is left alone until somebody uses it. For one whose tools are known
+    /// from an earlier run.
+    pub fn start_when_used(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
+        Self::begin(config, deps, ProviderState::Idle)
+    }
+
+    fn begin(config: McpServerConfig, deps: McpServerDeps, state: ProviderState) -> Arc<Self> {
         let identity = deps.identity_of(&config);
-        let shared = Arc::new(Shared::new(config, deps));
+        let shared = Arc::new(Shared::new(config, deps, state));
         let supervisor = tokio::spawn(supervisor::supervise(shared.clone()));
         Arc::new(Self { shared, identity, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
     }
@@ -126,10 +147,11 @@ impl McpServer {
                 .as_ref()
                 .and_then(|connection| connection.transport.label())
                 .unwrap_or_else(|| config.transport.label()),
-            state: current.state.clone(),
+            state: self.state(),
             protocol: current.connection.as_ref().map(|connection| connection.card.version),
             server: current.connection.as_ref().and_then(|connection| connection.card.name.clone()),
             tools: current.catalogue.as_ref().map(|catalogue| catalogue.tools.len()),
+            connections: usize::from(current.connection.is_some()) + self.shared.pool.count(),
             notes,
             stderr,
         }
@@ -137,12 +159,13 @@ impl McpServer {
 
     /// Lists the tools anew, or tries a server again that is down; returns when that is done, well or badly.
     pub async fn refresh(&self) {
+        let _used = self.shared.usage.begin();
         let mut lists = self.shared.lists();
         lists.mark_unchanged();
         let current = self.shared.current();
         match &current.state {
             ProviderState::Ready => self.shared.want_list(),
-            ProviderState::Connecting => {}
+            ProviderState::Connecting | ProviderState::Idle => {}
             ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } if self.shared.want(&current) => {}
             ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } | ProviderState::Closed => return,
         }
@@ -200,6 +223,7 @@ impl ToolProvider for McpServer {
             ProviderState::Failed { reason } => reason.clone(),
             ProviderState::NeedsAuthorization { reason } => format!("it wants a login: {reason}"),
             ProviderState::Connecting | ProviderState::Ready => "it is not connected yet".into(),
+            ProviderState::Idle => "it is started when it is used".into(),
             ProviderState::Closed => "it was closed".into(),
         };
         Err(ProviderError { provider: self.name().into(), reason })
@@ -217,7 +241,19 @@ impl ToolProvider for McpServer {
     }
 
     fn state(&self) -> ProviderState {
-        self.shared.current().state.clone()
+        let state = self.shared.current().state.clone();
+        match (&state, self.shared.circuit.refusal()) {
+            (ProviderState::Ready, Some(reason)) => ProviderState::Failed { reason },
+            _ => state,
+        }
+    }
+
+    async fn refresh(&self) {
+        McpServer::refresh(self).await;
+    }
+
+    async fn session_ended(&self, principal: &Principal, session: &str) {
+        self.shared.pool.session_ended(principal, session);
     }
 
     fn owns_schemas(&self) -> bool {
@@ -235,11 +271,12 @@ impl ToolProvider for McpServer {
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let called = called(call)?;
+        let client = &context.client.capabilities;
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
             params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.beside.params },
-            capabilities: &self.capabilities_of(context.client),
+            capabilities: &tasks::with_tasks(self.capabilities_of(context.client), client),
             meta: &call.meta,
             answers: context.answers,
             log_level: context.client.log_level,
@@ -247,7 +284,22 @@ impl ToolProvider for McpServer {
             principal: Some(context.principal),
         };
         let (answer, generation) = self.forward(&request, context).await.map_err(|error| called.failure(error))?;
-        self.advised(called.outcome(answer, generation))
+        let outcome = called.outcome(answer, generation);
+        match &outcome {
+            Ok(CallOutcome::InputRequired(required)) => {
+                may_ask::check(required, client, called.server, &self.shared.config.may_ask)?;
+            }
+            Ok(CallOutcome::Done(result)) if result.is_task() && !takes_tasks(client) => {
+                let reason = "it made a task of a call whose client takes none";
+                return Err(called.failure(RequestError::Malformed(reason.into())));
+            }
+            _ => {}
+        }
+        self.advised(outcome)
+    }
+
+    async fn task(&self, request: &TaskRequest, context: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {
+        self.ask_about_task(called_of(&request.tool)?, request, context).await
     }
 
     async fn close(&self) {
@@ -258,12 +310,16 @@ impl ToolProvider for McpServer {
 
 /// The tool as its server knows it.
 fn called(call: &ToolCall) -> Result<Called<'_>, ToolFailure> {
-    match call.tool.source() {
+    called_of(&call.tool)
+}
+
+fn called_of(called: &Tool) -> Result<Called<'_>, ToolFailure> {
+    match called.source() {
         ToolSource::McpServer { server, tool } => {
-            Ok(Called { tool, server, promises_structure: call.tool.output_schema().is_some() })
+            Ok(Called { tool, server, promises_structure: called.output_schema().is_some() })
         }
         ToolSource::BuiltIn | ToolSource::Embedded(_) => {
-            let message = format!("`{}` is no tool of an MCP server", call.tool.name());
+            let message = format!("`{}` is no tool of an MCP server", called.name());
             Err(ToolFailure::new(ErrorKind::Internal, message))
         }
     }

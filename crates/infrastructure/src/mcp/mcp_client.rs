@@ -132,6 +132,7 @@ impl McpClient {
             roots: WorkspaceRoots::default(),
             sealed: Vec::new(),
             homes: None,
+            clients: Map::new(),
         };
         let config = McpServerConfig { names: ToolNames::Plain, ..McpServerConfig::new(name(UNNAMED)?, transport) };
         Self::connect_with(config, deps).await

@@ -5,6 +5,8 @@ use super::{
     exit::{self, Exit, Failed},
     global::Global,
     output::{Output, note, visible},
+    terminal::Terminal,
+    terminal_questions::TerminalQuestions,
     tools::tell_absent,
 };
 use crate::{
@@ -74,8 +76,11 @@ impl Call {
         }
         let mut shutdown = Shutdown::listen()?;
         let going_on = if detached.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
-        let composition = global.compose_for_call(&self.name, going_on).await?;
-        let outcome = self.call(&composition, arguments, &mut shutdown).await;
+        let terminal = Terminal::of_process();
+        let composition = global.compose_for_call(&self.name, going_on, terminal.clone()).await?;
+        let patience = composition.config.approval_timeout;
+        let questions = terminal.map(|terminal| TerminalQuestions::new(terminal, patience));
+        let outcome = self.call(&composition, arguments, questions, &mut shutdown).await;
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound
@@ -119,6 +124,7 @@ impl Call {
         &self,
         composition: &Composition,
         arguments: Value,
+        questions: Option<TerminalQuestions>,
         shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
@@ -130,9 +136,10 @@ impl Call {
         let command = ExecuteToolCommand {
             client: Arc::new(ClientProfile {
                 log_level: Some(LogLevel::Info),
+                capabilities: questions.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default(),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
             }),
-            caller: Arc::new(Terminal { hurry: hurry.clone() }),
+            caller: Arc::new(Person { hurry: hurry.clone(), questions }),
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
             ..ExecuteToolCommand::new(&*self.name, arguments).within(composition.app.scope(Principal::local(), session))
@@ -260,12 +267,14 @@ fn shown(block: &Value) -> String {
 }
 
 /// The person at the terminal, who sees progress and messages.
-struct Terminal {
+struct Person {
     hurry: CancelSignal,
+    /// `None`: nobody is at a terminal who could be asked.
+    questions: Option<TerminalQuestions>,
 }
 
 #[async_trait]
-impl Caller for Terminal {
+impl Caller for Person {
     async fn hurried(&self) {
         self.hurry.cancelled().await;
     }
@@ -284,7 +293,16 @@ impl Caller for Terminal {
         }
     }
 
-    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
-        Err(NotAnswered::Unsupported)
+    fn elicitation_completed(&self, _: &str) {
+        if self.questions.is_some() {
+            note("the page is done");
+        }
+    }
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        match &self.questions {
+            Some(questions) => questions.ask(request).await,
+            None => Err(NotAnswered::Unsupported),
+        }
     }
 }

@@ -42,7 +42,7 @@ enum Command {
         /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
-        /// Only requests of this kind: tool, resource, prompt or completion
+        /// Only requests of this kind: tool, resource, prompt, completion or question
         #[arg(long)]
         kind: Option<String>,
         /// Only calls of this client: its name, or its name and version

@@ -1,6 +1,12 @@
 //! The flags that every subcommand understands, and what they lead to.
 
-use super::{command_line_words::builder, exit::Failed, output::note, terminal_approver::TerminalApprover};
+use super::{
+    command_line_words::{builder, serving},
+    exit::Failed,
+    output::note,
+    terminal::Terminal,
+    terminal_approver::TerminalApprover,
+};
 use crate::{
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
@@ -15,7 +21,7 @@ use crate::{
     telemetry::Verbosity,
 };
 use clap::Args;
-use std::{convert::Infallible, path::PathBuf};
+use std::{convert::Infallible, path::PathBuf, sync::Arc};
 use toolstead_domain::context::{self, server_uri};
 use toolstead_infrastructure::builtin;
 
@@ -131,7 +137,7 @@ impl Global {
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        self.watched(builder(config).build().await?).await
+        self.watched(serving(config).build().await?).await
     }
 
     /// Builds the application with these servers.
@@ -155,15 +161,26 @@ impl Global {
     }
 
     /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
-    pub(super) async fn compose_for_call(&self, tool: &str, going_on: GoingOn) -> Result<Composition, Failed> {
+    pub(super) async fn compose_for_call(
+        &self,
+        tool: &str,
+        going_on: GoingOn,
+        terminal: Option<Arc<Terminal>>,
+    ) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
-        self.compose_to_ask(config, servers, going_on).await
+        self.compose_to_ask(config, servers, going_on, terminal).await
     }
 
-    async fn compose_to_ask(&self, config: Config, servers: Servers, going_on: GoingOn) -> Result<Composition, Failed> {
+    async fn compose_to_ask(
+        &self,
+        config: Config,
+        servers: Servers,
+        going_on: GoingOn,
+        terminal: Option<Arc<Terminal>>,
+    ) -> Result<Composition, Failed> {
         let approval_timeout = config.approval_timeout;
-        let approver = TerminalApprover::of_process(approval_timeout);
+        let approver = TerminalApprover::at(terminal, approval_timeout);
         let building = builder(config).servers(servers).approver(approver).session_goes_on(going_on);
         self.watched(building.build().await?).await
     }
@@ -184,7 +201,7 @@ impl Global {
             None => Servers::All,
         };
         let is_list = subject.is_none();
-        let composition = self.compose_to_ask(config, servers, GoingOn::EndsWithCall).await?;
+        let composition = self.compose_to_ask(config, servers, GoingOn::EndsWithCall, Terminal::of_process()).await?;
         if is_list {
             composition.app.context.settled(composition.config.connect_timeout()).await;
         }

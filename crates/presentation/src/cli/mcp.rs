@@ -4,7 +4,7 @@ mod rootless;
 
 use super::{
     Outcome,
-    command_line_words::builder,
+    command_line_words::serving,
     exit::{Exit, Failed},
     global::Global,
 };
@@ -41,7 +41,7 @@ impl Mcp {
         });
         let settings = StdioSettings::default();
         let outcome = if config.roots.start().is_some() {
-            let composition = global.watched(builder(config).build().await?).await?;
+            let composition = global.watched(serving(config).build().await?).await?;
             let served = serve_stdio(composition.app.clone(), settings, streams.input, streams.output, stop).await;
             composition.close().await;
             served.map_err(Failed::from)

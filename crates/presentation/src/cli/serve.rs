@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    command_line_words::builder,
+    command_line_words::serving,
     exit::{self, Exit, Failed},
     global::Global,
     output::{Output, note},
@@ -64,7 +64,7 @@ impl Serve {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
-        let composition = self.global.watched(builder(config).build().await?).await?;
+        let composition = self.global.watched(serving(config).build().await?).await?;
         let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
         warn_of_network(server.address());
@@ -92,6 +92,8 @@ fn settings(config: &Config, token: &ServerToken) -> HttpSettings {
         max_in_flight: limits.calls_in_flight,
         ..HttpSettings::default()
     };
+    let required = config.mcp_servers.iter().filter(|server| server.required && !server.disabled);
+    settings.required_servers.extend(required.map(|server| server.name.to_string()));
     settings.allowed_hosts.extend(server.allowed_hosts.iter().cloned());
     settings.allowed_origins.extend(server.allowed_origins.iter().cloned());
     settings

@@ -103,7 +103,7 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
     for status in &running {
         let reason = match &status.state {
             ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
-            ProviderState::Connecting | ProviderState::Ready | ProviderState::Closed => None,
+            ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle | ProviderState::Closed => None,
         };
         let stderr = status.stderr.iter().filter(|_| reason.is_some()).map(|line| format!("stderr: {line}"));
         let changed = changed(changes(status));
@@ -151,7 +151,7 @@ fn changed(changes: Vec<DefinitionChange>) -> Vec<String> {
 fn to_json(status: &McpServerStatus, profile: Option<&str>, changes: &[DefinitionChange]) -> Value {
     let reason = match &status.state {
         ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
-        ProviderState::Connecting | ProviderState::Ready | ProviderState::Closed => None,
+        ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle | ProviderState::Closed => None,
     };
     json!({
         "name": status.name.as_str(),
@@ -162,6 +162,7 @@ fn to_json(status: &McpServerStatus, profile: Option<&str>, changes: &[Definitio
         "protocol": status.protocol.map(|version| version.as_str()),
         "server": status.server,
         "tools": status.tools,
+        "connections": status.connections,
         "notes": status.notes,
         "changed": changes
             .iter()

@@ -2,7 +2,9 @@
 
 use super::{Servers, StartupError};
 use crate::config::{Config, environment::Environment, mcp_server::ConfiguredServer};
+use serde_json::{Map, Value};
 use std::sync::Arc;
+use toolstead_domain::{ports::tool_repository::ToolRepository, server_name::ServerName};
 use toolstead_infrastructure::{
     http::client::HttpClient,
     mcp::client::{
@@ -34,11 +36,15 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
     })
 }
 
-/// Starts the servers that are wanted, can be reached and are not disabled. None is waited for.
-pub(super) fn start(
+/// Starts the servers that are wanted, can be reached and are not disabled. None is waited for. Those whose tools `known`
+/// holds from an earlier run are left alone until they are used, save required ones. `clients` is what those who call here
+/// can be asked at all.
+pub(super) async fn start(
     config: &Config,
     wanted: &Servers,
     environment: &Environment,
+    clients: Map<String, Value>,
+    known: Option<Arc<dyn ToolRepository>>,
 ) -> Result<Vec<Arc<McpServer>>, StartupError> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {
         Servers::All => !server.disabled,
@@ -65,8 +71,23 @@ pub(super) fn start(
         // Beside the database: no tool reaches that folder.
         homes: Some(config.database.homes()),
         sealed: config.sealed.clone(),
+        clients,
     };
-    Ok(servers.into_iter().map(|server| McpServer::start(server, deps.clone())).collect())
+    let required = |name: &ServerName| config.mcp_servers.iter().any(|one| one.required && one.name == *name);
+    let mut started = Vec::new();
+    for server in servers {
+        let is_known = match &known {
+            Some(known) if !required(&server.name) => {
+                !known.catalogue(&deps.identity_of(&server)).await?.tools.is_empty()
+            }
+            Some(_) | None => false,
+        };
+        started.push(match is_known {
+            true => McpServer::start_when_used(server, deps.clone()),
+            false => McpServer::start(server, deps.clone()),
+        });
+    }
+    Ok(started)
 }
 
 /// `None` for a server of which it is not known how to reach it; `toolstead servers` says why.
@@ -75,12 +96,15 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
         configured_in: server.origin.place(),
         protocol: server.protocol,
         names: server.names,
+        may_ask: server.may_ask.clone(),
         output: server.output,
         timeouts: McpTimeouts {
             connect: server.connect_timeout,
             call: std::time::Duration::from_secs(config.limits.max_timeout_seconds),
             ..McpTimeouts::default()
         },
+        ends_unused_after: server.ends_unused_after,
+        stateful: server.stateful,
         limits: McpLimits { tools: server.max_tools, ..McpLimits::default() },
         confinement: ServerConfinement {
             profile: server.profile,

@@ -247,7 +247,10 @@ fn default_of(key: &Key) -> Option<Value> {
         serde_json::Value::Bool(value) => Value::Boolean(value),
         serde_json::Value::Number(number) => Value::Integer(number.as_u64()?),
         serde_json::Value::String(text) => Value::Text(text),
-        serde_json::Value::Array(_) => Value::List(Vec::new()),
+        serde_json::Value::Array(items) => {
+            let texts = items.iter().filter_map(|item| item.as_str());
+            Value::List(texts.map(|text| Item::new(text, Origin::Default)).collect())
+        }
         serde_json::Value::Object(_) => Value::Map(Vec::new()),
         serde_json::Value::Null => return None,
     })
@@ -331,6 +334,19 @@ impl Resolved {
             }
         }
         named
+    }
+
+    /// Gives a key of all tables of a section a value, where nothing in force says one.
+    pub(super) fn fill_in(&mut self, section: &str, name: &str, value: &Value, origin: &Origin) {
+        let Some(key) = schema::KEYS.iter().find(|key| key.path == [section, "*", name]) else { return };
+        let tables: Vec<String> = self.named(section).into_keys().collect();
+        for table in tables {
+            let path = vec![section.to_owned(), table, name.to_owned()];
+            let setting = self.settings.entry(path.clone()).or_insert_with(|| resolve(path, key, Vec::new()));
+            if setting.origins == [Origin::Default] {
+                (setting.value, setting.origins) = (Some(value.clone()), vec![origin.clone()]);
+            }
+        }
     }
 
     /// The values of a section without names of the user, as a JSON object; absent where there is no value.

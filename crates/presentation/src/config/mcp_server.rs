@@ -29,10 +29,14 @@ use toolstead_domain::{
     server_name::ServerName,
     tool_name::ToolName,
 };
-use toolstead_infrastructure::mcp::client::config::{
-    HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames, ToolOutput,
+use toolstead_infrastructure::mcp::client::{
+    config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames, ToolOutput},
+    may_ask::MayAsk,
 };
 use url::Url;
+
+/// After so long without use a server ends that keeps no state.
+const IDLE_SECONDS: u64 = 900;
 
 /// One server, as the files describe it.
 #[derive(Debug, Clone)]
@@ -48,6 +52,8 @@ pub struct ConfiguredServer {
     pub env_file: Option<PathBuf>,
     /// Under which names its tools are offered.
     pub names: ToolNames,
+    /// The questions that it may put to those who call it.
+    pub may_ask: Vec<MayAsk>,
     /// What goes on of its results.
     pub output: ToolOutput,
     /// The fixed revision; `None`: negotiated.
@@ -60,6 +66,10 @@ pub struct ConfiguredServer {
     pub max_tools: usize,
     /// Without it, nothing starts.
     pub required: bool,
+    /// After so long without use its connections end; `None`: they last.
+    pub ends_unused_after: Option<Duration>,
+    /// Each principal has a connection of its own.
+    pub stateful: bool,
     /// How a stdio server is confined.
     pub profile: ServerProfile,
     /// Folders and files that it may read and write, beside those that the profile gives it.
@@ -90,12 +100,15 @@ struct Written {
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
     names: ToolNames,
+    may_ask: Vec<MayAsk>,
     output: ToolOutput,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
     timeout_seconds: Option<u64>,
     max_tools: usize,
     required: bool,
+    idle_seconds: Option<u64>,
+    stateful: bool,
     profile: ServerProfile,
     roots: Vec<PathBuf>,
     disabled: bool,
@@ -172,12 +185,15 @@ pub(super) fn servers(
             transport,
             env_file: written.env_file,
             names: written.names,
+            may_ask: written.may_ask,
             output: written.output,
             protocol: written.protocol.as_deref().and_then(ProtocolVersion::parse),
             connect_timeout: Duration::from_secs(written.connect_timeout_seconds),
             timeout: written.timeout_seconds.map(Duration::from_secs),
             max_tools: written.max_tools,
             required: written.required,
+            ends_unused_after: ends_unused_after(written.idle_seconds, written.stateful),
+            stateful: written.stateful,
             profile: written.profile,
             roots: written.roots,
             disabled: written.disabled,
@@ -187,6 +203,12 @@ pub(super) fn servers(
         });
     }
     servers
+}
+
+/// A server that keeps state is not ended unasked.
+fn ends_unused_after(idle_seconds: Option<u64>, stateful: bool) -> Option<Duration> {
+    let seconds = idle_seconds.unwrap_or(if stateful { 0 } else { IDLE_SECONDS });
+    (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
 /// Whose file says how a server is reached and where, else the first key of its table.
@@ -335,6 +357,13 @@ pub(super) fn found(resolved: &Resolved) -> Vec<FoundServer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_keeps_state_lasts_unless_its_time_is_said() {
+        let seconds = |said, stateful| ends_unused_after(said, stateful).map(|time| time.as_secs());
+        assert_eq!((seconds(None, false), seconds(None, true)), (Some(900), None));
+        assert_eq!((seconds(Some(0), false), seconds(Some(60), true)), (None, Some(60)));
+    }
 
     #[test]
     fn an_env_file_is_read_as_shells_write_it() {

@@ -1,15 +1,16 @@
-//! The requests that take the path of a call: for tools, resources, prompts and completions.
+//! The requests that take the path of a call: for tools, resources, prompts, completions and tasks.
 
 use super::{
     McpServer,
     answer::Answer,
     call_tool::{Client, ToolCallRequest},
     forward_request::ForwardedRequest,
+    task_request::TaskCallRequest,
 };
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::ports::caller::Caller;
+use toolstead_domain::{ports::caller::Caller, task_request::TaskMethod};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// One of them, taken out of its message.
@@ -17,6 +18,7 @@ use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 pub(super) enum CallRequest {
     Tool(ToolCallRequest),
     Forwarded(ForwardedRequest),
+    Task(TaskCallRequest),
 }
 
 impl CallRequest {
@@ -29,9 +31,10 @@ impl CallRequest {
         params: &mut Map<String, Value>,
         meta: Map<String, Value>,
     ) -> Result<Self, RpcError> {
-        match method {
-            "tools/call" => ToolCallRequest::parse(params, meta).map(Self::Tool),
-            _ => ForwardedRequest::parse(method, params, meta).map(Self::Forwarded),
+        match (method, TaskMethod::parse(method)) {
+            ("tools/call", _) => ToolCallRequest::parse(params, meta).map(Self::Tool),
+            (_, Some(method)) => TaskCallRequest::parse(method, params, meta).map(Self::Task),
+            (_, None) => ForwardedRequest::parse(method, params, meta).map(Self::Forwarded),
         }
     }
 }
@@ -48,6 +51,7 @@ impl McpServer {
     ) -> Option<Answer> {
         match request {
             CallRequest::Tool(request) => self.call_tool(id, request, client, caller, cancel).await,
+            CallRequest::Task(request) => self.task(id, request, client, caller, cancel).await,
             CallRequest::Forwarded(request) => self.forward(id, request, client, caller, cancel).await,
         }
     }

@@ -5,6 +5,7 @@ use super::{
     answer::Answer,
     protocol_error::{invalid_params, of_kind},
     tool_result_wire::{ToolResultWire, with_error_kind},
+    trace_context,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -110,6 +111,7 @@ impl McpServer {
     ) -> Option<Answer> {
         let generation = client.generation();
         let command = ExecuteToolCommand {
+            labels: trace_context::labels(&request.meta),
             meta: request.meta,
             params: request.params,
             client: client.profile,
@@ -155,6 +157,9 @@ pub(super) fn not_recorded(id: &Id, what: Unrecorded, source: &StoreError) -> An
 }
 
 fn done(id: &Id, result: ToolResult, generation: Generation) -> Answer {
+    if result.is_task() {
+        return Answer::result(id, result.as_object());
+    }
     match result.error_kind() {
         // `isError` alone says that much.
         None | Some(ErrorKind::ExecutionFailed) => Answer::result(id, &ToolResultWire::new(&result, generation)),

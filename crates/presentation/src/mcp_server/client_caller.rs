@@ -24,8 +24,10 @@ use toolstead_infrastructure::mcp::wire::lines::LineSender;
 
 /// Notifications that may wait for a slow HTTP client, of one call.
 const WAITING_NOTIFICATIONS: usize = 64;
-/// Questions that one call may ask, one after the other. A tool that asks more wears a person out.
-const MAX_QUESTIONS: usize = 32;
+/// Questions about one call with all that it calls. Each of these has a smaller bound of its own.
+const MAX_QUESTIONS: usize = 64;
+/// How much of a client's error goes on, in characters.
+const REFUSAL_CHARACTERS: usize = 2000;
 
 /// Turns a call's progress and logs into notifications. It never blocks the call: where the client is slow, progress
 /// coalesces to its latest value and logs are dropped.
@@ -67,6 +69,8 @@ struct State {
     /// Progress that could not be sent yet.
     unsent: Option<Progress>,
     waiting: VecDeque<Vec<u8>>,
+    /// The pages that the client was asked to open, by their ids.
+    pages: Vec<String>,
 }
 
 impl ClientCaller {
@@ -76,7 +80,13 @@ impl ClientCaller {
         cancel: CancelSignal,
         outlet: Outlet,
     ) -> Self {
-        let state = State { open: true, reported: f64::NEG_INFINITY, unsent: None, waiting: VecDeque::new() };
+        let state = State {
+            open: true,
+            reported: f64::NEG_INFINITY,
+            unsent: None,
+            waiting: VecDeque::new(),
+            pages: Vec::new(),
+        };
         Self {
             progress_token,
             threshold,
@@ -189,15 +199,29 @@ impl Caller for ClientCaller {
         self.offer(&mut state, notification("notifications/message", message.into_params()));
     }
 
+    fn elicitation_completed(&self, elicitation_id: &str) {
+        let Some(mut state) = self.listening() else { return };
+        // Only who was asked knows the id.
+        if let Some(at) = state.pages.iter().position(|page| page == elicitation_id) {
+            state.pages.swap_remove(at);
+            let params = Map::from_iter([("elicitationId".to_owned(), elicitation_id.into())]);
+            self.offer(&mut state, notification("notifications/elicitation/complete", params));
+        }
+    }
+
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         let asking = self.asking.as_ref().ok_or(NotAnswered::Unsupported)?;
         let capability = Capability::of(&request).ok_or(NotAnswered::Unsupported)?;
-        if !capability.is_declared(&asking.client.capabilities)
-            || asking.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS
-        {
+        if !capability.is_declared(&asking.client.capabilities) {
             return Err(NotAnswered::Unsupported);
         }
-        let open = asking.questions.open().ok_or(NotAnswered::Unsupported)?;
+        if asking.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS {
+            return Err(NotAnswered::Exhausted);
+        }
+        let open = asking.questions.open().ok_or(NotAnswered::TooMany)?;
+        if let (Capability::UrlElicitation, Some(id)) = (capability, request.params["elicitationId"].as_str()) {
+            self.lock().pages.push(id.to_owned());
+        }
         let mut message = json!({"jsonrpc": "2.0", "id": open.id.to_value(), "method": request.method});
         if !request.params.is_null() {
             message["params"] = request.params;
@@ -216,7 +240,8 @@ impl Caller for ClientCaller {
         asked.answered = true;
         outcome.map(InputResponse).map_err(|error| {
             tracing::debug!(%error, "the client did not take a question");
-            NotAnswered::Unsupported
+            let message = error.message.chars().take(REFUSAL_CHARACTERS).collect();
+            NotAnswered::Refused { code: error.code, message }
         })
     }
 }
@@ -329,5 +354,29 @@ mod tests {
         assert!(caller.next_notification().await.ends_with(br#""progress":1}}"#));
         let (next, ()) = tokio::join!(caller.next_notification(), async { caller.progress(progress(2.0)) });
         assert!(next.ends_with(br#""progress":2}}"#));
+    }
+
+    #[tokio::test]
+    async fn a_clients_error_is_its_own_word_and_the_end_of_a_page_is_told_to_who_was_asked() {
+        let questions = Arc::new(Questions::default());
+        let capabilities = json!({"elicitation": {"url": {}}}).as_object().unwrap().clone();
+        let client = ClientProfile { capabilities, ..ClientProfile::without_protocol("test") };
+        let caller = caller(None, Outlet::Response(Notify::new())).asking(questions.clone(), Arc::new(client));
+        let params = json!({"mode": "url", "url": "https://a.org", "elicitationId": "e", "message": "m"});
+        let ask = caller.ask(InputRequest { method: "elicitation/create".into(), params });
+        let answering = async {
+            let asked: Value = serde_json::from_slice(&caller.next_notification().await).unwrap();
+            let id = toolstead_infrastructure::mcp::wire::message::Id::from_value(&asked["id"]).unwrap();
+            let error = toolstead_infrastructure::mcp::wire::message::RpcError::new(-1, "the user rejected it");
+            questions.answer(&id, Err(error));
+        };
+        let (said, ()) = tokio::join!(ask, answering);
+        assert_eq!(said, Err(NotAnswered::Refused { code: -1, message: "the user rejected it".into() }));
+        for page in ["other", "e", "e"] {
+            caller.elicitation_completed(page);
+        }
+        let told =
+            json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": "e"}});
+        assert_eq!(sent(&caller), [told]);
     }
 }

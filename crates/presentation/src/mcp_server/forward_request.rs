@@ -5,6 +5,7 @@ use super::{
     answer::Answer,
     call_tool::{Client, input_required, not_recorded, shut_down, take_rest, take_retry},
     protocol_error::{method_not_found, of_failure},
+    trace_context,
 };
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -71,7 +72,9 @@ impl McpServer {
         let generation = client.generation();
         let (kind, subject) = (request.request.kind(), request.request.subject().to_owned());
         let command = ForwardRequestCommand::new(request.request);
+        let is_retry = request.answers.is_some() || request.state.is_some();
         let call = ExecuteToolCommand {
+            labels: trace_context::labels(&request.meta),
             meta: request.meta,
             params: request.params,
             scope: client.scope,
@@ -83,12 +86,9 @@ impl McpServer {
             ..command.call
         };
         let command = ForwardRequestCommand { call, ..command };
-        let failed = |failure: &ToolFailure| match not_found(kind, &subject, failure, generation) {
-            Some(error) => Answer::error(id, &error),
-            None => Answer::failure(id, failure),
-        };
+        let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation);
         Some(match self.app.forward_request.handle(command).await {
-            Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation)),
+            Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation, is_retry)),
             Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
             Err(
                 ExecuteToolError::NotCallable(failure)
@@ -105,18 +105,39 @@ impl McpServer {
     }
 }
 
-/// The result as the generation wants it. Contents may change at any moment, so nobody keeps them.
-fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation) -> Map<String, Value> {
+/// The result as the generation wants it.
+///
+/// A provider says for how long its resource may be kept; one that says nothing may change at any moment, and what answers
+/// of a client went into is never kept. It is for this caller alone, whatever its provider says of it: rules decide who may
+/// read it.
+fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation, is_retry: bool) -> Map<String, Value> {
     let mut result = Map::new();
     if generation == Generation::Modern {
         result.insert("resultType".into(), "complete".into());
-        if kind == RequestKind::Resource {
-            result.insert("ttlMs".into(), 0.into());
-            result.insert("cacheScope".into(), "private".into());
-        }
     }
     result.extend(members.into_iter().filter(|(name, _)| name != "resultType"));
+    if generation == Generation::Modern && kind == RequestKind::Resource {
+        let may_be_kept = !is_retry && result.get("ttlMs").is_some_and(Value::is_u64);
+        if !may_be_kept {
+            result.insert("ttlMs".into(), 0.into());
+        }
+        result.insert("cacheScope".into(), "private".into());
+    }
     result
+}
+
+/// The failure of a request on that subject.
+pub(super) fn failed(
+    id: &Id,
+    kind: RequestKind,
+    subject: &str,
+    failure: &ToolFailure,
+    generation: Generation,
+) -> Answer {
+    match not_found(kind, subject, failure, generation) {
+        Some(error) => Answer::error(id, &error),
+        None => Answer::failure(id, failure),
+    }
 }
 
 /// The error of a resource that there is not: -32002 up to 2025-11-25 (server/resources, "Error Handling") and -32602 since
@@ -148,4 +169,29 @@ fn not_found(kind: RequestKind, subject: &str, failure: &ToolFailure, generation
     };
     data.insert("uri".into(), subject.into());
     Some(RpcError { code, data: Some(data.into()), ..told })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(members: Value, generation: Generation, is_retry: bool, expected: Value) {
+        let result = wire(RequestKind::Resource, members.as_object().unwrap().clone(), generation, is_retry);
+        assert_eq!(Value::Object(result).to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn a_resource_is_kept_as_long_as_its_provider_says_and_for_its_reader_alone() {
+        let modern = Generation::Modern;
+        let private =
+            |ttl: u64| json!({"resultType": "complete", "contents": [], "ttlMs": ttl, "cacheScope": "private"});
+        check(json!({"contents": []}), modern, false, private(0));
+        let hinted = json!({"resultType": "complete", "contents": [], "ttlMs": 60_000, "cacheScope": "public"});
+        check(hinted.clone(), modern, false, private(60_000));
+        check(hinted, modern, true, private(0));
+        check(json!({"contents": [], "ttlMs": -1}), modern, false, private(0));
+        check(json!({"contents": []}), Generation::Legacy, false, json!({"contents": []}));
+    }
 }

@@ -3,20 +3,25 @@
 use super::{
     McpServer,
     answer::Answer,
+    list_tools::LIST_TTL_MS,
     log_threshold::SESSION_LEVEL,
     protocol_error::{invalid_params, supported_versions},
     request_meta::client_label,
     server_identity::ServerIdentity,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::client_profile::{ClientProfile, Generation, ProtocolVersion};
+use toolstead_domain::{
+    client_profile::{ClientProfile, Generation, ProtocolVersion},
+    scope::Scope,
+    task_request::TASKS,
+};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-/// How long a client may keep what `server/discover` said, in milliseconds. It changes with a new release only.
-const DISCOVERY_TTL_MS: u32 = 300_000;
+/// Our own guidance, true of every configuration.
+const INSTRUCTIONS: &str = include_str!("handshake/instructions.txt");
 
 impl McpServer {
-    /// Answers `initialize`, as [`ServerIdentity::initialize`].
+    /// Answers `initialize` on this behalf, as [`ServerIdentity::initialize`].
     ///
     /// # Errors
     /// Likewise.
@@ -24,18 +29,19 @@ impl McpServer {
         &self,
         id: &Id,
         params: &mut Map<String, Value>,
+        scope: &Scope,
     ) -> Result<(Answer, ClientProfile), RpcError> {
-        self.identity.initialize(id, params)
+        self.identity.initialize(id, params, self.app.voices.instructions(scope))
     }
 
-    /// Answers `server/discover`.
-    pub(super) fn discover(&self, id: &Id) -> Answer {
-        self.identity.discover(id)
+    /// Answers `server/discover` on this behalf.
+    pub(super) fn discover(&self, id: &Id, scope: &Scope) -> Answer {
+        self.identity.discover(id, self.app.voices.instructions(scope))
     }
 }
 
 impl ServerIdentity {
-    /// Answers `initialize`, and says who the client is for as long as its session lasts.
+    /// Answers `initialize` with the guidance of servers, and says who the client is for as long as its session lasts.
     ///
     /// The version is the client's where it has a handshake, else the newest that has one (MCP 2025-11-25,
     /// basic/lifecycle, "Version Negotiation").
@@ -46,6 +52,7 @@ impl ServerIdentity {
         &self,
         id: &Id,
         params: &mut Map<String, Value>,
+        guidance: Option<String>,
     ) -> Result<(Answer, ClientProfile), RpcError> {
         let Some(offered) = params.get("protocolVersion").and_then(Value::as_str) else {
             return Err(invalid_params("`protocolVersion` must be a text such as `2025-11-25`"));
@@ -59,36 +66,49 @@ impl ServerIdentity {
         };
         let client = params.get("clientInfo").map_or_else(String::new, client_label);
         let profile = ClientProfile { protocol: Some(version), capabilities, client, log_level: Some(SESSION_LEVEL) };
-        let mut result = json!({
+        let result = json!({
             "protocolVersion": version.as_str(),
             "capabilities": capabilities_offered(),
             "serverInfo": self.implementation(),
+            "instructions": self.instructions(guidance),
         });
-        self.instruct(&mut result);
         Ok((Answer::result(id, &result), profile))
     }
 
-    /// Answers `server/discover`.
-    pub(super) fn discover(&self, id: &Id) -> Answer {
-        let mut result = json!({
+    /// Answers `server/discover`, likewise. Servers come and go, so that a client keeps it no longer than a list.
+    pub(super) fn discover(&self, id: &Id, guidance: Option<String>) -> Answer {
+        let result = json!({
             "resultType": "complete",
             "supportedVersions": supported_versions(),
-            "capabilities": capabilities_offered(),
-            "ttlMs": DISCOVERY_TTL_MS,
+            "capabilities": modern_capabilities(),
+            "instructions": self.instructions(guidance),
+            "ttlMs": LIST_TTL_MS,
             "cacheScope": "private",
             "_meta": self.result_meta(),
         });
-        self.instruct(&mut result);
         Answer::result(id, &result)
     }
 
-    fn instruct(&self, result: &mut Value) {
-        if let Some(instructions) = &self.instructions {
-            result["instructions"] = instructions.as_str().into();
-        }
+    /// What models are told: first what this server was given to say, then ours, then what servers say.
+    fn instructions(&self, guidance: Option<String>) -> String {
+        let parts = [self.instructions.as_deref(), Some(INSTRUCTIONS.trim_end()), guidance.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
 }
 
+/// With the extension of 2026-07-28 that is spoken here.
+fn modern_capabilities() -> Value {
+    let mut capabilities = capabilities_offered();
+    capabilities["extensions"] = json!({TASKS: {}});
+    capabilities
+}
+
 fn capabilities_offered() -> Value {
-    json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}})
+    json!({
+        "tools": {"listChanged": true},
+        "resources": {"subscribe": true, "listChanged": true},
+        "prompts": {"listChanged": true},
+        "completions": {},
+        "logging": {},
+    })
 }

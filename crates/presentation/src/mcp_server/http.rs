@@ -4,7 +4,6 @@
 pub mod authenticator;
 pub mod bearer_tokens;
 mod call_response;
-mod changes_stream;
 mod connections;
 mod cross_origin;
 mod endpoint;
@@ -13,6 +12,7 @@ mod event_stream;
 mod gate;
 mod mirrored_headers;
 mod negotiation;
+mod news_stream;
 mod request_body;
 mod response;
 pub mod service;

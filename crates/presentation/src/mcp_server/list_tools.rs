@@ -79,9 +79,9 @@ impl McpServer {
         let is_whole = page.next_cursor.is_none() && !is_later_page;
         let mut rest = if is_whole { members_of_all(&page.tools) } else { Map::new() };
         if generation == Generation::Modern {
-            match (rest.get_mut("_meta"), self.identity.result_meta()) {
-                (Some(Value::Object(meta)), Value::Object(ours)) => meta.extend(ours),
-                (_, ours) => drop(rest.insert("_meta".into(), ours)),
+            let meta = rest.entry("_meta").or_insert_with(|| Map::new().into());
+            if let (Value::Object(meta), Value::Object(ours)) = (meta, self.identity.result_meta()) {
+                meta.extend(ours);
             }
         }
         let tools = page.tools.iter().map(|one| one.wire()).collect();

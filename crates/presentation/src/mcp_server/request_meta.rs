@@ -1,6 +1,9 @@
 //! A request's `_meta`: what belongs to this hop, and what goes along with the call.
 
-use super::protocol_error::{invalid_params, unsupported_version};
+use super::{
+    protocol_error::{invalid_params, unsupported_version},
+    trace_context,
+};
 use serde_json::{Map, Value};
 use toolstead_domain::client_profile::{ClientProfile, LogLevel, ProtocolVersion};
 use toolstead_infrastructure::mcp::wire::{
@@ -45,6 +48,12 @@ impl RequestMeta {
             progress_token: rest.shift_remove(PROGRESS_TOKEN).filter(is_token),
             rest,
         })
+    }
+
+    /// The same as a hop of its trace, which the carrier may name as well.
+    pub(super) fn traced<'h>(mut self, carrier: impl Fn(&'static str) -> Option<&'h str>) -> Self {
+        trace_context::hop(&mut self.rest, carrier);
+        self
     }
 
     /// The protocol version that the request names for itself, as clients since 2026-07-28 do.

@@ -1,7 +1,16 @@
 //! The messages of one `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions).
 
-use super::{protocol_error::invalid_params, server_identity::ServerIdentity};
+use super::{
+    news::{List, News},
+    newsfeed::Interests,
+    protocol_error::{invalid_params, of_kind},
+    server_identity::ServerIdentity,
+    watches::{MAX_WATCHED, Watches},
+};
+use crate::app::App;
 use serde_json::{Map, Value, json};
+use std::{collections::BTreeSet, sync::Arc};
+use toolstead_domain::{error_kind::ErrorKind, scope::Scope};
 use toolstead_infrastructure::mcp::wire::{
     message::{Id, RpcError, response},
     meta::SUBSCRIPTION_ID,
@@ -11,34 +20,59 @@ use toolstead_infrastructure::mcp::wire::{
 #[derive(Debug)]
 pub(super) struct Subscription {
     id: Id,
-    /// Whether the client asked for `notifications/tools/list_changed`, the one kind that is offered.
-    pub(super) tools_list_changed: bool,
+    /// The lists of whose changes the client wants to hear.
+    lists: BTreeSet<List>,
+    /// The resources of whose changes it wants to hear.
+    resources: BTreeSet<String>,
 }
 
 impl Subscription {
-    /// Reads what the client asks for. Kinds that are not offered are left out of the acknowledgement.
+    /// Reads what the client asks for. Kinds that there are not are left out of the acknowledgement.
     ///
     /// # Errors
-    /// -32602 without a `notifications` object.
+    /// -32602 without a `notifications` object, or with more resources than one subscription watches.
     pub(super) fn parse(id: Id, params: &Map<String, Value>) -> Result<Self, RpcError> {
         let Some(Value::Object(wanted)) = params.get("notifications") else {
             return Err(invalid_params("`notifications` must be an object that names what to listen to"));
         };
-        Ok(Self { id, tools_list_changed: wanted.get("toolsListChanged") == Some(&Value::Bool(true)) })
+        let is_wanted = |list: &List| wanted.get(list.wanted_as()) == Some(&Value::Bool(true));
+        let resources: BTreeSet<String> = match wanted.get(RESOURCES) {
+            Some(Value::Array(uris)) => uris.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => BTreeSet::new(),
+        };
+        if resources.len() > MAX_WATCHED {
+            let message =
+                format!("a subscription watches up to {MAX_WATCHED} resources: open another one for the rest");
+            return Err(of_kind(RpcError::INVALID_PARAMS, ErrorKind::TooLarge, message));
+        }
+        Ok(Self { id, lists: List::ALL.into_iter().filter(is_wanted).collect(), resources })
     }
 
-    /// The first message.
+    /// Begins to watch the resources. Those that cannot be watched, or not by this client, are not agreed to.
+    pub(super) async fn agree(&mut self, app: &App, scope: Scope) -> Interests {
+        let watches = Arc::new(Watches::default());
+        for uri in std::mem::take(&mut self.resources) {
+            match watches.add(app, scope.clone(), uri.clone()).await {
+                Ok(()) => drop(self.resources.insert(uri)),
+                Err(failure) => tracing::debug!(uri, reason = failure.message, "a resource is not watched"),
+            }
+        }
+        Interests { scope, lists: self.lists.clone(), watches, logs: None }
+    }
+
+    /// The first message, with what was agreed to.
     pub(super) fn acknowledgement(&self) -> Vec<u8> {
-        let mut agreed = Map::new();
-        if self.tools_list_changed {
-            agreed.insert("toolsListChanged".into(), true.into());
+        let mut agreed: Map<String, Value> =
+            self.lists.iter().map(|list| (list.wanted_as().to_owned(), true.into())).collect();
+        if !self.resources.is_empty() {
+            agreed.insert(RESOURCES.into(), self.resources.iter().cloned().collect());
         }
         self.notification("notifications/subscriptions/acknowledged", [("notifications", agreed.into())])
     }
 
-    /// The list of tools changed.
-    pub(super) fn list_changed(&self) -> Vec<u8> {
-        self.notification("notifications/tools/list_changed", [])
+    /// Something that it is about.
+    pub(super) fn tells(&self, news: News) -> Vec<u8> {
+        news.notification(Some(&self.id))
     }
 
     /// The server ends it (basic/patterns/cancellation).
@@ -64,6 +98,9 @@ impl Subscription {
     }
 }
 
+/// The member of the filter that names resources to be watched.
+const RESOURCES: &str = "resourceSubscriptions";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,25 +109,45 @@ mod tests {
         serde_json::from_slice(bytes).unwrap()
     }
 
+    fn parse(notifications: Value) -> Result<Subscription, RpcError> {
+        Subscription::parse(Id::Number(4), json!({"notifications": notifications}).as_object().unwrap())
+    }
+
     #[test]
     fn only_what_was_asked_for_and_is_offered_is_agreed() {
-        let parse = |notifications: Value| {
-            let params = json!({"notifications": notifications}).as_object().unwrap().clone();
-            parsed(&Subscription::parse(Id::Number(4), &params).unwrap().acknowledgement())
-        };
-        let both = parse(json!({"promptsListChanged": true, "toolsListChanged": true}));
-        assert_eq!(both["params"], json!({"_meta": {SUBSCRIPTION_ID: 4}, "notifications": {"toolsListChanged": true}}));
-        assert_eq!(parse(json!({"toolsListChanged": false}))["params"]["notifications"], json!({}));
-        assert_eq!(parse(json!({"toolsListChanged": 1}))["params"]["notifications"], json!({}));
+        let agreed = |notifications: Value| parsed(&parse(notifications).unwrap().acknowledgement())["params"].clone();
+        let both = json!({"promptsListChanged": true, "toolsListChanged": true, "unknown": true});
+        assert_eq!(
+            agreed(both),
+            json!({"_meta": {SUBSCRIPTION_ID: 4},
+                "notifications": {"toolsListChanged": true, "promptsListChanged": true}})
+        );
+        for nothing in [
+            json!({"toolsListChanged": false}),
+            json!({"resourcesListChanged": 1}),
+            json!({"resourceSubscriptions": []}),
+            json!({"resourceSubscriptions": "a://b"}),
+            json!({"resourceSubscriptions": [1]}),
+        ] {
+            assert_eq!(agreed(nothing)["notifications"], json!({}));
+        }
+        let uris = |count: usize| -> Value { (0..count).map(|n| format!("a://{n}")).collect() };
+        assert_eq!(parse(json!({"resourceSubscriptions": uris(MAX_WATCHED)})).unwrap().resources.len(), MAX_WATCHED);
+        let error = parse(json!({"resourceSubscriptions": uris(MAX_WATCHED + 1)})).unwrap_err();
+        assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32602, &json!("too_large")));
         assert_eq!(Subscription::parse(Id::Number(4), &Map::new()).unwrap_err().code, -32602);
     }
 
     #[test]
     fn every_message_bears_the_subscriptions_id() {
-        let subscription = Subscription { id: Id::Text("s".into()), tools_list_changed: true };
-        for message in [subscription.acknowledgement(), subscription.list_changed(), subscription.cancelled()] {
-            assert_eq!(parsed(&message)["params"]["_meta"][SUBSCRIPTION_ID], "s");
+        let subscription = Subscription { id: Id::Text("s".into()), ..parse(json!({})).unwrap() };
+        let news = [News::ListChanged(List::Prompts), News::Updated("a://b".into())];
+        let told = news.map(|news| subscription.tells(news));
+        for message in [subscription.acknowledgement(), subscription.cancelled()].iter().chain(&told) {
+            assert_eq!(parsed(message)["params"]["_meta"][SUBSCRIPTION_ID], "s");
         }
+        assert_eq!(parsed(&told[0])["method"], "notifications/prompts/list_changed");
+        assert_eq!(parsed(&told[1])["params"]["uri"], "a://b");
         let end = parsed(&subscription.result(&ServerIdentity::default()));
         assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!("s"), &json!("complete")));
         assert_eq!(end["result"]["_meta"][SUBSCRIPTION_ID], "s");

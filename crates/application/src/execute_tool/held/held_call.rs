@@ -241,7 +241,7 @@ impl HeldCall {
             };
             let mut state = self.lock();
             if state.is_waiting && *self.until.borrow() == at {
-                self.end(&mut state, if why == Abandoned::Late { NotAnswered::TimedOut } else { NotAnswered::Gone });
+                self.end(&mut state, if why == Abandoned::Late { &NotAnswered::TimedOut } else { &NotAnswered::Gone });
                 return why;
             }
         }
@@ -257,7 +257,7 @@ impl HeldCall {
 
     /// Ends the call from outside: its client took it back, or somebody else needs its place.
     pub(super) fn take_back(&self) {
-        self.end(&mut self.lock(), NotAnswered::Gone);
+        self.end(&mut self.lock(), &NotAnswered::Gone);
         self.terms.cancel.cancel(CancelReason::Client);
     }
 
@@ -266,7 +266,7 @@ impl HeldCall {
         self.lock().is_waiting
     }
 
-    fn end(&self, state: &mut State, why: NotAnswered) {
+    fn end(&self, state: &mut State, why: &NotAnswered) {
         state.is_over = true;
         state.is_waiting = false;
         state.is_due = false;
@@ -275,7 +275,7 @@ impl HeldCall {
         // Who keeps the outcome, or watches the time, need not any longer.
         self.until.send_replace(None);
         for (_, question) in std::mem::take(&mut state.questions) {
-            let _ = question.answer.send(Err(why));
+            let _ = question.answer.send(Err(why.clone()));
         }
     }
 
@@ -297,7 +297,7 @@ impl HeldCall {
                 return Err(NotAnswered::Gone);
             }
             if state.asked >= MAX_QUESTIONS {
-                return Err(NotAnswered::Unsupported);
+                return Err(NotAnswered::Exhausted);
             }
             state.asked += 1;
             let number = state.asked;

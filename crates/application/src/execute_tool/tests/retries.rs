@@ -36,13 +36,13 @@ impl Approver for Forms {
     }
 }
 
-fn form(message: &str) -> InputRequest {
+pub(super) fn form(message: &str) -> InputRequest {
     InputRequest { method: "elicitation/create".into(), params: json!({"message": message}) }
 }
 
 /// The client of one round.
 #[derive(Default)]
-struct Round {
+pub(super) struct Round {
     heard: Mutex<Vec<f64>>,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn modern(tool: &str, arguments: Value) -> ExecuteToolCommand {
 
 impl House {
     /// Calls, and returns what the client is asked: the keys, and the state.
-    async fn asked_for(&self, command: ExecuteToolCommand) -> (Vec<String>, String) {
+    pub(super) async fn asked_for(&self, command: ExecuteToolCommand) -> (Vec<String>, String) {
         match self.handler.handle(command).await {
             Ok(CallOutcome::InputRequired(required)) => {
                 (required.requests.into_keys().collect(), required.state.unwrap())
@@ -97,12 +97,13 @@ impl House {
         }
     }
 
-    fn outcomes(&self) -> Vec<OutcomeKind> {
-        self.log.rows().into_iter().map(|row| row.outcome.kind()).collect()
+    /// How the calls are, without what they ask.
+    pub(super) fn outcomes(&self) -> Vec<OutcomeKind> {
+        self.calls_on_record().into_iter().map(|row| row.outcome.kind()).collect()
     }
 }
 
-fn answered(of: ExecuteToolCommand, state: &str, answers: &[(&str, &str)]) -> ExecuteToolCommand {
+pub(super) fn answered(of: ExecuteToolCommand, state: &str, answers: &[(&str, &str)]) -> ExecuteToolCommand {
     let answers = answers.iter().map(|(key, answer)| ((*key).to_owned(), InputResponse((*answer).into()))).collect();
     ExecuteToolCommand { answers: Some(answers), request_state: Some(state.into()), ..of }
 }
@@ -507,9 +508,15 @@ async fn who_watches_sees_that_a_call_waits() {
     while let Some(Heard::Event(event)) = events.waiting() {
         seen.push(event.kind.clone());
     }
-    let first_and_last = (seen.first(), seen.last());
-    let is_fitting =
-        matches!(first_and_last, (Some(EventKind::ToolCallStarted { .. }), Some(EventKind::ToolCallSuspended { .. })));
+    let is_fitting = matches!(
+        &seen[..],
+        [
+            EventKind::ToolCallStarted { .. },
+            EventKind::ToolCallProgress { .. },
+            EventKind::ToolCallSuspended { .. },
+            EventKind::QuestionAsked { .. }
+        ]
+    );
     assert!(is_fitting, "{seen:?}");
 }
 

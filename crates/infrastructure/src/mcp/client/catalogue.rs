@@ -91,7 +91,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Page<'a> {
                         name if page.rest.len() < MAX_REST && !OF_ONE_HOP.contains(&name) => {
                             page.rest.push((name.to_owned(), members.next_value()?));
                         }
-                        _ => drop(members.next_value::<IgnoredAny>()?),
+                        _ => {
+                            members.next_value::<IgnoredAny>()?;
+                        }
                     }
                 }
                 Ok(page)
@@ -218,8 +220,10 @@ impl<'a> Draft<'a> {
             }
         }
         own_members::take_out(&mut rest);
-        if let Some(Value::Object(meta)) = rest.get_mut("_meta") {
-            meta.shift_remove(meta::SERVER_INFO);
+        match rest.get_mut("_meta") {
+            Some(Value::Object(meta)) => drop(meta.shift_remove(meta::SERVER_INFO)),
+            Some(_) => drop(rest.shift_remove("_meta")),
+            None => {}
         }
         rest
     }

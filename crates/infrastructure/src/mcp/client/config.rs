@@ -31,6 +31,10 @@ pub struct McpServerConfig {
     pub limits: McpLimits,
     /// When it is tried again.
     pub retry: RetryPolicy,
+    /// After so long without use a connection ends, and the next use makes it anew; `None`: it lasts.
+    pub ends_unused_after: Option<Duration>,
+    /// The server keeps state by the connection: each principal has one of its own, which ends with its last session.
+    pub stateful: bool,
     /// How it is confined, if it is a child process.
     pub confinement: ServerConfinement,
     /// What is asked before each start, if it is a child process.
@@ -225,6 +229,8 @@ impl McpServerConfig {
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
             retry: RetryPolicy::default(),
+            ends_unused_after: None,
+            stateful: false,
             confinement: ServerConfinement::default(),
             launch_check: LaunchCheck::default(),
         }

@@ -13,6 +13,7 @@ use crate::{
         http::HttpTransport,
         identity,
         lines::LineTransport,
+        may_ask,
         peer::{Loss, Peer},
         request::RequestWriter,
         request_error::RequestError,
@@ -51,11 +52,14 @@ pub struct McpServerDeps {
     pub sealed: Vec<PathBuf>,
     /// Where the homes of guarded children last; `None`: they go with the child.
     pub homes: Option<PathBuf>,
+    /// What those who call here can answer at all (MCP's `ClientCapabilities`): servers that offer more to those who can
+    /// be asked list it. Empty where nobody can be asked.
+    pub clients: Map<String, Value>,
 }
 
 impl McpServerDeps {
     /// Who the server is from run to run.
-    pub(super) fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
+    pub fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
         let start = match &config.transport {
             McpTransport::Stdio(server) => launch_spec::folder(server, config.confinement.profile, self),
             McpTransport::Http(_)
@@ -63,7 +67,12 @@ impl McpServerDeps {
             | McpTransport::Sse(_)
             | McpTransport::Streams(_) => PathBuf::new(),
         };
-        identity::of(config, &start)
+        identity::of(config, &start, &self.declared(config))
+    }
+
+    /// What the connection declares that the server's catalogue comes from.
+    pub(super) fn declared(&self, config: &McpServerConfig) -> Map<String, Value> {
+        may_ask::declared(&self.clients, &config.may_ask)
     }
 }
 
@@ -97,12 +106,17 @@ enum FirstWord {
 }
 
 impl Connection {
-    /// Connects to the server. Dropping the future ends what was started.
+    /// Connects to the server, and declares these capabilities (MCP's `ClientCapabilities`). Dropping the future ends what was started.
     ///
     /// # Errors
     /// Why it did not come about.
-    pub(super) async fn open(config: &McpServerConfig, deps: &McpServerDeps, opening: Opening) -> Result<Self, Loss> {
-        let connector = Connector { config, deps };
+    pub(super) async fn open(
+        config: &McpServerConfig,
+        deps: &McpServerDeps,
+        opening: Opening,
+        capabilities: Map<String, Value>,
+    ) -> Result<Self, Loss> {
+        let connector = Connector { config, deps, capabilities };
         let opened = match (opening, &config.transport) {
             (Opening::Initialize(version), _) => connector.initialize(version).await,
             // The old transport is older than any other first message.
@@ -128,6 +142,7 @@ impl Connection {
 struct Connector<'a> {
     config: &'a McpServerConfig,
     deps: &'a McpServerDeps,
+    capabilities: Map<String, Value>,
 }
 
 type Opened = Result<(Box<dyn Transport>, ServerCard), Loss>;
@@ -262,8 +277,7 @@ impl Connector<'_> {
     }
 
     fn peer(&self) -> Arc<Peer> {
-        let capabilities = Map::new();
-        Arc::new(Peer::new(self.config.name.clone(), capabilities))
+        Arc::new(Peer::new(self.config.name.clone(), self.capabilities.clone()))
     }
 
     fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {

@@ -135,11 +135,16 @@ impl ContextProvider for McpServer {
 
     async fn settled(&self) {
         let (mut listed, mut changes) = (self.shared.beside.listed(), self.shared.changes());
+        if *listed.borrow_and_update() {
+            return;
+        }
+        // One that rests is started for it.
+        let _used = self.in_use();
         self.shared.want(&self.shared.current());
         loop {
             changes.mark_unchanged();
             let is_down = match &self.shared.current().state {
-                ProviderState::Connecting | ProviderState::Ready => false,
+                ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle => false,
                 ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } | ProviderState::Closed => true,
             };
             if is_down || *listed.borrow_and_update() {
@@ -158,6 +163,7 @@ impl ContextProvider for McpServer {
 
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
         let called = self.called(uri);
+        let used = self.in_use();
         let (_, connection) = self.ready().await.map_err(|error| called.failure(error))?;
         if !connection.card.can("resources", "subscribe") {
             let message = format!("{called} cannot be watched: the server does not tell of changes.");
@@ -173,6 +179,7 @@ impl ContextProvider for McpServer {
                 Ok(())
             }
         };
+        watched.keep(uri, used);
         subscribed.map_err(|error| {
             watched.remove(uri);
             let is_unknown = matches!(&error, RequestError::Rpc(error) if outcome::is_unknown_resource(error.code));
@@ -217,7 +224,7 @@ impl ContextProvider for McpServer {
     ) -> Result<Map<String, Value>, ToolFailure> {
         match self.ask(request, &Map::new(), context).await? {
             CallOutcome::Done(result) => Ok(result.into_object()),
-            CallOutcome::InputRequired(_) => {
+            _ => {
                 let message = format!("{} needs an answer of the client first.", self.called(request.subject()));
                 Err(ToolFailure::new(ErrorKind::Unavailable, message))
             }

@@ -2,22 +2,49 @@
 
 use crate::mcp::{
     client::{
-        McpServer, connection::Connection, may_ask::declared, request::ForwardedRequest, request_error::RequestError,
+        McpServer,
+        connection::{Connection, Opening},
+        may_ask::declared,
+        peer::Loss,
+        pool::{Key, LEASED, Lease},
+        repeating,
+        request::ForwardedRequest,
+        request_error::RequestError,
         supervisor::Current,
+        usage::InUse,
     },
     wire::{incoming::Answer, message::RpcError},
 };
 use serde_json::{Map, Value};
 use std::{
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
-use tokio::time::timeout_at;
+use tokio::time::{self, sleep, timeout, timeout_at};
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation},
     ports::tool_provider::{CallContext, ProviderState},
 };
+
+/// A request on its way, and what became of it so far.
+struct Attempt<'a> {
+    request: &'a ForwardedRequest<'a>,
+    context: &'a CallContext<'a>,
+    /// Whether it went to the server, rather than wait for one or for a connection.
+    sent: AtomicBool,
+}
+
+/// The connection of one request.
+enum Way {
+    /// That of the server's list.
+    Listed(Arc<Connection>),
+    /// One beside it.
+    Pooled(Lease),
+}
 
 impl McpServer {
     /// What this server hears of a client's capabilities ([`ForwardedRequest::capabilities`]).
@@ -25,65 +52,171 @@ impl McpServer {
         declared(&client.capabilities, &self.shared.config.may_ask)
     }
 
+    /// Uses the server until the value is dropped, as a subscription does: it is started if it rests, and goes on running.
+    pub(super) fn in_use(&self) -> InUse {
+        self.shared.usage.begin()
+    }
+
     /// Makes the request and waits for its answer, within the time that the context and the configuration leave; progress,
-    /// logs and questions go to the caller meanwhile. Dropping the future takes the request back. Beside the answer stands
-    /// the generation that it is to be read by.
+    /// logs and questions go to the caller meanwhile. What only reads is asked again after errors that pass. Dropping the
+    /// future takes the request back. Beside the answer stands the generation that it is to be read by.
     ///
     /// # Errors
-    /// [`RequestError`]: [`Unreachable`](RequestError::Unreachable) also where the server is down,
+    /// [`RequestError`]: [`Unreachable`](RequestError::Unreachable) also where the server is down or left alone,
     /// [`Unauthorized`](RequestError::Unauthorized) where it wants a login.
     pub(super) async fn forward(
         &self,
         request: &ForwardedRequest<'_>,
         context: &CallContext<'_>,
     ) -> Result<(Answer, Generation), RequestError> {
-        let time = self.time_for(context);
-        let mut exchange = pin!(self.exchange(request, context));
-        let (began, waited) = (tokio::time::Instant::now(), context.caller.waited());
+        let _used = self.shared.usage.begin();
+        let time = context.deadline.saturating_duration_since(Instant::now()).min(self.shared.config.timeouts.call);
+        let attempt = Attempt { request, context, sent: AtomicBool::new(false) };
+        let (began, waited) = (time::Instant::now(), context.caller.waited());
+        let mut exchange = pin!(self.exchange(&attempt, began + time));
         loop {
             // The time in which somebody is asked is none of the call.
             let asked = context.caller.waited().saturating_sub(waited);
             match timeout_at(began + time + asked, &mut exchange).await {
                 Ok(answered) => return answered,
                 Err(_) if context.caller.waited().saturating_sub(waited) > asked => {}
-                Err(_) => return Err(RequestError::Late(time)),
+                Err(_) if attempt.sent.load(Ordering::Relaxed) => {
+                    let late = RequestError::Late(time);
+                    self.note_failure(&late);
+                    return Err(late);
+                }
+                Err(_) => {
+                    let seconds = time.as_secs_f32();
+                    let reason = match self.shared.current().connection {
+                        Some(_) => format!("none of its {LEASED} connections became free within {seconds} s"),
+                        None => format!("it was not ready within {seconds} s"),
+                    };
+                    return Err(RequestError::Unreachable(reason));
+                }
             }
         }
     }
 
+    /// Asks as often as it makes sense.
     async fn exchange(
         &self,
-        request: &ForwardedRequest<'_>,
-        context: &CallContext<'_>,
+        attempt: &Attempt<'_>,
+        until: time::Instant,
     ) -> Result<(Answer, Generation), RequestError> {
-        let (current, connection) = self.ready().await?;
-        let generation = connection.writer.version.generation();
-        let answer = self.send(&current, &connection, request, context).await?;
-        let is_stale = generation == Generation::Modern
-            && connection.transport.mirrors_parameters()
-            && matches!(answer.result_text(), Ok(Err(error)) if error.code == RpcError::HEADER_MISMATCH);
-        if !is_stale {
-            return Ok((answer, generation));
+        let mut attempts = 1;
+        loop {
+            let mut wish = None;
+            let error = match self.ask_once(attempt, &mut wish).await {
+                Ok(answered) => return Ok(answered),
+                Err(error) => error,
+            };
+            let pause = repeating::pause(attempts, wish);
+            let may_repeat = repeating::only_reads(attempt.request.method)
+                && repeating::may_pass(&error)
+                // One that is down from the start is told at once.
+                && attempt.sent.load(Ordering::Relaxed)
+                && self.shared.circuit.refusal().is_none()
+                && attempts < repeating::ATTEMPTS
+                && time::Instant::now() + pause < until;
+            if !may_repeat {
+                return Err(error);
+            }
+            tracing::debug!(server = %self.shared.config.name, %error, attempts, "asking the MCP server once more");
+            sleep(pause).await;
+            attempts += 1;
         }
-        // Refused unseen: the headers follow a definition that the server has changed (MCP 2026-07-28,
-        // basic/transports/streamable-http, "Client Behavior").
-        self.refresh().await;
-        let (current, connection) = self.ready().await?;
-        let answer = self.send(&current, &connection, request, context).await?;
-        Ok((answer, generation))
+    }
+
+    async fn ask_once(
+        &self,
+        attempt: &Attempt<'_>,
+        wish: &mut Option<Duration>,
+    ) -> Result<(Answer, Generation), RequestError> {
+        let pass = self.shared.circuit.admit()?;
+        let (current, listed) = self.ready().await?;
+        let way = self.way(listed, attempt).await?;
+        let connection = way.connection()?;
+        let answered = self.send(&current, connection, attempt).await;
+        let generation = connection.writer.version.generation();
+        let answered = match answered {
+            Ok(answer) if is_stale(&answer, connection) => {
+                // Refused unseen: the headers follow a definition that the server has changed (MCP 2026-07-28,
+                // basic/transports/streamable-http, "Client Behavior").
+                self.refresh().await;
+                let (current, listed) = self.ready().await?;
+                let connection = if let Way::Listed(_) = way { &listed } else { connection };
+                self.send(&current, connection, attempt).await
+            }
+            answered => answered,
+        };
+        // Until here, so that the outcome counts as that of the one who tries.
+        let _pass = pass;
+        match answered {
+            Ok(answer) => {
+                way.answered();
+                if self.shared.circuit.answered() {
+                    self.shared.tell();
+                }
+                Ok((answer, generation))
+            }
+            Err(error) => {
+                *wish = connection.transport.peer().wishes_pause();
+                self.note_failure(&error);
+                Err(error)
+            }
+        }
     }
 
     async fn send(
         &self,
         current: &Current,
         connection: &Connection,
-        request: &ForwardedRequest<'_>,
-        context: &CallContext<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<Answer, RequestError> {
+        let Attempt { request, context, sent } = attempt;
         let catalogue = current.catalogue.as_ref();
         let mirrored = request.name.and_then(|name| catalogue?.mirrored.get(name));
         let idle = self.shared.config.timeouts.idle;
+        sent.store(true, Ordering::Relaxed);
         connection.transport.forward(&connection.writer, request, mirrored, context.caller, idle).await
+    }
+
+    /// The connection for the request. New servers hear with each request who asks; old ones heard it when the connection
+    /// was made.
+    async fn way(&self, listed: Arc<Connection>, attempt: &Attempt<'_>) -> Result<Way, RequestError> {
+        let config = &self.shared.config;
+        let is_old = listed.writer.version.generation() == Generation::Legacy;
+        let asks = is_old && !attempt.request.capabilities.is_empty();
+        let fits = !is_old || !asks && listed.transport.peer().capabilities.is_empty();
+        if fits && !config.stateful {
+            return Ok(Way::Listed(listed));
+        }
+        let key = Key {
+            capabilities: if asks { attempt.request.capabilities.clone() } else { Map::new() },
+            // Questions may also come on a stream that belongs to no call.
+            principal: (config.stateful || asks && listed.transport.tells_calls_apart())
+                .then(|| attempt.context.principal.clone()),
+            is_stateful: config.stateful,
+            is_exclusive: asks && !listed.transport.tells_calls_apart(),
+        };
+        let opening = match listed.writer.version.generation() {
+            Generation::Modern => Opening::Discover,
+            Generation::Legacy => Opening::Initialize(listed.writer.version),
+        };
+        let time = config.timeouts.connect;
+        let capabilities = key.capabilities.clone();
+        let open = async {
+            let opening = Connection::open(config, &self.shared.deps, opening, capabilities);
+            let opened = timeout(time, opening).await.unwrap_or_else(|_| {
+                Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
+            });
+            opened.inspect_err(|loss| {
+                if let Loss::Failed(reason) = loss {
+                    self.note_failure(&RequestError::Unreachable(reason.clone()));
+                }
+            })
+        };
+        self.shared.pool.take(key, attempt.context.session, open).await.map(Way::Pooled)
     }
 
     /// The server when it is ready: at once as a rule, else as soon as an attempt that is under way or due has ended.
@@ -102,7 +235,7 @@ impl McpServer {
                 return Ok((current, connection));
             }
             match &current.state {
-                ProviderState::Connecting | ProviderState::Ready => {}
+                ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle => {}
                 ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. }
                     if std::mem::take(&mut may_want) && self.shared.want(&current) => {}
                 ProviderState::Failed { reason } => return Err(RequestError::Unreachable(reason.clone())),
@@ -115,8 +248,33 @@ impl McpServer {
         }
     }
 
-    /// How long a request may take.
-    fn time_for(&self, context: &CallContext<'_>) -> Duration {
-        context.deadline.saturating_duration_since(Instant::now()).min(self.shared.config.timeouts.call)
+    fn note_failure(&self, error: &RequestError) {
+        if self.shared.circuit.failed(error) {
+            tracing::warn!(server = %self.shared.config.name, %error, "the MCP server fails again and again; calls are kept from it");
+            self.shared.tell();
+        }
     }
+}
+
+impl Way {
+    fn connection(&self) -> Result<&Arc<Connection>, RequestError> {
+        match self {
+            Self::Listed(connection) => Ok(connection),
+            Self::Pooled(lease) => {
+                lease.connection().ok_or_else(|| RequestError::Unreachable("its connection is gone".into()))
+            }
+        }
+    }
+
+    fn answered(&self) {
+        if let Self::Pooled(lease) = self {
+            lease.answered();
+        }
+    }
+}
+
+fn is_stale(answer: &Answer, connection: &Connection) -> bool {
+    connection.writer.version.generation() == Generation::Modern
+        && connection.transport.mirrors_parameters()
+        && matches!(answer.result_text(), Ok(Err(error)) if error.code == RpcError::HEADER_MISMATCH)
 }

@@ -243,6 +243,10 @@ impl Transport for HttpTransport {
         true
     }
 
+    fn tells_calls_apart(&self) -> bool {
+        true
+    }
+
     async fn request(
         &self,
         writer: &RequestWriter,

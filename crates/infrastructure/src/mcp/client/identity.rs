@@ -1,14 +1,15 @@
 //! Who a server is from run to run.
 
 use crate::mcp::client::config::{McpServerConfig, McpTransport, ServerProfile, ToolNames};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use toolstead_domain::provider_identity::ProviderIdentity;
 
 /// The server that this configuration describes. Values of variables and headers do not count: a new token makes no other
-/// server. `working_dir` is where it starts, if it is a child.
-pub(super) fn of(config: &McpServerConfig, working_dir: &Path) -> ProviderIdentity {
+/// server. `working_dir` is where it starts, if it is a child. `declared` is what it hears of those who call it: it may offer
+/// more to those who can be asked.
+pub(super) fn of(config: &McpServerConfig, working_dir: &Path, declared: &Map<String, Value>) -> ProviderIdentity {
     let reached = match &config.transport {
         McpTransport::Stdio(server) => json!({
             "command": server.command,
@@ -32,11 +33,14 @@ pub(super) fn of(config: &McpServerConfig, working_dir: &Path) -> ProviderIdenti
         ToolNames::Qualified => "qualified",
         ToolNames::Plain => "plain",
     };
-    let described = json!([reached, names, config.protocol.map(|version| version.as_str())]);
+    let mut described = vec![reached, names.into(), config.protocol.map(|version| version.as_str()).into()];
+    if !declared.is_empty() {
+        described.push(declared.clone().into());
+    }
     ProviderIdentity {
         configured_in: config.configured_in.clone(),
         name: config.name.to_string(),
-        start: digest(&described),
+        start: digest(&described.into()),
     }
 }
 
@@ -64,7 +68,7 @@ mod tests {
         let mut config = McpServerConfig::new(name, McpTransport::Stdio(server.clone()));
         change(&mut config, &mut server);
         config.transport = McpTransport::Stdio(server);
-        of(&config, Path::new("/work"))
+        of(&config, Path::new("/work"), &Map::new())
     }
 
     #[test]
@@ -88,7 +92,11 @@ mod tests {
         let http = |url: &str, token: &str| {
             let headers = BTreeMap::from([("authorization".to_owned(), token.to_owned())]);
             let server = HttpServer { url: Url::parse(url).unwrap(), headers };
-            of(&McpServerConfig::new(ServerName::parse("s").unwrap(), McpTransport::Http(server)), Path::new("/work"))
+            of(
+                &McpServerConfig::new(ServerName::parse("s").unwrap(), McpTransport::Http(server)),
+                Path::new("/work"),
+                &Map::new(),
+            )
         };
         assert_eq!(http("https://a.example/mcp", "one"), http("https://a.example/mcp", "two"));
         assert_ne!(http("https://a.example/mcp", "one"), http("https://b.example/mcp", "one"));

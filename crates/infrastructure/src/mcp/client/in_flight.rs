@@ -21,6 +21,8 @@ use toolstead_domain::{
 /// So many reports and log messages wait for the one who made the call, and as many questions; what comes on top is dropped
 /// or refused.
 const WAITING_NOTICES: usize = 64;
+/// The longest id of a page that is kept, in bytes.
+const MAX_PAGE_ID: usize = 512;
 
 /// The requests that wait, by their ids. Ids are never used twice on one connection.
 #[derive(Debug, Default)]
@@ -79,6 +81,13 @@ struct State {
     /// Reports and log messages that have not been taken, in their order. Of reports that follow one another, the newest.
     told: VecDeque<Notice>,
     questions: VecDeque<(Id, InputRequest)>,
+    /// The ids of all questions that came for it and were not taken back.
+    asked: Vec<Id>,
+    /// Those that were taken back after they were handed on.
+    withdrawn: VecDeque<Id>,
+    /// The pages that a person was sent to, by their ids.
+    pages: Vec<String>,
+    completed: VecDeque<String>,
     waker: Option<Waker>,
 }
 
@@ -91,6 +100,10 @@ pub(super) enum Notice {
     Log(LogMessage),
     /// A question, with the id that its answer must have.
     Question(Id, InputRequest),
+    /// A question is taken back.
+    Withdrawn(Id),
+    /// What a person was sent to a page for is done.
+    Completed(String),
 }
 
 impl InFlight {
@@ -128,6 +141,21 @@ impl InFlight {
     pub(super) fn progress(&self, token: &Id, progress: Progress) -> bool {
         let waiting = number(token).and_then(|id| self.table().waiting.get(&id).cloned());
         waiting.is_some_and(|waiting| waiting.push_progress(progress))
+    }
+
+    /// Takes a question back, whichever call it came for. `false` if none did.
+    pub(super) fn withdraw(&self, question: &Id) -> bool {
+        self.calls().any(|call| call.withdraw(question))
+    }
+
+    /// Tells the call that sent a person to this page that it is done. `false` if none did.
+    pub(super) fn completed(&self, page: &str) -> bool {
+        self.calls().any(|call| call.completed(page))
+    }
+
+    fn calls(&self) -> impl Iterator<Item = Arc<Waiting>> + use<> {
+        let calls: Vec<_> = self.table().waiting.values().filter(|one| one.purpose.is_call()).cloned().collect();
+        calls.into_iter()
     }
 
     /// The one call that waits; `None` if there is none, or more than one.
@@ -214,16 +242,47 @@ impl Waiting {
         self.update(|state| state.tell(Notice::Log(message)));
     }
 
-    /// Hands a question to the call; `false` if too many wait.
+    /// Hands a question to the call; `false` if too many came.
     pub(super) fn push_question(&self, id: Id, request: InputRequest) -> bool {
         let mut taken = false;
         self.update(|state| {
-            taken = state.questions.len() < WAITING_NOTICES;
+            taken = state.asked.len() < WAITING_NOTICES;
             if taken {
+                state.asked.push(id.clone());
+                let page = request.params.get("elicitationId").and_then(serde_json::Value::as_str);
+                state.pages.extend(page.filter(|page| page.len() <= MAX_PAGE_ID).map(str::to_owned));
                 state.questions.push_back((id, request));
             }
         });
         taken
+    }
+
+    fn withdraw(&self, question: &Id) -> bool {
+        let mut is_ours = false;
+        self.update(|state| {
+            let asked = state.asked.len();
+            state.asked.retain(|id| id != question);
+            is_ours = state.asked.len() < asked;
+            let waiting = state.questions.len();
+            state.questions.retain(|(id, _)| id != question);
+            if is_ours && state.questions.len() == waiting {
+                state.withdrawn.push_back(question.clone());
+            }
+        });
+        is_ours
+    }
+
+    fn completed(&self, page: &str) -> bool {
+        let mut is_ours = false;
+        self.update(|state| {
+            is_ours = state.pages.iter().any(|one| one == page);
+            if is_ours {
+                // Told once.
+                state.pages.retain(|one| one != page);
+                state.completed.push_back(page.to_owned());
+            }
+        });
+        is_ours
     }
 
     fn push_progress(&self, progress: Progress) -> bool {
@@ -280,6 +339,15 @@ impl State {
     fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
         if let Some(notice) = self.told.pop_front() {
             return Some(notice);
+        }
+        if let Some(id) = self.withdrawn.pop_front() {
+            return Some(Notice::Withdrawn(id));
+        }
+        // Behind the question that it is about.
+        if self.questions.is_empty()
+            && let Some(page) = self.completed.pop_front()
+        {
+            return Some(Notice::Completed(page));
         }
         let (id, request) = if with_questions { self.questions.pop_front()? } else { return None };
         Some(Notice::Question(id, request))
@@ -400,6 +468,33 @@ mod tests {
         assert!(in_flight.sole_call().is_none() && in_flight.sole_id().is_none());
         in_flight.forget(one.id);
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(two.id));
+    }
+
+    #[test]
+    fn a_question_is_taken_back_wherever_it_is() {
+        let in_flight = InFlight::default();
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
+        let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
+        for id in [1, 2] {
+            assert!(two.push_question(Id::Number(id), question()));
+        }
+        assert!(matches!(two.state().take_notice(true), Some(Notice::Question(Id::Number(1), _))));
+        assert!(in_flight.withdraw(&Id::Number(1)) && in_flight.withdraw(&Id::Number(2)));
+        assert!(!in_flight.withdraw(&Id::Number(1)) && !in_flight.withdraw(&Id::Number(3)));
+        assert_eq!(two.state().take_notice(true), Some(Notice::Withdrawn(Id::Number(1))));
+        assert_eq!((two.state().take_notice(true), one.state().take_notice(true)), (None, None));
+    }
+
+    #[test]
+    fn the_end_of_a_page_is_told_to_the_call_that_sent_somebody_there() {
+        let in_flight = InFlight::default();
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
+        let params = serde_json::json!({"mode": "url", "elicitationId": "e1"});
+        two.push_question(Id::Number(1), InputRequest { method: "elicitation/create".into(), params });
+        assert!(!in_flight.completed("e2") && in_flight.completed("e1") && !in_flight.completed("e1"));
+        assert!(matches!(two.state().take_notice(true), Some(Notice::Question(..))));
+        assert_eq!(two.state().take_notice(true), Some(Notice::Completed("e1".into())));
+        assert_eq!(one.state().take_notice(true), None);
     }
 
     #[test]

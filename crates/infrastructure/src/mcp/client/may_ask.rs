@@ -1,7 +1,11 @@
 //! The questions that a server may put to those who call it.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use toolstead_domain::{
+    client_capability::Capability, error_kind::ErrorKind, ports::tool_provider::InputRequired, server_name::ServerName,
+    tool_failure::ToolFailure,
+};
 
 /// A kind of question, by the capability that a client declares for it (MCP's `ClientCapabilities`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -29,16 +33,64 @@ impl MayAsk {
     }
 }
 
+/// What a process declares whose clients come and go: all that any of them may be able to answer (MCP's
+/// `ClientCapabilities`).
+pub fn everything() -> Map<String, Value> {
+    let all = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}});
+    all.as_object().cloned().unwrap_or_default()
+}
+
 /// What is declared to a server about a client that declared this to us: as much of it as the server may ask.
 pub(super) fn declared(client: &Map<String, Value>, may_ask: &[MayAsk]) -> Map<String, Value> {
     let open = client.iter().filter(|(name, _)| may_ask.iter().any(|kind| kind.capability() == name.as_str()));
     open.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
+/// Checks that the server asks nothing that it was not told the client answers, though the client does. What the client
+/// does not answer is for the path of the call to tell.
+///
+/// # Errors
+/// The failure of such a call.
+pub(super) fn check(
+    required: &InputRequired,
+    client: &Map<String, Value>,
+    server: &ServerName,
+    may_ask: &[MayAsk],
+) -> Result<(), ToolFailure> {
+    let declared = declared(client, may_ask);
+    let kept_from = required
+        .requests
+        .values()
+        .filter_map(Capability::of)
+        .find(|capability| capability.is_declared(client) && !capability.is_declared(&declared));
+    let Some(capability) = kept_from.map(Capability::name) else { return Ok(()) };
+    let message = format!("The MCP server `{server}` asks for `{capability}`, which it may not ask for here.");
+    let next = format!("To let it ask, add \"{capability}\" to `mcp_servers.{server}.may_ask`.");
+    Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message).next(next))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use toolstead_domain::ports::caller::InputRequest;
+
+    #[test]
+    fn what_a_server_may_not_ask_is_refused_and_what_the_client_cannot_is_not_judged_here() {
+        let server = ServerName::parse("s").unwrap();
+        let told = |method: &str, client: Value| {
+            let request = InputRequest { method: method.into(), params: json!({}) };
+            let required = InputRequired { requests: [("k".to_owned(), request)].into(), state: None };
+            check(&required, client.as_object().unwrap(), &server, &[MayAsk::Elicitation])
+                .map_err(|failure| failure.text())
+        };
+        let all = || json!({"elicitation": {}, "sampling": {}, "roots": {}});
+        assert_eq!(told("elicitation/create", all()), Ok(()));
+        assert!(
+            told("sampling/createMessage", all()).unwrap_err().contains("add \"sampling\" to `mcp_servers.s.may_ask`")
+        );
+        assert!(told("roots/list", all()).is_err());
+        assert_eq!(told("roots/list", json!({"elicitation": {}})), Ok(()));
+    }
 
     #[test]
     fn a_server_hears_of_the_clients_capabilities_that_it_may_use() {

@@ -1,7 +1,7 @@
 //! What the answer of a server means to the one who called its tool.
 
 use crate::mcp::{
-    client::{foreign_text::shown, own_members, request_error::RequestError},
+    client::{foreign_text::shown, own_members, request_error::RequestError, tasks},
     wire::{incoming::Answer, message::RpcError},
 };
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ impl Called<'_> {
         let result = match (generation, result) {
             (Generation::Modern, Value::Object(result)) => match self.modern_result(result)? {
                 Ok(result) => result,
-                Err(required) => return Ok(CallOutcome::InputRequired(required)),
+                Err(other) => return Ok(other),
             },
             (Generation::Legacy | Generation::Modern, result) => result,
         };
@@ -96,11 +96,17 @@ impl Called<'_> {
     pub(super) fn modern_result(
         &self,
         mut result: Map<String, Value>,
-    ) -> Result<Result<Value, InputRequired>, ToolFailure> {
+    ) -> Result<Result<Value, CallOutcome>, ToolFailure> {
         match result.get("resultType").map(Value::as_str) {
             None => {}
             Some(Some("complete")) => drop(result.shift_remove("resultType")),
-            Some(Some("input_required")) => return self.input_required(result).map(Err),
+            Some(Some("input_required")) => {
+                return self.input_required(result).map(CallOutcome::InputRequired).map(Err);
+            }
+            Some(Some("task")) => {
+                let task = tasks::created(result).map_err(|error| self.failure(error))?;
+                return Ok(Err(CallOutcome::Done(task)));
+            }
             Some(other) => {
                 let reason = format!(
                     "it gave a result of the type `{}`, which nobody asked for",

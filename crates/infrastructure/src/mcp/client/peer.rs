@@ -15,12 +15,19 @@ use crate::mcp::{
     },
 };
 use serde_json::{Map, Value};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 use toolstead_domain::{
+    client_capability::Capability,
     context::notice::ContextNotice,
     ports::caller::{InputRequest, LogMessage, Progress},
     server_name::ServerName,
@@ -55,6 +62,8 @@ pub(super) struct Peer {
     /// What we said that our client can do (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
     lost: watch::Sender<Option<Loss>>,
+    /// Until when the server wants to be left alone, as it said last.
+    busy_until: Mutex<Option<Instant>>,
     noise: AtomicU64,
     unexpected: AtomicU64,
 }
@@ -85,6 +94,7 @@ impl Peer {
             said: Said::default(),
             capabilities,
             lost: watch::Sender::new(None),
+            busy_until: Mutex::default(),
             noise: AtomicU64::new(0),
             unexpected: AtomicU64::new(0),
         }
@@ -103,6 +113,23 @@ impl Peer {
             lost.get_or_insert(loss);
             first
         });
+    }
+
+    /// Whether the connection is of no use any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.borrow().is_some()
+    }
+
+    /// Notes that the server wants to be left alone.
+    pub(super) fn leave_alone_for(&self, wish: Duration) {
+        let until = Instant::now().checked_add(wish);
+        *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// How much longer it wants to be left alone; `None`: not at all.
+    pub(super) fn wishes_pause(&self) -> Option<Duration> {
+        let until = (*self.busy_until.lock().unwrap_or_else(PoisonError::into_inner))?;
+        until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
     /// Returns when the connection is of no use any more.
@@ -225,6 +252,18 @@ impl Peer {
                     (_, None) => {}
                 }
             }
+            "notifications/cancelled" => {
+                let question = params.get("requestId").and_then(Id::from_value);
+                if !question.is_some_and(|question| self.in_flight.withdraw(&question)) {
+                    tracing::trace!(server = %self.server, "took back what it did not ask");
+                }
+            }
+            "notifications/elicitation/complete" => {
+                let page = params.get("elicitationId").and_then(Value::as_str);
+                if !page.is_some_and(|page| self.in_flight.completed(page)) {
+                    tracing::trace!(server = %self.server, "finished a page that no call in flight sent anybody to");
+                }
+            }
             _ => tracing::trace!(server = %self.server, method = shown(method, 80), "passed over a notification"),
         }
     }
@@ -254,34 +293,42 @@ impl Peer {
         &self,
         id: Id,
         method: String,
-        params: Map<String, Value>,
+        mut params: Map<String, Value>,
         call: Option<&Arc<Waiting>>,
     ) -> Option<Reply> {
-        let capability = match method.as_str() {
-            "ping" => return Some((id, Ok(Map::new().into()))),
-            "roots/list" => "roots",
-            "sampling/createMessage" => "sampling",
-            "elicitation/create" => "elicitation",
-            _ => {
-                return Some((
-                    id,
-                    Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "this client does not know the method")),
-                ));
-            }
-        };
-        if !self.capabilities.contains_key(capability) {
-            let refusal = format!("this client has not declared the capability `{capability}`");
-            return Some((id, Err(RpcError::new(RpcError::METHOD_NOT_FOUND, refusal))));
+        if method == "ping" {
+            return Some((id, Ok(Map::new().into())));
+        }
+        own_members::take_out(&mut params);
+        let request = InputRequest { method, params: params.into() };
+        if let Err(refusal) = self.check_declared(&request) {
+            return Some((id, Err(refusal)));
         }
         let Some(call) = call.cloned().or_else(|| self.in_flight.sole_call()) else {
             let refusal = "it is not clear which call this belongs to: none or several are in flight";
             return Some((id, Err(RpcError::new(RpcError::INTERNAL, refusal))));
         };
-        let request = InputRequest { method, params: params.into() };
         if call.push_question(id.clone(), request) {
             return None;
         }
-        Some((id, Err(RpcError::new(RpcError::INTERNAL, "too many questions wait already"))))
+        Some((id, Err(RpcError::new(RpcError::INTERNAL, "a call may not ask that many questions"))))
+    }
+
+    /// Checks that we said that our client answers such questions. One in a mode of which we did not is malformed (MCP
+    /// 2025-11-25, client/elicitation, "Error Handling").
+    fn check_declared(&self, request: &InputRequest) -> Result<(), RpcError> {
+        let Some(capability) = Capability::of(request) else {
+            return Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "this client does not know the method"));
+        };
+        if capability.is_declared(&self.capabilities) {
+            return Ok(());
+        }
+        let code = match self.capabilities.contains_key(capability.name()) {
+            true => RpcError::INVALID_PARAMS,
+            false => RpcError::METHOD_NOT_FOUND,
+        };
+        let declared = Value::Object(capability.as_object());
+        Err(RpcError::new(code, format!("this client has not declared the capability {declared}")))
     }
 }
 
@@ -326,6 +373,12 @@ mod tests {
         assert_eq!(code(peer.hear(question(), None)), Some(RpcError::INTERNAL));
         assert_eq!(peer.hear(question(), Some(&two)), None);
         assert_eq!(code(peer.hear(request("roots/list"), Some(&two))), Some(RpcError::METHOD_NOT_FOUND));
+        let url = Message::Request {
+            id: Id::Number(2),
+            method: "elicitation/create".into(),
+            params: json!({"mode": "url", "url": "https://a.org"}).as_object().unwrap().clone(),
+        };
+        assert_eq!(code(peer.hear(url, Some(&two))), Some(RpcError::INVALID_PARAMS));
         let refused = (0..200).filter(|_| peer.hear(question(), Some(&one)).is_some()).count();
         assert_eq!(refused, 200 - 63);
     }

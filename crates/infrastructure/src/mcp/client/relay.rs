@@ -11,14 +11,20 @@ use crate::mcp::{
         message::{Id, RpcError},
     },
 };
+use futures::{
+    FutureExt, StreamExt,
+    future::{AbortHandle, Abortable, BoxFuture, abortable},
+    stream::FuturesUnordered,
+};
 use serde_json::Value;
 use std::{
+    collections::HashMap,
     future::{Future, pending},
     pin::pin,
     time::Duration,
 };
 use tokio::time::{Instant, sleep_until};
-use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse};
+use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, NotAnswered};
 
 /// Runs `exchange` to its end and hands progress, log messages and questions on meanwhile.
 ///
@@ -32,16 +38,17 @@ pub(super) async fn relay(
     exchange: impl Future<Output = Result<Answer, RequestError>>,
 ) -> Result<Answer, RequestError> {
     let mut exchange = pin!(exchange);
-    let mut question = None;
+    let mut asked = Asked::default();
     let mut heard = Instant::now();
     loop {
-        let asking = question.is_some();
+        let is_asking = !asked.answers.is_empty();
         tokio::select! {
             biased;
-            notice = waiting.notice(!asking) => {
+            notice = waiting.notice(true) => {
                 heard = Instant::now();
                 match notice {
-                    Notice::Question(id, request) => question = Some(Box::pin(ask(caller, id, request))),
+                    Notice::Question(id, request) => asked.ask(caller, id, request),
+                    Notice::Withdrawn(id) => asked.withdraw(&id),
                     other => tell(caller, other),
                 }
             }
@@ -51,15 +58,39 @@ pub(super) async fn relay(
                 }
                 return outcome;
             }
-            (id, outcome) = or_never(question.as_mut()) => {
-                question = None;
+            Some(answer) = asked.answers.next(), if is_asking => {
                 heard = Instant::now();
-                transport.respond(&id, &outcome).await;
+                // One that was taken back wants no answer.
+                if let Ok((id, outcome)) = answer {
+                    asked.open.remove(&id);
+                    transport.respond(&id, &outcome).await;
+                }
             }
             // A person who is asked may take their time.
-            () = or_never(idle.map(|idle| sleep_until(heard + idle))), if !asking => {
+            () = or_never(idle.map(|idle| sleep_until(heard + idle))), if !is_asking => {
                 return Err(RequestError::Late(idle.unwrap_or_default()));
             }
+        }
+    }
+}
+
+/// The questions of a call that are with its caller.
+#[derive(Default)]
+struct Asked<'a> {
+    answers: FuturesUnordered<Abortable<BoxFuture<'a, (Id, Result<Value, RpcError>)>>>,
+    open: HashMap<Id, AbortHandle>,
+}
+
+impl<'a> Asked<'a> {
+    fn ask(&mut self, caller: &'a dyn Caller, id: Id, request: InputRequest) {
+        let (answer, open) = abortable(ask(caller, id.clone(), request).boxed());
+        self.answers.push(answer);
+        self.open.insert(id, open);
+    }
+
+    fn withdraw(&mut self, id: &Id) {
+        if let Some(open) = self.open.remove(id) {
+            open.abort();
         }
     }
 }
@@ -76,14 +107,36 @@ fn tell(caller: &dyn Caller, notice: Notice) {
     match notice {
         Notice::Progress(progress) => caller.progress(progress),
         Notice::Log(message) => caller.log(message),
-        Notice::Question(..) => {}
+        Notice::Completed(page) => caller.elicitation_completed(&page),
+        Notice::Question(..) | Notice::Withdrawn(_) => {}
     }
 }
 
 async fn ask(caller: &dyn Caller, id: Id, request: InputRequest) -> (Id, Result<Value, RpcError>) {
     let outcome = match caller.ask(request).await {
         Ok(InputResponse(answer)) => Ok(answer),
-        Err(reason) => Err(RpcError::new(RpcError::INTERNAL, reason.to_string())),
+        Err(why) => Err(RpcError::new(code_of(&why), message_of(why))),
     };
     (id, outcome)
+}
+
+/// An error of the client is its own word; the others are ours.
+fn code_of(why: &NotAnswered) -> i64 {
+    match why {
+        NotAnswered::Refused { code, .. } => *code,
+        NotAnswered::Unsupported => RpcError::METHOD_NOT_FOUND,
+        NotAnswered::Unfit(_) => RpcError::INVALID_PARAMS,
+        NotAnswered::TimedOut
+        | NotAnswered::Gone
+        | NotAnswered::TooMany
+        | NotAnswered::Exhausted
+        | NotAnswered::NotRecorded => RpcError::INTERNAL,
+    }
+}
+
+fn message_of(why: NotAnswered) -> String {
+    match why {
+        NotAnswered::Refused { message, .. } => message,
+        other => other.to_string(),
+    }
 }

@@ -2,19 +2,19 @@
 
 use crate::mcp::client::{
     catalogue::Catalogue,
+    circuit::Circuit,
     config::{McpServerConfig, RetryPolicy},
     connection::{Connection, McpServerDeps, Opening, loss_of, with_last_words},
     context::{keeping::keep, state::Beside},
     foreign_text::shown,
+    pause::pause_after,
     peer::Loss,
+    pool::Pool,
     relay::or_never,
+    usage::Usage,
 };
 use arc_swap::ArcSwap;
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep_until, timeout},
@@ -35,7 +35,12 @@ const REASON_CHARACTERS: usize = 2000;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: McpServerConfig,
-    deps: McpServerDeps,
+    pub(super) deps: McpServerDeps,
+    /// Those who use the server.
+    pub(super) usage: Arc<Usage>,
+    /// Its connections beside the one here.
+    pub(super) pool: Arc<Pool>,
+    pub(super) circuit: Circuit,
     current: ArcSwap<Current>,
     /// Rises with every change of `current`.
     version: watch::Sender<u64>,
@@ -46,7 +51,7 @@ pub(super) struct Shared {
     /// Rises with every list that was taken or tried.
     listed: watch::Sender<u64>,
     /// What is beside the tools.
-    pub(super) beside: Beside,
+    pub(super) beside: Arc<Beside>,
     closing: Notify,
     /// Whether all is over.
     ended: watch::Sender<bool>,
@@ -69,16 +74,20 @@ pub(super) struct Current {
 }
 
 impl Shared {
-    pub(super) fn new(config: McpServerConfig, deps: McpServerDeps) -> Self {
+    pub(super) fn new(config: McpServerConfig, deps: McpServerDeps, state: ProviderState) -> Self {
         let current = Current {
-            state: ProviderState::Connecting,
+            state,
             connection: None,
             catalogue: None,
             notes: Vec::new(),
             stderr: Vec::new(),
             retry_from: None,
         };
+        let beside = Arc::new(Beside::new());
         Self {
+            usage: Usage::new(),
+            pool: Pool::new(config.timeouts.close, &beside),
+            circuit: Circuit::new(config.retry),
             config,
             deps,
             current: ArcSwap::from_pointee(current),
@@ -86,7 +95,7 @@ impl Shared {
             wanted: Notify::new(),
             refresh: Notify::new(),
             listed: watch::Sender::new(0),
-            beside: Beside::new(),
+            beside: beside.clone(),
             closing: Notify::new(),
             ended: watch::Sender::new(false),
         }
@@ -129,12 +138,17 @@ impl Shared {
         let _ = ended.wait_for(|ended| *ended).await;
     }
 
+    /// Tells that the server is in another state than before.
+    pub(super) fn tell(&self) {
+        self.version.send_modify(|version| *version += 1);
+    }
+
     fn publish(&self, change: impl FnOnce(&mut Current)) {
         // Only the supervisor publishes, so that nothing is lost between reading and writing.
         let mut current = Current::clone(&self.current.load());
         change(&mut current);
         self.current.store(Arc::new(current));
-        self.version.send_modify(|version| *version += 1);
+        self.tell();
     }
 }
 
@@ -144,6 +158,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
         biased;
         () = shared.closing.notified() => {}
         () = keep_connected(&shared) => {}
+        () = shared.pool.end_unused(shared.config.ends_unused_after) => {}
     }
     let connection = shared.current().connection.clone();
     shared.publish(|current| {
@@ -151,8 +166,9 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
         current.connection = None;
     });
     if let Some(connection) = connection {
-        connection.transport.close(shared.config.timeouts.close).await;
+        shared.pool.end(connection);
     }
+    shared.pool.close().await;
     shared.ended.send_replace(true);
 }
 
@@ -160,6 +176,9 @@ async fn keep_connected(shared: &Arc<Shared>) {
     let mut opening = first_opening(shared.config.protocol);
     let mut failures = 0_u32;
     loop {
+        if shared.current().state == ProviderState::Idle {
+            shared.usage.used().await;
+        }
         if shared.current().state != ProviderState::Connecting {
             shared.publish(|current| current.state = ProviderState::Connecting);
         }
@@ -172,7 +191,10 @@ async fn keep_connected(shared: &Arc<Shared>) {
                         Opening::Initialize(shared.config.protocol.unwrap_or(ProtocolVersion::NEWEST_LEGACY))
                     }
                 };
-                let loss = serve(shared, Arc::new(connection), catalogue).await;
+                let Some(loss) = serve(shared, Arc::new(connection), catalogue).await else {
+                    failures = 0;
+                    continue;
+                };
                 if began.elapsed() >= shared.config.retry.longest {
                     failures = 0;
                 }
@@ -209,7 +231,8 @@ fn first_opening(fixed: Option<ProtocolVersion>) -> Opening {
 }
 
 async fn connect(shared: &Shared, opening: Opening) -> Result<(Connection, Catalogue), Loss> {
-    let connection = Connection::open(&shared.config, &shared.deps, opening).await?;
+    let declared = shared.deps.declared(&shared.config);
+    let connection = Connection::open(&shared.config, &shared.deps, opening, declared).await?;
     match list(shared, &connection).await {
         Ok(catalogue) => Ok((connection, catalogue)),
         Err(loss) => {
@@ -224,8 +247,8 @@ async fn list(shared: &Shared, connection: &Connection) -> Result<Catalogue, Los
     Catalogue::fetch(connection, &config.name, config.names, &config.limits).await.map_err(loss_of)
 }
 
-/// Stays with a connection until it is lost.
-async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Catalogue) -> Loss {
+/// Stays with a connection until it is lost; `None`: until nobody has used it for long.
+async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
     tracing::info!(
         server = %shared.config.name,
         version = %connection.card.version,
@@ -253,6 +276,10 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
             biased;
             loss = peer.lost() => break loss,
             () = shared.refresh.notified() => peer.context_list_changed(true, true),
+            () = unused(shared) => match put_to_rest(shared, &connection) {
+                true => return None,
+                false => continue,
+            },
             // A storm of news is one piece of news.
             () = async { peer.list_changed.notified().await; sleep_until(next_list).await } => {}
         }
@@ -267,7 +294,31 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
         current.connection = None;
         current.stderr = stderr;
     });
-    with_last_words(loss, last_words)
+    Some(with_last_words(loss, last_words))
+}
+
+/// Returns when nobody has used the server for as long as the configuration lets it run unused.
+async fn unused(shared: &Shared) {
+    or_never(shared.config.ends_unused_after.map(|time| shared.usage.unused_for(time))).await;
+}
+
+/// Ends a connection that nobody uses; its catalogue stays. `false` if somebody has just begun to use it.
+fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
+    shared.publish(|current| {
+        current.state = ProviderState::Idle;
+        current.connection = None;
+    });
+    // Who began before that may have got the connection; who begins after it sees that there is none.
+    if shared.usage.is_used() {
+        shared.publish(|current| {
+            current.state = ProviderState::Ready;
+            current.connection = Some(connection.clone());
+        });
+        return false;
+    }
+    tracing::info!(server = %shared.config.name, "nobody uses the MCP server; it is ended until somebody does");
+    shared.pool.end(connection.clone());
+    true
 }
 
 /// Takes the list anew. One that cannot be had leaves the old one, unless the connection is lost.
@@ -338,30 +389,9 @@ async fn rest(shared: &Shared, loss: Loss, failures: u32) {
     }
 }
 
-/// The pause after so many failures in a row, less up to a quarter, so that many servers do not come back in step.
-fn pause_after(failures: u32, retry: RetryPolicy) -> Duration {
-    let pause = retry.first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(retry.longest);
-    // std seeds it anew for each one.
-    let chance = RandomState::new().build_hasher().finish() % 1000;
-    pause.mul_f64(1.0 - 0.25 * (chance as f64 / 1000.0)).max(retry.first.min(pause))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_double_up_to_the_longest_and_differ() {
-        let retry = RetryPolicy { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
-        for (failures, seconds) in [(1, 1.0), (2, 2.0), (4, 8.0), (7, 60.0), (40, 60.0), (u32::MAX, 60.0)] {
-            for _ in 0..50 {
-                let pause = pause_after(failures, retry).as_secs_f64();
-                assert!(pause <= seconds && pause >= (seconds * 0.75).max(1.0) - 1e-9, "{failures}: {pause}");
-            }
-        }
-        let pauses: std::collections::BTreeSet<Duration> = (0..50).map(|_| pause_after(7, retry)).collect();
-        assert!(pauses.len() > 10);
-    }
 
     #[test]
     fn a_silent_server_gets_both_first_messages_in_turn() {

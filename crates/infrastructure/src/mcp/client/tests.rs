@@ -7,6 +7,7 @@ mod http;
 mod http_server;
 mod line_server;
 mod lines;
+mod pooling;
 mod sse;
 
 use super::*;

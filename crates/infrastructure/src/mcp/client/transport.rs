@@ -36,6 +36,12 @@ pub(super) trait Transport: Debug + Send + Sync {
         false
     }
 
+    /// Everything that comes for a call comes apart from what comes for others, so that calls can share the connection
+    /// also where they can be asked.
+    fn tells_calls_apart(&self) -> bool {
+        false
+    }
+
     /// Makes a request and waits for its answer, as long as it takes. Dropping the future takes the request back, save
     /// those of the handshake (MCP 2025-11-25, basic/utilities/cancellation).
     ///

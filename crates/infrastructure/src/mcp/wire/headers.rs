@@ -28,6 +28,7 @@ pub fn mirrored_name<'a>(method: &str, params: &'a Map<String, Value>) -> Option
     let member = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
     params.get(member)?.as_str()

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn of_a_request_for_a_resource_or_prompt_it_is_its_uri_or_name() {
-        for kind in [RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion] {
+        for kind in [RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion, RequestKind::Question] {
             let execution = ToolExecution { kind, called_as: "config://server".into(), ..samples::execution(1) };
             assert_eq!(called(&execution), "config://server");
         }

@@ -8,7 +8,7 @@ use toolstead_application::list_executions::ListExecutionsHandler;
 use toolstead_domain::{
     ports::{execution_log::ExecutionFilter, tool_repository::StoreError},
     tool_call::CallId,
-    tool_execution::ToolExecution,
+    tool_execution::{RequestKind, ToolExecution},
 };
 
 /// So many calls of a tree are shown.
@@ -59,8 +59,7 @@ impl Tree {
 
     fn add_lines(&self, parent: CallId, depth: usize, lines: &mut Vec<String>) {
         for call in self.calls_of(parent) {
-            let outcome = call.outcome.kind().as_str();
-            let outcome = call.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})"));
+            let outcome = outcome(call);
             let line = format!("{}{}  {}  {outcome}  {}", "  ".repeat(depth), call.id, call.tool, called(call));
             lines.push(visible(line.trim_end()).replace('\n', "\\n").replace('\t', "\\t"));
             self.add_lines(call.id, depth + 1, lines);
@@ -75,11 +74,20 @@ impl Tree {
     fn json_below(&self, parent: CallId) -> Value {
         let calls = self.calls_of(parent).map(|call| {
             json!({
-                "id": call.id.to_string(), "tool": call.tool, "outcome": call.outcome.kind().as_str(),
+                "id": call.id.to_string(), "kind": call.kind.as_str(), "tool": call.tool, "outcome": call.outcome.kind().as_str(),
                 "error_kind": call.outcome.error_kind().map(|kind| kind.as_str()), "calls": self.json_below(call.id),
             })
         });
         calls.collect()
+    }
+}
+
+/// How a call ended, in few words; of a question what became of it.
+fn outcome(call: &ToolExecution) -> String {
+    let outcome = call.outcome.kind().as_str();
+    match call.metadata.get("answer").and_then(Value::as_str) {
+        Some(answer) if call.kind == RequestKind::Question => answer.to_owned(),
+        _ => call.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})")),
     }
 }
 
@@ -117,6 +125,24 @@ mod tests {
         let json = tree.to_json();
         assert_eq!(json[0]["calls"][0]["id"], samples::call_id(4).to_string());
         assert_eq!((&json[1]["error_kind"], json[1]["calls"].as_array().unwrap().len()), (&json!("io"), 0));
+    }
+
+    #[tokio::test]
+    async fn a_question_tells_what_became_of_it() {
+        let log = Arc::new(InMemoryExecutionLog::new());
+        let question = ToolExecution {
+            parent: Some(samples::call_id(1)),
+            kind: RequestKind::Question,
+            tool: "elicitation/create".into(),
+            called_as: "git".into(),
+            outcome: Outcome::Refused(ErrorKind::PermissionDenied, String::new()),
+            metadata: json!({"answer": "declined"}),
+            ..samples::execution(2)
+        };
+        log.record(question).await.unwrap();
+        let tree = Tree::below(samples::call_id(1), &ListExecutionsHandler::new(log)).await.unwrap();
+        assert_eq!(tree.lines(), [format!("{}  elicitation/create  declined  git", samples::call_id(2))]);
+        assert_eq!(tree.to_json()[0]["kind"], "question");
     }
 
     #[tokio::test]

@@ -1,10 +1,16 @@
 //! On a real terminal: the other end of a pty is the person.
 
-use super::*;
+use super::{
+    super::terminal::{WIDTH, columns},
+    *,
+};
 use crate::approval_question::tests::{Asked, write};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{LocalModes, tcgetattr},
+};
 use serde_json::json;
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+use std::{ffi::OsStr, fs::OpenOptions, io::Read, os::unix::ffi::OsStrExt};
 use toolstead_domain::access::Access;
 
 /// Nothing that a test waits for takes so long.
@@ -28,7 +34,7 @@ impl Person {
             let path = OsStr::from_bytes(name.to_bytes());
             OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap()
         };
-        let approver = Arc::new(TerminalApprover::new(open(), patience));
+        let approver = Arc::new(TerminalApprover::new(Arc::new(Terminal::new(open())), patience));
         Self { hands: hands.into(), approver, terminal: open() }
     }
 
@@ -206,6 +212,6 @@ async fn a_question_that_nobody_answers_ends_and_the_terminal_is_as_before() {
 
 #[tokio::test]
 async fn what_is_no_terminal_cannot_be_asked() {
-    let approver = TerminalApprover::new(tempfile::tempfile().unwrap(), SOON);
+    let approver = TerminalApprover::new(Arc::new(Terminal::new(tempfile::tempfile().unwrap())), SOON);
     assert_eq!(approver.ask(asked().request()).await, Approval::Unattended);
 }

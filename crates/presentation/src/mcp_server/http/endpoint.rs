@@ -40,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
     error_kind::ErrorKind,
+    ports::tool_provider::ProviderState,
 };
 use toolstead_infrastructure::mcp::wire::{
     headers,
@@ -126,6 +127,7 @@ impl Endpoint {
             "/healthz" => text(StatusCode::OK, "alive\n"),
             "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
             "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
+            "/readyz" if let Some(down) = self.required_that_is_down() => text(StatusCode::SERVICE_UNAVAILABLE, down),
             "/readyz" => match self.server.app.execute_tool.can_record().await {
                 Ok(()) => text(StatusCode::OK, "ready\n"),
                 Err(error) => {
@@ -160,6 +162,18 @@ impl Endpoint {
         let mut sweep = interval(BETWEEN_SWEEPS.min(self.settings.session_idle.max(Duration::from_millis(1))));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         sweep
+    }
+
+    /// The first required server that cannot be called now, with its state as one word: nothing that it said.
+    fn required_that_is_down(&self) -> Option<String> {
+        let required = &self.settings.required_servers;
+        if required.is_empty() {
+            return None;
+        }
+        let is_there = |state: &ProviderState| matches!(state, ProviderState::Ready | ProviderState::Idle);
+        let providers = self.server.app.registry.providers();
+        let down = providers.iter().find(|one| required.contains(&one.name) && !is_there(&one.state))?;
+        Some(format!("the MCP server `{}` is required and is {}\n", down.name, down.state.label()))
     }
 
     fn is_draining(&self) -> bool {
@@ -240,7 +254,10 @@ impl Endpoint {
                 // The text of a large message is not kept while it is worked on.
                 drop(bytes);
                 match RequestMeta::take(&mut params) {
-                    Ok(meta) => self.request(holder, head, accept, RpcRequest { id, method, params, meta }).await,
+                    Ok(meta) => {
+                        let meta = meta.traced(|name| head.headers.get(name)?.to_str().ok());
+                        self.request(holder, head, accept, RpcRequest { id, method, params, meta }).await
+                    }
                     Err(error) => refused(&id, &error),
                 }
             }

@@ -1,7 +1,10 @@
 //! The sessions of clients up to MCP 2025-11-25 (basic/transports, "Session Management").
 
 use super::settings::HttpSettings;
-use crate::mcp_server::{call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold, questions::Questions};
+use crate::mcp_server::{
+    call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold, newsfeed::Interests, questions::Questions,
+    watches::Watches,
+};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{
@@ -45,6 +48,7 @@ pub(super) struct HttpSession {
     pub(super) threshold: LogThreshold,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) questions: Arc<Questions>,
+    pub(super) watches: Arc<Watches>,
     /// Who may run next.
     pub(super) turns: Semaphore,
     /// Given when the session is over.
@@ -106,6 +110,7 @@ impl Sessions {
             threshold: LogThreshold::session(),
             in_flight: Arc::default(),
             questions: Arc::default(),
+            watches: Arc::default(),
             turns: Semaphore::new(self.turns),
             closed: self.ending.child_token(),
             state: Mutex::new(state),
@@ -193,12 +198,18 @@ impl HttpSession {
     fn close(&self) {
         self.closed.cancel();
         self.in_flight.cancel_all(CancelReason::Client);
+        self.watches.clear();
     }
 
     /// Who calls, in a request of this session.
     pub(super) fn client(&self) -> Client {
         let profile = self.lock().profile.clone();
         Client { scope: Scope::of(self.principal.clone(), self.id.clone()), profile }
+    }
+
+    /// What the client hears on its stream.
+    pub(super) fn interests(&self) -> Interests {
+        Interests::of_session(self.client().scope, self.watches.clone(), self.threshold.chosen())
     }
 
     /// Changes from which level on the client hears of logs.

@@ -14,6 +14,8 @@ pub struct HttpSettings {
     pub tokens: Vec<BearerToken>,
     /// Says who gets in, in place of the tokens.
     pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// MCP servers without which it is not ready, by name.
+    pub required_servers: Vec<String>,
     /// Names that `Host` may bear, against DNS rebinding: `localhost`, `[::1]`, or with a port `example.com:8443`.
     /// Without a port any port fits.
     pub allowed_hosts: Vec<String>,
@@ -50,6 +52,7 @@ impl Default for HttpSettings {
             identity: ServerIdentity::default(),
             tokens: Vec::new(),
             authenticator: None,
+            required_servers: Vec::new(),
             allowed_hosts: loopback.map(str::to_owned).to_vec(),
             allowed_origins: Vec::new(),
             max_body_bytes: MAX_MESSAGE_BYTES,

@@ -3,7 +3,7 @@
 use super::{
     StdioSettings,
     client_roots::{Folders, Occasion},
-    served::{Served, ServedChanges},
+    served::{Served, ServedNews},
 };
 use crate::mcp_server::{
     answer::Answer,
@@ -12,11 +12,13 @@ use crate::mcp_server::{
     client_caller::{ClientCaller, Outlet},
     in_flight::{InFlight, Running},
     log_threshold::LogThreshold,
+    newsfeed::{Interests, Newsfeed},
     protocol_error::{invalid_request, method_not_found, of_session, overloaded},
     questions::Questions,
     request_meta::{RequestMeta, log_level},
     server_identity::ServerIdentity,
     subscription::Subscription,
+    watches::Watches,
 };
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -60,6 +62,8 @@ pub(super) struct Connection {
     threshold: LogThreshold,
     in_flight: Arc<InFlight>,
     questions: Arc<Questions>,
+    /// What a client with a session watches.
+    watches: Arc<Watches>,
     turns: Arc<Semaphore>,
     room: Arc<Semaphore>,
     subscriptions: Arc<Semaphore>,
@@ -87,6 +91,7 @@ impl Connection {
             threshold: LogThreshold::session(),
             in_flight: Arc::default(),
             questions: Arc::default(),
+            watches: Arc::default(),
             turns: Arc::new(Semaphore::new(settings.max_in_flight)),
             room: Arc::new(Semaphore::new(settings.max_waiting_bytes.min(Semaphore::MAX_PERMITS))),
             subscriptions: Arc::new(Semaphore::new(MAX_SUBSCRIPTIONS)),
@@ -110,6 +115,11 @@ impl Connection {
 
     fn scope(&self) -> Scope {
         Scope::of(self.session.principal.clone(), self.session.id.clone())
+    }
+
+    /// What servers say about their use, as far as the application is there already.
+    fn guidance(&self) -> Option<String> {
+        self.served.now()?.app.voices.instructions(&self.scope())
     }
 
     fn names_folders(&self) -> bool {
@@ -166,7 +176,7 @@ impl Connection {
             "notifications/initialized" => {
                 let first = self.session.state() == SessionState::Initializing;
                 if self.session.initialized().is_ok() && first {
-                    self.tell_list_changes();
+                    self.tell_news();
                     self.tell(match self.names_folders() {
                         true => Occasion::Named(self.profile.clone()),
                         false => Occasion::WithoutRoots,
@@ -196,10 +206,10 @@ impl Connection {
     ) -> Result<(), LinesClosed> {
         let answered = match self.in_flight.check_free(&id).and_then(|()| RequestMeta::take(&mut params)) {
             Err(error) => Err(error),
-            Ok(meta) => match self.generation_of(&method, &meta) {
-                Err(error) => Err(error),
-                Ok(Generation::Legacy) => self.legacy_request(&id, &method, params, meta, bytes),
-                Ok(Generation::Modern) => self.modern_request(&id, &method, params, meta, bytes),
+            Ok(meta) => match (self.generation_of(&method, &meta), meta.traced(|_| None)) {
+                (Err(error), _) => Err(error),
+                (Ok(Generation::Legacy), meta) => self.legacy_request(&id, &method, params, meta, bytes),
+                (Ok(Generation::Modern), meta) => self.modern_request(&id, &method, params, meta, bytes),
             },
         };
         match answered {
@@ -249,7 +259,7 @@ impl Connection {
             "initialize" => {
                 let mut session = self.session.clone();
                 session.initialize().map_err(of_session)?;
-                let (answer, profile) = self.identity.initialize(id, &mut params)?;
+                let (answer, profile) = self.identity.initialize(id, &mut params, self.guidance())?;
                 self.session = session;
                 self.generation = Some(Generation::Legacy);
                 self.profile = Arc::new(profile);
@@ -269,6 +279,7 @@ impl Connection {
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 self.list(id, method, params, Generation::Legacy, bytes)
             }
+            "resources/subscribe" | "resources/unsubscribe" => self.watch(id, method, params, bytes),
             _ => {
                 let (profile, threshold) = (self.profile.clone(), self.threshold.clone());
                 self.call(id, method, params, meta, profile, threshold, bytes)
@@ -286,7 +297,7 @@ impl Connection {
     ) -> Result<Option<Answer>, RpcError> {
         let profile = meta.take_profile()?;
         if method == "server/discover" {
-            return Ok(Some(self.identity.discover(id)));
+            return Ok(Some(self.identity.discover(id, self.guidance())));
         }
         if method == "ping" {
             return Err(method_not_found(method));
@@ -314,15 +325,25 @@ impl Connection {
         generation: Generation,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
-        let pending = self.begin(id, bytes)?;
-        let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
-        let (method, scope) = (method.to_owned(), self.scope());
+        let (served, turns) = (self.served.clone(), self.turns.clone());
+        let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
+        self.beside(id, bytes, async move {
+            let _turn = turns.acquire().await;
+            Some(served.server().await?.list(&own_id, &method, &params, generation, scope).await)
+        })
+    }
+
+    /// Answers a request beside the others, unless the client takes it back before. `None` is no answer.
+    fn beside(
+        &self,
+        id: &Id,
+        bytes: usize,
+        answer: impl Future<Output = Option<Answer>> + Send + 'static,
+    ) -> Result<Option<Answer>, RpcError> {
+        let Pending { running, _room } = self.begin(id, bytes)?;
+        let lines = self.lines.clone();
         self.tasks.spawn(async move {
-            let Pending { running, _room } = pending;
-            let answer = async {
-                let _turn = turns.acquire().await;
-                Some(served.server().await?.list(&running.id, &method, &params, generation, scope).await)
-            };
+            let _room = _room;
             tokio::select! {
                 answer = answer => {
                     let Some(answer) = answer else { return };
@@ -385,48 +406,73 @@ impl Connection {
         Ok(None)
     }
 
+    fn watch(
+        &self,
+        id: &Id,
+        method: &str,
+        params: Map<String, Value>,
+        bytes: usize,
+    ) -> Result<Option<Answer>, RpcError> {
+        let (served, turns, watches) = (self.served.clone(), self.turns.clone(), self.watches.clone());
+        let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
+        self.beside(id, bytes, async move {
+            let server = served.for_calls().await?;
+            let _turn = turns.acquire().await;
+            Some(server.watch(&own_id, &method, &params, scope, &watches).await)
+        })
+    }
+
     fn listen(&self, id: &Id, params: &Map<String, Value>) -> Result<Option<Answer>, RpcError> {
-        let subscription = Subscription::parse(id.clone(), params)?;
+        let mut subscription = Subscription::parse(id.clone(), params)?;
         let place = self.subscriptions.clone().try_acquire_owned();
         let place = place.map_err(|_| overloaded(format!("{MAX_SUBSCRIPTIONS} subscriptions are open already")))?;
         let running = self.in_flight.begin(id.clone())?;
-        let mut changes = ServedChanges::new(self.served.clone());
+        let (served, scope) = (self.served.clone(), self.scope());
         let (identity, lines, ending) = (self.identity.clone(), self.lines.clone(), self.ending.clone());
         self.tasks.spawn(async move {
             let _place = place;
+            let mut is_open = false;
             let told = async {
+                let Some(server) = served.server().await else { return Ok(()) };
+                let interests = subscription.agree(&server.app, scope).await;
+                let mut news = Newsfeed::new(&server.app, &interests);
                 lines.send(subscription.acknowledgement()).await?;
-                while subscription.tools_list_changed && changes.next().await.is_some() {
-                    lines.send(subscription.list_changed()).await?;
+                is_open = true;
+                loop {
+                    let news = news.next().await;
+                    lines.send(subscription.tells(news)).await?;
                 }
-                std::future::pending::<Result<(), LinesClosed>>().await
             };
-            tokio::select! {
+            let told: Option<Result<(), LinesClosed>> = tokio::select! {
                 biased;
-                _ = running.cancel.cancelled() => {}
-                _ = told => {}
-                () = ending.cancelled() => {
-                    // The cancellation page asks for the first, the subscriptions page for the second; a client that
-                    // took the first for the end ignores the second.
-                    for line in [subscription.cancelled(), subscription.result(&identity)] {
-                        if lines.send(line).await.is_err() {
-                            return;
-                        }
-                    }
+                _ = running.cancel.cancelled() => None,
+                told = told => Some(told),
+                () = ending.cancelled() => None,
+            };
+            if told.is_some() || running.cancel.reason().is_some() {
+                return;
+            }
+            // The cancellation page asks for the first, the subscriptions page for the second; a client that took the
+            // first for the end ignores the second. Nothing is told of what was not acknowledged.
+            let cancelled = is_open.then(|| subscription.cancelled());
+            for line in cancelled.into_iter().chain([subscription.result(&identity)]) {
+                if lines.send(line).await.is_err() {
+                    return;
                 }
             }
         });
         Ok(None)
     }
 
-    /// Tells a client with a session of every change, for as long as it is there.
-    fn tell_list_changes(&self) {
-        let mut changes = ServedChanges::new(self.served.clone());
+    /// Tells a client with a session all news, for as long as it is there.
+    fn tell_news(&self) {
+        let interests = Interests::of_session(self.scope(), self.watches.clone(), self.threshold.chosen());
+        let mut news = ServedNews::new(self.served.clone(), interests);
         let (lines, ending) = (self.lines.clone(), self.ending.clone());
         let told = async move {
-            while changes.next().await.is_some() {
-                let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-                if lines.send(changed.to_string().into_bytes()).await.is_err() {
+            loop {
+                let news = news.next().await;
+                if lines.send(news.notification(None)).await.is_err() {
                     return;
                 }
             }

@@ -1,7 +1,11 @@
 //! The application behind a connection, which may come only when the client has spoken, and be replaced by another.
 
-use crate::mcp_server::{McpServer, list_changes::ListChanges};
-use std::sync::Arc;
+use crate::mcp_server::{
+    McpServer,
+    news::News,
+    newsfeed::{Interests, Newsfeed},
+};
+use std::{future::pending, sync::Arc};
 use tokio::sync::watch;
 
 /// What the application is by now.
@@ -54,45 +58,51 @@ impl Served {
     }
 }
 
-/// The changes of the list of tools as one client hears of them, whichever application it is of.
+/// The news of the application as one client hears them, whichever application it is.
 #[derive(Debug)]
-pub(super) struct ServedChanges {
+pub(super) struct ServedNews {
     served: Served,
-    of: Option<(Arc<McpServer>, ListChanges)>,
+    interests: Interests,
+    of: Option<(Arc<McpServer>, Newsfeed)>,
 }
 
-impl ServedChanges {
-    /// Changes from now on.
-    pub(super) fn new(served: Served) -> Self {
-        let of = served.now().map(with_changes);
-        Self { served, of }
+impl ServedNews {
+    /// The news from now on.
+    pub(super) fn new(served: Served, interests: Interests) -> Self {
+        let of = served.now().map(|server| {
+            let feed = Newsfeed::new(&server.app, &interests);
+            (server, feed)
+        });
+        Self { served, interests, of }
     }
 
-    /// Returns when the client is to be told; `None` once nothing can change any more. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<()> {
-        let Some((server, changes)) = &mut self.of else {
-            self.of = Some(with_changes(self.served.server().await?));
-            // The list may have been asked for meanwhile, and answered by another application.
-            return Some(());
-        };
-        let replaced = self.served.after(server);
-        let new = tokio::select! {
-            replaced = replaced => replaced,
-            changed = changes.next() => match changed {
-                Some(()) => return Some(()),
-                None => self.served.after(server).await,
-            },
-        };
-        match new {
-            Some(server) => self.of = Some(with_changes(server)),
-            // It stays for good, and only its own changes are left.
-            None => changes.next().await?,
+    /// What the client is to be told next; never, once there can be nothing.
+    pub(super) async fn next(&mut self) -> News {
+        loop {
+            let Some((server, feed)) = &mut self.of else {
+                match self.served.server().await {
+                    Some(server) => self.begin_anew(server).await,
+                    None => pending().await,
+                }
+                continue;
+            };
+            let replaced = self.served.after(server);
+            let new = tokio::select! {
+                replaced = replaced => replaced,
+                news = feed.next() => return news,
+            };
+            match new {
+                Some(server) => self.begin_anew(server).await,
+                // It stays for good, and only its own news are left.
+                None => return feed.next().await,
+            }
         }
-        Some(())
     }
-}
 
-fn with_changes(server: Arc<McpServer>) -> (Arc<McpServer>, ListChanges) {
-    let changes = ListChanges::new(server.app.registry.changes());
-    (server, changes)
+    /// Lists may have been asked for meanwhile, and answered by another application.
+    async fn begin_anew(&mut self, server: Arc<McpServer>) {
+        self.interests.watches.renew(&server.app, &self.interests.scope).await;
+        let feed = Newsfeed::new(&server.app, &self.interests).beginning_anew();
+        self.of = Some((server, feed));
+    }
 }

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use toolstead_domain::{
     client_profile::{Generation, LogLevel},
     context::{Prompt, Resource, ResourceTemplate, notice::ContextNotice},
+    principal::Principal,
     tool_name::ToolName,
 };
 
@@ -34,8 +35,25 @@ pub(in crate::mcp::client) async fn keep(beside: &Beside, config: &McpServerConf
     );
 }
 
-/// Has an old server log what somebody wants to hear. For every connection to it.
-pub(in crate::mcp::client) async fn log_as_wanted(beside: &Beside, connection: &Connection) {
+/// Keeps a connection company that is beside the one of the lists; of this principal alone, or of whoever calls. What is
+/// said there while nobody calls is for that principal or nobody. Never ends by itself.
+pub(in crate::mcp::client) async fn keep_beside(beside: &Beside, connection: &Connection, of: Option<&Principal>) {
+    let passing = async {
+        loop {
+            match (connection.transport.peer().said.next().await, of) {
+                (ContextNotice::Log { message, principal: None }, Some(of)) => {
+                    beside.said.push(ContextNotice::Log { message, principal: Some(of.clone()) });
+                }
+                (ContextNotice::Log { principal: None, .. }, None) => {}
+                (notice, _) => beside.said.push(notice),
+            }
+        }
+    };
+    tokio::join!(log_as_wanted(beside, connection), passing);
+}
+
+/// Has an old server log what somebody wants to hear.
+async fn log_as_wanted(beside: &Beside, connection: &Connection) {
     let is_old = connection.writer.version.generation() == Generation::Legacy;
     if !is_old || !connection.card.capabilities.contains_key("logging") {
         return;
@@ -59,8 +77,8 @@ pub(in crate::mcp::client) async fn log_as_wanted(beside: &Beside, connection: &
     }
 }
 
-/// Passes on what the server says outside of requests. For every connection to it.
-pub(in crate::mcp::client) async fn pass_on(beside: &Beside, connection: &Connection) {
+/// Passes on what the server says outside of requests.
+async fn pass_on(beside: &Beside, connection: &Connection) {
     loop {
         beside.said.push(connection.transport.peer().said.next().await);
     }

@@ -42,7 +42,7 @@ impl Called<'_> {
             Generation::Modern => match self.modern_result(result)? {
                 Ok(Value::Object(result)) => result,
                 Ok(_) => return Err(malformed("its result is no object".into())),
-                Err(required) => return Ok(CallOutcome::InputRequired(required)),
+                Err(outcome) => return Ok(outcome),
             },
         };
         own_members::take_out(&mut result);

@@ -1,11 +1,12 @@
 //! What is known of a server's resources and prompts, and what is wanted of it: lasts over its connections.
 
 use super::said::Said;
+use crate::mcp::client::usage::InUse;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -111,6 +112,8 @@ impl Beside {
 #[derive(Debug, Default)]
 pub(in crate::mcp::client) struct Watched {
     uris: watch::Sender<(u64, BTreeSet<String>)>,
+    /// Keeps the server from its rest while there are any.
+    used: Mutex<HashMap<String, InUse>>,
     /// The version of the set that a new server has said it tells of.
     acknowledged: watch::Sender<u64>,
 }
@@ -122,7 +125,13 @@ impl Watched {
         self.uris.borrow().0
     }
 
+    /// Keeps the server at work as long as the URI is watched.
+    pub(super) fn keep(&self, uri: &str, used: InUse) {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned(), used);
+    }
+
     pub(super) fn remove(&self, uri: &str) {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
         self.uris.send_modify(|(version, uris)| *version += u64::from(uris.remove(uri)));
     }
 

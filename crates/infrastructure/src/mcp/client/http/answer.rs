@@ -9,6 +9,7 @@ use crate::{
             foreign_text::shown,
             in_flight::Waiting,
             peer::{Loss, Peer},
+            repeating,
             request::RequestWriter,
             request_error::RequestError,
         },
@@ -51,6 +52,10 @@ impl HttpTransport {
         let opens_session = !headers.contains_key(headers::PROTOCOL_VERSION);
         let response = self.execute(Method::POST, headers, text).await?;
         let status = response.status();
+        let wish = response.headers().get(header::RETRY_AFTER).filter(|_| !status.is_success());
+        if let Some(wish) = wish.and_then(|wish| repeating::wish(wish.to_str().ok()?)) {
+            self.peer.leave_alone_for(wish);
+        }
         if opens_session && status.is_success() {
             self.take_session(response.headers())?;
         }

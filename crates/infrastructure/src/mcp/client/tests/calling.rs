@@ -15,11 +15,7 @@ use toolstead_domain::{
     category::Category,
     client_profile::{ClientProfile, LogLevel},
     permission::grant::Grant,
-    ports::{
-        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        calls::NoCalls,
-        output_store::NoOutputs,
-    },
+    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
     principal::Principal,
     tool_call::CallId,
     tool_name::ToolName,
@@ -65,7 +61,11 @@ pub(super) fn config(transport: McpTransport) -> McpServerConfig {
 }
 
 pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
-    let deps = McpServerDeps {
+    McpServer::start(config, deps())
+}
+
+pub(super) fn deps() -> McpServerDeps {
+    McpServerDeps {
         launcher: Launcher::start().unwrap(),
         http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: BTreeMap::new(),
@@ -73,8 +73,8 @@ pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
         roots: WorkspaceRoots::default(),
         sealed: Vec::new(),
         homes: None,
-    };
-    McpServer::start(config, deps)
+        clients: Map::new(),
+    }
 }
 
 /// Waits until the server's status is as wanted.
@@ -122,35 +122,56 @@ pub(super) async fn call_with(
     caller: &dyn Caller,
     time: Duration,
 ) -> Result<String, (ErrorKind, String)> {
-    let name = ServerName::parse(server.name()).unwrap();
-    let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };
-    let definition = Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source);
-    let definition = Arc::new(definition);
-    let call = ToolCall {
-        id: CallId(Uuid::now_v7()),
-        principal: Principal::local(),
-        session: "session".into(),
-        tool: definition.clone(),
-        called_as: tool.into(),
-        arguments: arguments.as_object().unwrap().clone(),
-        meta: json!({"example.com/trace": "t"}).as_object().unwrap().clone(),
-    };
-    let (principal, grant) = (Principal::local(), Grant::new(Arc::default(), definition, vec![]));
-    let client = ClientProfile { log_level: Some(LogLevel::Info), ..ClientProfile::without_protocol("test") };
-    let context = CallContext {
-        id: call.id,
-        principal: &principal,
-        session: "session",
-        deadline: Instant::now() + time,
-        grant: &grant,
-        client: &client,
-        beside: Default::default(),
-        answers: None,
-        caller,
-        calls: &NoCalls,
-        outputs: &NoOutputs,
-        output_characters: 30_000,
-    };
+    call_as(server, &Client::new(json!({})), tool, arguments, caller, time).await
+}
+
+/// Who calls, and what it can be asked.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    pub(super) principal: Principal,
+    pub(super) session: &'static str,
+    pub(super) capabilities: Value,
+}
+
+impl Client {
+    pub(super) fn new(capabilities: Value) -> Self {
+        Self { principal: Principal::local(), session: "session", capabilities }
+    }
+
+    /// A call of a tool by this client, with what goes along.
+    pub(super) fn parts(&self, server: &McpServer, tool: &str, arguments: Value) -> (ToolCall, Grant, ClientProfile) {
+        let name = ServerName::parse(server.name()).unwrap();
+        let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };
+        let definition = Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source);
+        let definition = Arc::new(definition);
+        let call = ToolCall {
+            id: CallId(Uuid::now_v7()),
+            principal: self.principal.clone(),
+            session: self.session.into(),
+            tool: definition.clone(),
+            called_as: tool.into(),
+            arguments: arguments.as_object().unwrap().clone(),
+            meta: json!({"example.com/trace": "t"}).as_object().unwrap().clone(),
+        };
+        let profile = ClientProfile {
+            log_level: Some(LogLevel::Info),
+            capabilities: self.capabilities.as_object().unwrap().clone(),
+            ..ClientProfile::without_protocol("test")
+        };
+        (call, Grant::new(Arc::default(), definition, vec![]), profile)
+    }
+}
+
+pub(super) async fn call_as(
+    server: &McpServer,
+    client: &Client,
+    tool: &str,
+    arguments: Value,
+    caller: &dyn Caller,
+    time: Duration,
+) -> Result<String, (ErrorKind, String)> {
+    let (call, grant, profile) = client.parts(server, tool, arguments);
+    let context = CallContext { caller, ..CallContext::new(&call, &grant, &profile, Instant::now() + time) };
     match server.call(&call, &context).await {
         Ok(CallOutcome::Done(result)) => Ok(Value::Object(result.into_object()).to_string()),
         Ok(CallOutcome::InputRequired(required)) => Ok(format!("{required:?}")),

@@ -182,7 +182,7 @@ impl Rich {
     async fn ask(&self, request: ContextRequest) -> Result<String, ToolFailure> {
         match self.asked(request, None).await? {
             CallOutcome::Done(result) => Ok(Value::Object(result.into_object()).to_string()),
-            CallOutcome::InputRequired(required) => Ok(format!("{required:?}")),
+            other => Ok(format!("{other:?}")),
         }
     }
 

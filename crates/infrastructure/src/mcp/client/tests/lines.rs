@@ -628,6 +628,77 @@ async fn a_question_in_mid_call_is_put_to_the_caller_where_that_was_declared() {
     assert_eq!(result, json!({"action": "accept", "asked": "sure?"}));
 }
 
+/// Answers each question with an error of its own, and the one about `page` not at all.
+#[derive(Default)]
+struct Refuses {
+    pages: Mutex<Vec<String>>,
+    dropped: Arc<Notify>,
+}
+
+/// Tells when it goes.
+struct Gone(Arc<Notify>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+#[async_trait::async_trait]
+impl Caller for Refuses {
+    fn progress(&self, _: Progress) {}
+    fn log(&self, _: LogMessage) {}
+    fn elicitation_completed(&self, id: &str) {
+        self.pages.lock().unwrap().push(id.to_owned());
+    }
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        if request.params["mode"] == "url" {
+            let _gone = Gone(self.dropped.clone());
+            return std::future::pending().await;
+        }
+        Err(NotAnswered::Refused { code: -1, message: "the user rejected it".into() })
+    }
+}
+
+#[tokio::test]
+async fn an_old_server_hears_the_clients_own_error_and_takes_a_question_back() {
+    let capabilities = json!({"elicitation": {"form": {}, "url": {}}}).as_object().unwrap().clone();
+    let peer = Arc::new(Peer::new(ServerName::parse("s").unwrap(), capabilities));
+    let (ours, theirs) = duplex(1 << 16);
+    let (reader, writer) = split(ours);
+    let transport = LineTransport::over(Box::new(reader), Box::new(writer), peer, 1 << 20);
+    let request = transport.begin(Purpose::Call { progress: false }, true).unwrap();
+    let caller = Refuses::default();
+    let dropped = caller.dropped.clone();
+    let serving = async {
+        let (reader, writer) = split(theirs);
+        let mut end = LineEnd::new(reader, writer);
+        let call = end.hear().await.unwrap();
+        let ask = |id: i64, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
+        let page = json!({"mode": "url", "url": "https://a.org", "elicitationId": "e", "message": "m"});
+        // Both are open at once.
+        end.say(ask(1, page)).await;
+        end.say(ask(2, json!({"message": "sure?"}))).await;
+        let refused = end.hear().await.unwrap();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-1)));
+        assert_eq!(refused["error"]["message"], "the user rejected it");
+        end.notify("notifications/elicitation/complete", json!({"elicitationId": "other"})).await;
+        end.notify("notifications/elicitation/complete", json!({"elicitationId": "e"})).await;
+        end.notify("notifications/cancelled", json!({"requestId": 1, "reason": "never mind"})).await;
+        dropped.notified().await;
+        // What was taken back gets no answer, and the call goes on.
+        end.say(ask(3, json!({"message": "still?"}))).await;
+        assert_eq!(end.hear().await.unwrap()["id"], 3);
+        end.answer(&call, json!({"content": []})).await;
+        end
+    };
+    let text = json!({"jsonrpc": "2.0", "id": request.waiting.id, "method": "tools/call"}).to_string().into_bytes();
+    let calling = relay(&transport, &request.waiting, &caller, None, request.exchange(text));
+    let (outcome, _end) = timeout(SOON, async { tokio::join!(calling, serving) }).await.unwrap();
+    assert!(outcome.is_ok());
+    assert_eq!(*caller.pages.lock().unwrap(), ["e"]);
+}
+
 #[tokio::test]
 async fn a_hundred_calls_at_once_each_get_their_own_answer() {
     let (config, mut queue) = held_calls();

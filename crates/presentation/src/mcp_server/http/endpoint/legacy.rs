@@ -8,11 +8,12 @@ use crate::mcp_server::{
     http::{
         authenticator::Authenticated,
         call_response::{Abandoned, Work, answered, respond},
-        changes_stream::ChangesStream,
         negotiation::Accept,
+        news_stream::NewsStream,
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
     },
+    newsfeed::Newsfeed,
     protocol_error::{invalid_request, of_session, overloaded},
     request_meta::log_level,
 };
@@ -23,6 +24,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use toolstead_domain::{
     client_profile::Generation,
     error_kind::ErrorKind,
+    scope::Scope,
     session::{SessionError, SessionState},
 };
 use toolstead_infrastructure::mcp::wire::{
@@ -68,6 +70,9 @@ impl Endpoint {
                 let scope = session.client().scope;
                 self.server.list(&id, &method, &params, Generation::Legacy, scope).await
             }
+            "resources/subscribe" | "resources/unsubscribe" => {
+                self.server.watch(&id, &method, &params, session.client().scope, &session.watches).await
+            }
             _ => return self.call_in_session(session, accept, RpcRequest { id, method, params, meta }, room).await,
         };
         answered(Some(answer), Vec::new(), accept, status)
@@ -111,7 +116,9 @@ impl Endpoint {
         id: &Id,
         mut params: Map<String, Value>,
     ) -> Response<Body> {
-        let (answer, profile) = match self.server.initialize(id, &mut params) {
+        // The session gets its id only if this succeeds.
+        let scope = Scope::of(holder.principal.clone(), "");
+        let (answer, profile) = match self.server.initialize(id, &mut params, &scope) {
             Ok(opened) => opened,
             Err(error) => return answered(Some(Answer::error(id, &error)), Vec::new(), accept, status),
         };
@@ -178,10 +185,9 @@ impl Endpoint {
         }
         match self.session(holder, headers) {
             Ok(session) => {
-                let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
                 let end = session.open_stream();
-                let stream = ChangesStream::new(self.server.app.registry.changes(), self.settings.keep_alive);
-                live_events(stream.of_session(session).telling(Some(changed.to_string().into_bytes()), end))
+                let news = Newsfeed::new(&self.server.app, &session.interests());
+                live_events(NewsStream::new(news, self.settings.keep_alive).of_session(session).until(end))
             }
             Err(missing) => missing.response(),
         }

@@ -9,11 +9,12 @@ use crate::mcp_server::{
     http::{
         authenticator::Authenticated,
         call_response::{Abandoned, Work, answered, respond},
-        changes_stream::ChangesStream,
         negotiation::Accept,
+        news_stream::NewsStream,
         response::{Body, live_events, text},
     },
     log_threshold::LogThreshold,
+    newsfeed::Newsfeed,
     request_meta::RequestMeta,
     subscription::Subscription,
 };
@@ -44,13 +45,13 @@ impl Endpoint {
             Err(error) => return refused(&id, &error),
         };
         let answer = match method.as_str() {
-            "server/discover" => self.server.discover(&id),
+            "server/discover" => self.server.discover(&id, &stateless(holder)),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                let scope = Scope::of(holder.principal.clone(), "stateless");
+                let scope = stateless(holder);
                 self.server.list(&id, &method, &params, Generation::Modern, scope).await
             }
             "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
-                Ok(subscription) => return self.listen(&subscription, accept),
+                Ok(subscription) => return self.listen(holder, subscription, accept).await,
                 Err(error) => Answer::error(&id, &error),
             },
             _ => {
@@ -105,16 +106,21 @@ impl Endpoint {
         respond(Work::new(work, Abandoned::Ends), caller, accept, status, keep_alive).await
     }
 
-    fn listen(&self, subscription: &Subscription, accept: Accept) -> Response<Body> {
+    async fn listen(&self, holder: &Authenticated, mut subscription: Subscription, accept: Accept) -> Response<Body> {
         if !accept.events {
             return text(StatusCode::NOT_ACCEPTABLE, "a subscription is answered by `text/event-stream`");
         }
-        let stream = ChangesStream::new(self.server.app.registry.changes(), self.settings.keep_alive)
-            .beginning_with(subscription.acknowledgement())
-            .ending_with(subscription.result(&self.server.identity));
-        let message = subscription.tools_list_changed.then(|| subscription.list_changed());
-        live_events(stream.telling(message, self.ending.clone()))
+        let app = &self.server.app;
+        let interests = subscription.agree(app, self.server.in_dialect(stateless(holder))).await;
+        let (news, last) = (Newsfeed::new(app, &interests), subscription.result(&self.server.identity));
+        let stream = NewsStream::new(news, self.settings.keep_alive).of_subscription(subscription, last);
+        live_events(stream.until(self.ending.clone()))
     }
+}
+
+/// The scope of what belongs to no session.
+fn stateless(holder: &Authenticated) -> Scope {
+    Scope::of(holder.principal.clone(), "stateless")
 }
 
 /// MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation".

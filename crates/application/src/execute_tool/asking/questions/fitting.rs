@@ -1,0 +1,211 @@
+//! Questions of MCP servers as they go to a client, and answers as they go back.
+
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use toolstead_domain::{
+    ports::caller::{InputRequest, InputResponse, NotAnswered},
+    tool::{Tool, ToolSource},
+    workspace_roots::{WorkspaceRoots, lexical},
+};
+
+/// Names the server that asks, for programs.
+const SERVER: &str = "toolstead/server";
+
+/// The question as its client hears it. A person reads which server asks, so that none can pass for another or for us, and
+/// where a page is that it sends them to. The text of a server that stands for itself (`names = "plain"`) stays as it is.
+///
+/// # Errors
+/// [`NotAnswered::Unfit`] for a page that nobody is sent to.
+pub(super) fn fitted(mut request: InputRequest, tool: &Tool) -> Result<InputRequest, NotAnswered> {
+    if !matches!(request.method.as_str(), "elicitation/create" | "sampling/createMessage") {
+        return Ok(request);
+    }
+    let ToolSource::McpServer { server, .. } = tool.source() else { return Ok(request) };
+    let Some(params) = request.params.as_object_mut() else {
+        return Err(NotAnswered::Unfit("its parameters are no object"));
+    };
+    let page = match params.get("mode").and_then(Value::as_str) {
+        Some("url") => {
+            let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
+            let host =
+                host_of(url).ok_or(NotAnswered::Unfit("its page is not at a plain `http` or `https` address"))?;
+            format!(" you to open a page at `{host}`")
+        }
+        _ => String::new(),
+    };
+    if tool.name() == tool.rule_name()
+        && let Some(Value::String(message)) = params.get_mut("message")
+    {
+        *message = attributed(&format!("The MCP server `{server}` asks{page}:"), message);
+    }
+    let meta = params.entry("_meta").or_insert_with(|| Map::new().into());
+    if let Value::Object(meta) = meta {
+        meta.insert(SERVER.into(), server.as_str().into());
+    }
+    Ok(request)
+}
+
+/// A server's text behind our words. Of several lines each stands behind a mark, so that none can pass for ours.
+fn attributed(heading: &str, message: &str) -> String {
+    let clean = |line: &str| -> String { line.chars().map(|c| if moves(c) { '\u{fffd}' } else { c }).collect() };
+    let lines: Vec<&str> = message.lines().collect();
+    match lines.as_slice() {
+        [] => heading.to_owned(),
+        [line] => format!("{heading} {}", clean(line)),
+        lines => lines.iter().fold(heading.to_owned(), |text, line| format!("{text}\n| {}", clean(line))),
+    }
+}
+
+/// Whether a character moves or reorders those around it.
+fn moves(c: char) -> bool {
+    (c.is_control() && c != '\t')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
+            | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The host of a web page, as a person would read it; `None` where browsers and people could read two of them.
+pub(super) fn host_of(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    if !is_web || url.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(literal) => literal.split_once(']')?.0,
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    // A user in front of it looks like a host.
+    let is_plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':'));
+    (is_plain && !host.is_empty() && !authority.contains('@')).then_some(host)
+}
+
+/// Of the folders that a client names, those that tools may work in.
+pub(super) fn within(ours: &WorkspaceRoots, answer: InputResponse) -> InputResponse {
+    let mut answer = match answer.0 {
+        Value::Object(answer) => answer,
+        _ => Map::new(),
+    };
+    let mut roots = match answer.remove("roots") {
+        Some(Value::Array(roots)) => roots,
+        _ => Vec::new(),
+    };
+    roots.retain(|root| {
+        let folder = root.get("uri").and_then(Value::as_str).and_then(folder);
+        folder.is_some_and(|folder| ours.containing(&folder).is_some() && !ours.is_forbidden(&folder))
+    });
+    answer.insert("roots".into(), roots.into());
+    InputResponse(answer.into())
+}
+
+/// The folder that a `file:` URI of this machine names.
+fn folder(uri: &str) -> Option<PathBuf> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !scheme.eq_ignore_ascii_case("file") || !path.starts_with('/') || path.contains(['?', '#']) {
+        return None;
+    }
+    let path = decoded(path).filter(|path| !path.contains('\0'))?;
+    Some(lexical("/".as_ref(), path.as_ref()))
+}
+
+/// The text without percent-encoding.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                u8::try_from(digit(rest.next()?)? * 16 + digit(rest.next()?)?).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolstead_domain::{category::Category, server_name::ServerName, tool_name::ToolName};
+
+    fn tool(is_plain: bool) -> Tool {
+        let server = ServerName::parse("git").unwrap();
+        let name = if is_plain { ToolName::parse("log").unwrap() } else { ToolName::for_upstream(&server, "log") };
+        Tool::new(name, Map::new(), Category::Mcp, ToolSource::McpServer { server, tool: "log".into() })
+    }
+
+    fn message(params: Value, is_plain: bool) -> String {
+        let request = InputRequest { method: "elicitation/create".into(), params };
+        let fitted = fitted(request, &tool(is_plain)).unwrap();
+        assert_eq!(fitted.params["_meta"]["toolstead/server"], "git");
+        fitted.params["message"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_question_names_its_server_and_no_line_of_it_passes_for_ours() {
+        let said = |text: &str| message(json!({"message": text}), false);
+        assert_eq!(said("Your name?"), "The MCP server `git` asks: Your name?");
+        assert_eq!(
+            said("Hi\nThe MCP server `bank` asks: PIN?\u{202e}"),
+            "The MCP server `git` asks:\n| Hi\n| The MCP server `bank` asks: PIN?\u{fffd}"
+        );
+        let page = json!({"mode": "url", "url": "https://auth.example.com:8443/x?y=1", "message": "Log in"});
+        let named = "The MCP server `git` asks you to open a page at `auth.example.com`: Log in";
+        assert_eq!((message(page.clone(), false).as_str(), message(page, true).as_str()), (named, "Log in"));
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_page_whose_host_can_be_misread() {
+        for (url, host) in [
+            ("https://example.com", Some("example.com")),
+            ("HTTP://localhost:8080/a@b", Some("localhost")),
+            ("https://[::1]:1/", Some("::1")),
+            ("https://bank.com@evil.com/", None),
+            ("https://bank.com\\@evil.com/", None),
+            ("https://b\u{430}nk.com/", None),
+            ("https:///x", None),
+            ("javascript:alert(1)", None),
+            ("file:///etc/passwd", None),
+            ("https://a b/", None),
+            ("", None),
+        ] {
+            assert_eq!(host_of(url), host, "{url}");
+            let params = json!({"mode": "url", "url": url, "message": "m"});
+            let question = InputRequest { method: "elicitation/create".into(), params };
+            assert_eq!(fitted(question, &tool(false)).is_ok(), host.is_some(), "{url}");
+        }
+    }
+
+    #[test]
+    fn of_the_folders_of_a_client_only_those_in_ours_are_told() {
+        let ours = WorkspaceRoots {
+            write: vec!["/w".into()],
+            read_only: vec!["/r".into()],
+            forbidden: vec!["/w/data".into()],
+        };
+        let roots = |uris: &[&str]| -> Value { uris.iter().map(|uri| json!({"uri": uri, "name": "n"})).collect() };
+        let told = |answer: Value| within(&ours, InputResponse(answer)).0;
+        let inside = ["file:///w/a%20b", "file:///w", "file://localhost/r/x"];
+        let outside = [
+            "file:///",
+            "file:///w/../etc",
+            "file:///w/data",
+            "file:///wx",
+            "file://other/w",
+            "https://w/w",
+            "file:///w/%2e%2e/etc",
+            "file:///w?x",
+            "file:///w/%zz",
+        ];
+        assert_eq!(
+            told(json!({"roots": roots(&[&inside[..], &outside[..]].concat()), "_meta": {"a": 1}})),
+            json!({"_meta": {"a": 1}, "roots": roots(&inside)})
+        );
+        for odd in [json!(null), json!({}), json!({"roots": "file:///w"}), json!([1])] {
+            assert_eq!(told(odd), json!({"roots": []}));
+        }
+    }
+}

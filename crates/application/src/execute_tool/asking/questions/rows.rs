@@ -1,0 +1,176 @@
+//! The rows of questions: one each, which ends in exactly one outcome.
+
+use super::fitting::host_of;
+use crate::execute_tool::{
+    ExecuteToolPorts,
+    record::{Record, digest},
+};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    labels::Labels,
+    ports::{
+        caller::{InputRequest, InputResponse, NotAnswered},
+        clock::Clock,
+        execution_log::ExecutionLog,
+    },
+    tool_call::{CallId, ToolCall},
+    tool_execution::{CancelReason, Outcome, RequestKind, ToolExecution},
+};
+use uuid::Uuid;
+
+/// Where rows go, also those of questions that nobody waits for any more.
+pub(in crate::execute_tool::asking) struct Rows {
+    log: Arc<dyn ExecutionLog>,
+    clock: Arc<dyn Clock>,
+    /// Final rows that are not on record yet.
+    left: Mutex<Vec<ToolExecution>>,
+    writing: tokio::sync::Mutex<()>,
+}
+
+impl Rows {
+    pub(super) fn new(ports: &ExecuteToolPorts) -> Self {
+        Self {
+            log: ports.log.clone(),
+            clock: ports.clock.clone(),
+            left: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Records what is left. Returns once it is on record.
+    pub(in crate::execute_tool::asking) async fn settle(&self) {
+        let _writing = self.writing.lock().await;
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        for row in left {
+            let id = row.id;
+            if let Err(error) = self.log.record(row).await {
+                tracing::error!(question = %id, error = &error as &dyn std::error::Error, "the end of a question is not recorded");
+            }
+        }
+    }
+
+    fn leave(&self, row: ToolExecution) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+    }
+}
+
+/// The row of a question that is put. What the person reads stands in it as `[audit] arguments` lets it; of the address
+/// of a page only its host.
+pub(super) fn begun(call: &ToolCall, record: &Record, request: &InputRequest, clock: &dyn Clock) -> ToolExecution {
+    let mut params = request.params.clone();
+    if let Some(url) = params.get_mut("url") {
+        *url = host_of(url.as_str().unwrap_or_default()).unwrap_or("?").into();
+    }
+    let of_call = record.row();
+    ToolExecution {
+        id: CallId(Uuid::now_v7()),
+        parent: Some(call.id),
+        kind: RequestKind::Question,
+        tool: request.method.chars().take(128).collect(),
+        called_as: call.tool.server().map_or_else(|| call.tool.name().to_string(), ToString::to_string),
+        source: of_call.source.clone(),
+        principal: of_call.principal.clone(),
+        session: of_call.session.clone(),
+        client: of_call.client.clone(),
+        arguments: record.kept(&params, "questions"),
+        arguments_digest: digest(&request.params).0,
+        accesses: Vec::new(),
+        decision: None,
+        started: clock.now(),
+        ended: None,
+        outcome: Outcome::InputRequired,
+        result_bytes: 0,
+        result_digest: None,
+        metadata: Value::Null,
+        labels: Labels::default(),
+    }
+}
+
+/// How a question ended. The answer itself is not in it.
+pub(super) struct Closed {
+    pub(super) word: &'static str,
+    /// What the client or we say about it.
+    pub(super) detail: String,
+    end: End,
+}
+
+enum End {
+    Answered,
+    Refused(ErrorKind),
+    Failed(ErrorKind),
+    Cancelled,
+}
+
+impl Closed {
+    pub(super) fn of(method: &str, said: &Result<InputResponse, NotAnswered>) -> Self {
+        let (word, end) = match said {
+            Ok(InputResponse(answer)) if method == "elicitation/create" => match answer["action"].as_str() {
+                Some("decline") => ("declined", End::Refused(ErrorKind::PermissionDenied)),
+                Some("cancel") => ("cancelled", End::Cancelled),
+                _ => ("answered", End::Answered),
+            },
+            Ok(_) => ("answered", End::Answered),
+            Err(NotAnswered::Refused { .. }) => ("declined", End::Refused(ErrorKind::PermissionDenied)),
+            Err(NotAnswered::Unsupported) => ("unanswered", End::Refused(ErrorKind::MissingCapability)),
+            Err(NotAnswered::Unfit(_)) => ("unanswered", End::Refused(ErrorKind::InvalidInput)),
+            Err(NotAnswered::TimedOut) => ("unanswered", End::Failed(ErrorKind::ApprovalTimeout)),
+            Err(NotAnswered::TooMany | NotAnswered::Exhausted) => ("unanswered", End::Failed(ErrorKind::RateLimited)),
+            Err(NotAnswered::NotRecorded) => ("unanswered", End::Failed(ErrorKind::Internal)),
+            Err(NotAnswered::Gone) => ("cancelled", End::Cancelled),
+        };
+        let detail = said.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        Self { word, detail, end }
+    }
+
+    fn outcome(self, detail: String) -> Outcome {
+        match self.end {
+            End::Answered => Outcome::Succeeded,
+            End::Refused(kind) => Outcome::Refused(kind, detail),
+            End::Failed(kind) => Outcome::Failed(kind, detail),
+            End::Cancelled => Outcome::Cancelled(CancelReason::Client),
+        }
+    }
+}
+
+/// The row of a question that is open; dropping it says that the question was taken back.
+pub(super) struct OpenRow {
+    rows: Arc<Rows>,
+    row: Option<ToolExecution>,
+}
+
+impl OpenRow {
+    /// Puts the row on record.
+    ///
+    /// # Errors
+    /// [`NotAnswered::NotRecorded`]: such a question is not asked.
+    pub(super) async fn open(rows: Arc<Rows>, row: ToolExecution) -> Result<Self, NotAnswered> {
+        let open = Self { rows: rows.clone(), row: Some(row.clone()) };
+        rows.log.record(row).await.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "a question is not recorded");
+            NotAnswered::NotRecorded
+        })?;
+        Ok(open)
+    }
+
+    /// Puts its end on record.
+    pub(super) async fn close(mut self, closed: Closed, detail: String) {
+        let word = closed.word;
+        self.ended(closed.outcome(detail), word);
+        self.rows.settle().await;
+    }
+
+    fn ended(&mut self, outcome: Outcome, word: &str) {
+        if let Some(row) = self.row.take() {
+            let (ended, metadata) = (Some(self.rows.clock.now()), json!({"answer": word}));
+            self.rows.leave(ToolExecution { outcome, ended, metadata, ..row });
+        }
+    }
+}
+
+impl Drop for OpenRow {
+    fn drop(&mut self) {
+        self.ended(Outcome::Cancelled(CancelReason::Client), "taken back");
+    }
+}

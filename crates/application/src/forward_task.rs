@@ -1,0 +1,141 @@
+//! Requests about calls that go on as tasks (`tasks/get`, `tasks/update`, `tasks/cancel`).
+//!
+//! They take the path of a call, judged as the tool that was called: what is denied by now is denied here. Who owns the
+//! task was allowed to make the call, so they are not asked about again by default.
+
+use crate::{
+    context_registry::answerer::Answerer,
+    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
+    tool_registry::{ToolRegistry, snapshot::RegisteredTool},
+};
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
+    task_request::{TaskMethod, TaskRequest},
+    tool::Tool,
+    tool_call::ToolCall,
+    tool_execution::RequestKind,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Asks about a task.
+#[derive(Debug)]
+pub struct ForwardTaskCommand {
+    /// What is asked.
+    pub method: TaskMethod,
+    /// The task, as its owner knows it.
+    pub task: String,
+    /// The other parameters.
+    pub params: Map<String, Value>,
+    /// What accompanies it: scope, client, the way back. Its tool and arguments are the request's.
+    pub call: ExecuteToolCommand,
+}
+
+/// Carries out [`ForwardTaskCommand`].
+#[derive(Debug)]
+pub struct ForwardTaskHandler {
+    registry: Arc<ToolRegistry>,
+    calls: Arc<ExecuteToolHandler>,
+}
+
+impl ForwardTaskHandler {
+    /// A handler of requests about tasks that calls of this handler became.
+    pub fn new(registry: Arc<ToolRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
+        Self { registry, calls }
+    }
+
+    /// Answers with the members of MCP's result, once the row is on record.
+    ///
+    /// # Errors
+    /// As [`ExecuteToolHandler::handle`]; `not_found` for a task that is not the principal's, is not known any more, or
+    /// whose tool there is no more.
+    pub async fn handle(&self, command: ForwardTaskCommand) -> Result<Map<String, Value>, ExecuteToolError> {
+        let ForwardTaskCommand { method, task, mut params, call } = command;
+        params.insert("taskId".into(), task.as_str().into());
+        let registered = self.asked(method, &task, &call);
+        let call = ExecuteToolCommand {
+            tool: method.as_str().to_owned(),
+            arguments: params.into(),
+            answered_by: Some(Answerer { kind: RequestKind::Task, registered }),
+            ..call
+        };
+        match self.calls.handle(call).await? {
+            CallOutcome::Done(result) if result.content().is_empty() => Ok(result.into_object()),
+            // An output that a hook put in its place is a tool's, and says nothing of a task.
+            CallOutcome::Done(result) => {
+                let failure = ToolFailure::new(ErrorKind::ExecutionFailed, result.joined_text());
+                Err(ExecuteToolError::Failed(failure))
+            }
+            // A provider asks by the task itself.
+            CallOutcome::InputRequired(_) => {
+                let failure = ToolFailure::new(ErrorKind::Internal, "A question about a task cannot ask one itself.");
+                Err(ExecuteToolError::Failed(failure))
+            }
+        }
+    }
+
+    fn asked(&self, method: TaskMethod, task: &str, call: &ExecuteToolCommand) -> Option<Arc<RegisteredTool>> {
+        let known = self.calls.tasks().find(task, &call.scope.principal)?;
+        let snapshot = self.registry.snapshot();
+        let registered = snapshot.resolve(known.tool.as_str()).ok()?;
+        let tool = registered.tool.clone();
+        if !tool.enabled || *tool.name() != known.tool {
+            return None;
+        }
+        let schema = json!({"type": "object", "properties": {"taskId": {"type": "string"}}, "required": ["taskId"]});
+        let definition = Map::from_iter([("inputSchema".to_owned(), schema)]);
+        let stands_for = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
+        let asked = AskedTask { provider: registered.provider.clone(), method, tool, name: task.into(), id: known.id };
+        Some(Arc::new(RegisteredTool::new(Arc::new(stands_for), Arc::new(asked))))
+    }
+}
+
+/// One request to the provider of one task.
+struct AskedTask {
+    provider: Arc<dyn ToolProvider>,
+    method: TaskMethod,
+    tool: Arc<Tool>,
+    /// Our name of the task.
+    name: String,
+    /// Its provider's.
+    id: String,
+}
+
+#[async_trait]
+impl ToolProvider for AskedTask {
+    fn name(&self) -> &str {
+        self.provider.name()
+    }
+
+    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+        Ok(Vec::new())
+    }
+
+    fn owns_schemas(&self) -> bool {
+        false
+    }
+
+    async fn accesses(&self, _: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
+        let request = TaskRequest {
+            method: self.method,
+            tool: self.tool.clone(),
+            id: self.id.clone(),
+            params: call.arguments.clone(),
+            meta: call.meta.clone(),
+        };
+        let mut answer = self.provider.task(&request, context).await?;
+        if let Some(id) = answer.get_mut("taskId") {
+            *id = self.name.as_str().into();
+        }
+        Ok(CallOutcome::Done(ToolResult::of_members(answer)))
+    }
+}

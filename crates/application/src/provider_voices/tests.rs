@@ -1,0 +1,94 @@
+use super::*;
+use toolstead_domain::{
+    permission::{
+        path_pattern::PatternBase,
+        policy::PermissionPolicy,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    ports::clock::Timestamp,
+    principal::Principal,
+    scope::View,
+    testing::{
+        fixed_clock::FixedClock, in_memory_rule_store::InMemoryRuleStore,
+        in_memory_tool_repository::InMemoryToolRepository, scripted_context::ScriptedContext,
+    },
+};
+
+fn scope(principal: &str) -> Scope {
+    Scope::of(Principal::new("token", principal), "s")
+}
+
+fn denying(rule: &str) -> PermissionPolicy {
+    let rule = PermissionRule::parse(Effect::Deny, rule, RuleOrigin::CommandLine, &PatternBase::default()).unwrap();
+    PermissionPolicy { rules: [Arc::new(rule)].into(), ..PermissionPolicy::default() }
+}
+
+async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> Arc<ProviderVoices> {
+    let context = ContextRegistry::new();
+    for provider in providers {
+        context.register(provider.clone()).await.unwrap();
+    }
+    let clock = Arc::new(FixedClock::at(Timestamp(0)));
+    let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
+    let book = PermissionBook::new(Arc::new(PermissionPolicy::default()), Arc::new(InMemoryRuleStore::new()));
+    ProviderVoices::new(context, tools, Arc::new(book))
+}
+
+fn log(level: LogLevel, principal: Option<&Scope>) -> Heard {
+    let principal = principal.map(|scope| scope.principal.clone());
+    let notice = ContextNotice::Log { message: LogMessage::new(level, "x"), principal };
+    Heard { provider: "git".into(), notice }
+}
+
+#[tokio::test]
+async fn guidance_is_told_of_providers_that_may_be_used() {
+    let git = Arc::new(ScriptedContext::new("git").with_prompt("p").with_instructions("Commit often."));
+    let db = Arc::new(ScriptedContext::new("db").with_resource("db://a").with_instructions("Read only."));
+    let empty = Arc::new(ScriptedContext::new("empty").with_instructions("Nothing to use."));
+    let voices = voices([&git, &db, &empty]).await;
+    let told = |deny: &str| voices.instructions(&scope("a").through(View::new(deny, Arc::new(denying(deny)))));
+    assert_eq!(voices.instructions(&scope("a")).unwrap(), "## db\nRead only.\n\n## git\nCommit often.");
+    assert_eq!(told("mcp__git").unwrap(), "## db\nRead only.");
+    assert_eq!(told("mcp__db__read_resource").unwrap(), "## git\nCommit often.");
+    assert_eq!(told("mcp__*"), None);
+}
+
+#[tokio::test]
+async fn the_least_severe_level_that_anybody_wants_is_told_to_providers_also_to_those_that_come_later() {
+    let git = Arc::new(ScriptedContext::new("git"));
+    let voices = voices([&git]).await;
+    let (mut one, mut two) = (voices.listen(scope("a")), voices.listen(scope("b")));
+    one.set_level(Some(LogLevel::Error));
+    git.logs_are_wanted(Some(LogLevel::Error)).await;
+    two.set_level(Some(LogLevel::Debug));
+    git.logs_are_wanted(Some(LogLevel::Debug)).await;
+    let late = Arc::new(ScriptedContext::new("late"));
+    voices.context.register(late.clone()).await.unwrap();
+    late.logs_are_wanted(Some(LogLevel::Debug)).await;
+    drop(two);
+    git.logs_are_wanted(Some(LogLevel::Error)).await;
+    one.set_level(None);
+    git.logs_are_wanted(None).await;
+}
+
+#[tokio::test]
+async fn a_log_reaches_those_whom_it_may_concern_and_who_want_it() {
+    let git = Arc::new(ScriptedContext::new("git").with_prompt("p"));
+    let voices = voices([&git]).await;
+    let mut listener = voices.listen(scope("a"));
+    assert_eq!(listener.hears(&log(LogLevel::Emergency, None)), None);
+    listener.set_level(Some(LogLevel::Warning));
+    for (heard, is_told) in [
+        (log(LogLevel::Notice, None), false),
+        (log(LogLevel::Warning, None), true),
+        (log(LogLevel::Error, Some(&scope("a"))), true),
+        (log(LogLevel::Error, Some(&scope("b"))), false),
+        (Heard { provider: "unknown".into(), ..log(LogLevel::Error, None) }, false),
+    ] {
+        assert_eq!(listener.hears(&heard).is_some(), is_told, "{heard:?}");
+    }
+    let closed = scope("a").through(View::new("v", Arc::new(denying("mcp__git"))));
+    let mut closed = voices.listen(closed);
+    closed.set_level(Some(LogLevel::Debug));
+    assert_eq!(closed.hears(&log(LogLevel::Error, None)), None);
+}

@@ -1,0 +1,91 @@
+//! What a client asks about a call that goes on as a task (MCP's extension `io.modelcontextprotocol/tasks`).
+
+use crate::{client_profile::ClientProfile, tool::Tool};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// The extension, as both sides declare it among their capabilities.
+pub const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A request about one task.
+#[derive(Debug, Clone)]
+pub struct TaskRequest {
+    /// What is asked.
+    pub method: TaskMethod,
+    /// The tool whose call became the task.
+    pub tool: Arc<Tool>,
+    /// The task, as its provider names it.
+    pub id: String,
+    /// The other parameters, such as answers to its questions.
+    pub params: Map<String, Value>,
+    /// The request's `_meta`, without what belongs to one hop.
+    pub meta: Map<String, Value>,
+}
+
+/// What can be asked about a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskMethod {
+    /// How it is.
+    Get,
+    /// That it takes answers to its questions.
+    Update,
+    /// That it ends.
+    Cancel,
+}
+
+impl TaskMethod {
+    /// MCP's method.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "tasks/get",
+            Self::Update => "tasks/update",
+            Self::Cancel => "tasks/cancel",
+        }
+    }
+
+    /// The one of that name.
+    pub fn parse(method: &str) -> Option<Self> {
+        [Self::Get, Self::Update, Self::Cancel].into_iter().find(|one| one.as_str() == method)
+    }
+}
+
+/// Whether the client takes a task in the place of a result.
+pub fn takes_tasks(capabilities: &Map<String, Value>) -> bool {
+    capabilities.get("extensions").and_then(|all| all.get(TASKS)).is_some_and(Value::is_object)
+}
+
+/// MCP's `ClientCapabilities` or `ServerCapabilities` that declare the extension and nothing else.
+pub fn tasks_declared() -> Map<String, Value> {
+    Map::from_iter([("extensions".to_owned(), json!({TASKS: {}}))])
+}
+
+/// The same client for calls that it does not make itself: whoever makes them waits for results.
+pub fn without_tasks(client: &Arc<ClientProfile>) -> Arc<ClientProfile> {
+    if !takes_tasks(&client.capabilities) {
+        return client.clone();
+    }
+    let mut client = ClientProfile::clone(client);
+    if let Some(Value::Object(extensions)) = client.capabilities.get_mut("extensions") {
+        extensions.shift_remove(TASKS);
+    }
+    Arc::new(client)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_make_a_call_itself_takes_no_task() {
+        let mut client = ClientProfile::without_protocol("test");
+        client.capabilities = json!({"extensions": {TASKS: {}, "com.example/x": {}}}).as_object().unwrap().clone();
+        let client = Arc::new(client);
+        assert!(takes_tasks(&client.capabilities));
+        let inner = without_tasks(&client);
+        assert_eq!(Value::Object(inner.capabilities.clone()), json!({"extensions": {"com.example/x": {}}}));
+        assert!(!takes_tasks(&inner.capabilities) && Arc::ptr_eq(&without_tasks(&inner), &inner));
+        for odd in [json!({}), json!({"extensions": 1}), json!({"extensions": {TASKS: true}})] {
+            assert!(!takes_tasks(odd.as_object().unwrap()), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Keeps calls from a server that fails again and again, until one of them works.
+
+use crate::mcp::client::{config::RetryPolicy, pause::pause_after, request_error::RequestError};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// So many failures in a row open the circuit: fewer happen by chance, more only make callers wait.
+const FAILURES: u32 = 5;
+
+/// The circuit of one server. It is closed while calls go through it.
+#[derive(Debug)]
+pub(super) struct Circuit {
+    retry: RetryPolicy,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Failures in a row while it is closed.
+    failures: u32,
+    /// How often in a row it was opened.
+    opened: u32,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// From when on one call may try.
+    until: Instant,
+    /// Whether one tries.
+    tried: bool,
+    reason: String,
+}
+
+/// A call that may go through. Dropping it without a word lets another one try.
+#[derive(Debug)]
+pub(super) struct Pass<'a> {
+    circuit: &'a Circuit,
+    tries: bool,
+}
+
+impl Circuit {
+    /// A closed one, which opens for as long as a server that is down is left alone.
+    pub(super) fn new(retry: RetryPolicy) -> Self {
+        Self { retry, state: Mutex::default() }
+    }
+
+    /// Lets a call through.
+    ///
+    /// # Errors
+    /// [`RequestError::Unreachable`] with the time of the next try, while it is open.
+    pub(super) fn admit(&self) -> Result<Pass<'_>, RequestError> {
+        let mut state = self.state();
+        let Some(open) = &mut state.open else { return Ok(Pass { circuit: self, tries: false }) };
+        if open.tried || Instant::now() < open.until {
+            return Err(RequestError::Unreachable(open.told()));
+        }
+        open.tried = true;
+        Ok(Pass { circuit: self, tries: true })
+    }
+
+    /// Why calls do not go through now; `None` while they do.
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.state().open.as_ref().map(Open::told)
+    }
+
+    /// The server answered, whatever it said. Says whether that closed the circuit.
+    pub(super) fn answered(&self) -> bool {
+        let mut state = self.state();
+        let was_open = state.open.is_some();
+        *state = State::default();
+        was_open
+    }
+
+    /// A call ended with this error. Says whether that opened the circuit.
+    pub(super) fn failed(&self, error: &RequestError) -> bool {
+        if !is_of_the_server(error) {
+            return false;
+        }
+        let mut state = self.state();
+        match &state.open {
+            // A call from before it was opened.
+            Some(open) if !open.tried => return false,
+            Some(_) => {}
+            None => {
+                state.failures += 1;
+                if state.failures < FAILURES {
+                    return false;
+                }
+            }
+        }
+        state.opened = state.opened.saturating_add(1);
+        let until = Instant::now() + pause_after(state.opened, self.retry);
+        state.open = Some(Open { until, tried: false, reason: error.to_string() });
+        true
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn told(&self) -> String {
+        let wait = self.until.saturating_duration_since(Instant::now());
+        let when = match (self.tried, wait) {
+            (true, _) => "another call is trying it just now".to_owned(),
+            (false, Duration::ZERO) => "the next call tries it again".to_owned(),
+            (false, wait) => format!("the next try is in {} s", wait.as_secs_f32().ceil()),
+        };
+        format!("it failed {FAILURES} times in a row or more, the last time because {}; {when}", self.reason)
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if let (true, Some(open)) = (self.tries, &mut self.circuit.state().open) {
+            open.tried = false;
+        }
+    }
+}
+
+/// Whether an error says that the server is not well, and not only that it did not like the request.
+fn is_of_the_server(error: &RequestError) -> bool {
+    match error {
+        RequestError::Lost(_) | RequestError::Unreachable(_) | RequestError::Late(_) => true,
+        RequestError::Http { status, .. } => *status >= 500 || *status == 408,
+        RequestError::Rpc(_)
+        | RequestError::Malformed(_)
+        | RequestError::Unauthorized(_)
+        | RequestError::TooLarge { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::wire::message::RpcError;
+    use tokio::time::advance;
+
+    fn down() -> RequestError {
+        RequestError::Http { status: 503, detail: String::new() }
+    }
+
+    fn circuit() -> Circuit {
+        Circuit::new(RetryPolicy { first: Duration::from_secs(10), longest: Duration::from_secs(60) })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn five_failures_in_a_row_open_it_and_one_call_at_a_time_tries_it_again() {
+        let circuit = circuit();
+        for _ in 0..4 {
+            assert!(!circuit.failed(&down()));
+        }
+        assert!(!circuit.answered());
+        assert_eq!((0..5).map(|_| circuit.failed(&down())).collect::<Vec<_>>(), [false, false, false, false, true]);
+        let refused = circuit.admit().unwrap_err().to_string();
+        assert!(refused.contains("HTTP status 503; the next try is in 10 s"), "{refused}");
+        advance(Duration::from_secs(10)).await;
+        let pass = circuit.admit().unwrap();
+        assert!(circuit.admit().unwrap_err().to_string().ends_with("another call is trying it just now"));
+        drop(pass);
+        let pass = circuit.admit().unwrap();
+        assert!(circuit.failed(&down()));
+        drop(pass);
+        advance(Duration::from_secs(11)).await;
+        assert!(circuit.admit().is_err(), "left alone longer each time");
+        advance(Duration::from_secs(20)).await;
+        let pass = circuit.admit().unwrap();
+        assert!(circuit.answered());
+        drop(pass);
+        assert!(circuit.refusal().is_none() && circuit.admit().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn errors_of_requests_do_not_open_it() {
+        let circuit = circuit();
+        let of_requests = [
+            RequestError::Rpc(RpcError::new(RpcError::INTERNAL, "no")),
+            RequestError::Malformed("x".into()),
+            RequestError::Http { status: 404, detail: String::new() },
+            RequestError::Http { status: 429, detail: String::new() },
+        ];
+        assert!(of_requests.iter().cycle().take(40).all(|error| !circuit.failed(error)));
+    }
+}

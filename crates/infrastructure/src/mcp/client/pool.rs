@@ -1,0 +1,368 @@
+//! The connections to one server beside the one that its catalogue comes from.
+//!
+//! A server up to 2025-11-25 hears once, with `initialize`, what can be asked of a client, and keeps its state by the
+//! connection. So calls share a connection only where they may: where what was declared holds for each of them, where no
+//! question can reach the wrong one, and where the state of one is not another's.
+
+use crate::mcp::client::{
+    connection::Connection,
+    context::{keeping::keep_beside, state::Beside},
+    peer::Loss,
+    request_error::RequestError,
+};
+use serde_json::{Map, Value};
+use std::{
+    collections::BTreeSet,
+    future::pending,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use toolstead_domain::principal::Principal;
+
+/// So many calls of one server have a connection for themselves: each may be a process, and a call that asks a person may
+/// keep it for minutes. As many connections wait for the next such call.
+pub(super) const LEASED: usize = 8;
+/// So many connections of one server several calls share, or belong to one principal each.
+const OTHERS: usize = 64;
+
+/// The connections of one server.
+#[derive(Debug)]
+pub(super) struct Pool {
+    slots: Mutex<Slots>,
+    /// Room for those that one call has for itself. Who waits for it is served in order.
+    leases: Arc<Semaphore>,
+    released: Notify,
+    /// Connections that end.
+    ending: TaskTracker,
+    /// How long a server may take to end.
+    grace: Duration,
+    /// Where what its server says outside of calls goes.
+    beside: Arc<Beside>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    entries: Vec<Entry>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    slot: Arc<Slot>,
+    users: usize,
+    /// When the number of users changed last.
+    since: Instant,
+    /// The sessions that have used it, where it belongs to a principal.
+    sessions: BTreeSet<String>,
+}
+
+/// The place of one connection.
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    /// Held while it is opened.
+    connection: AsyncMutex<Option<Arc<Pooled>>>,
+    turn: Arc<AsyncMutex<()>>,
+}
+
+/// Which connection a call needs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Key {
+    /// What is declared of the client (MCP's `ClientCapabilities`).
+    pub(super) capabilities: Map<String, Value>,
+    /// Whose calls alone it carries; `None`: everybody's.
+    pub(super) principal: Option<Principal>,
+    /// Whether the server keeps the principal's state by it.
+    pub(super) is_stateful: bool,
+    /// Whether it carries one call at a time.
+    pub(super) is_exclusive: bool,
+}
+
+#[derive(Debug)]
+struct Pooled {
+    connection: Arc<Connection>,
+    _listening: Option<AbortOnDropHandle<()>>,
+    _keeping: AbortOnDropHandle<()>,
+}
+
+/// A connection for a call, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pool: Arc<Pool>,
+    slot: Arc<Slot>,
+    pooled: Option<Arc<Pooled>>,
+    /// Whether the call got its answer: else something may still come for it.
+    answered: AtomicBool,
+    _turn: Option<OwnedMutexGuard<()>>,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Key {
+    fn is_leased(&self) -> bool {
+        self.is_exclusive && !self.is_stateful
+    }
+}
+
+impl Pool {
+    /// No connection yet.
+    pub(super) fn new(grace: Duration, beside: &Arc<Beside>) -> Arc<Self> {
+        Arc::new(Self {
+            slots: Mutex::default(),
+            leases: Arc::new(Semaphore::new(LEASED)),
+            released: Notify::new(),
+            ending: TaskTracker::new(),
+            grace,
+            beside: beside.clone(),
+        })
+    }
+
+    /// A connection of this key: one that is there, or what `open` gives. Waits while all those are in use that one call
+    /// has for itself.
+    ///
+    /// # Errors
+    /// [`RequestError::Unreachable`] and [`Unauthorized`](RequestError::Unauthorized) where none can be had.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        key: Key,
+        session: &str,
+        open: impl Future<Output = Result<Connection, Loss>>,
+    ) -> Result<Lease, RequestError> {
+        let closed = || RequestError::Unreachable("it was closed".into());
+        let room = match key.is_leased() {
+            true => Some(self.leases.clone().acquire_owned().await.map_err(|_| closed())?),
+            false => None,
+        };
+        let listens = !key.capabilities.is_empty() && !key.is_exclusive;
+        let slot = self.reserve(key, session)?;
+        // From here on the place is given back however this ends.
+        let mut lease = Lease {
+            pool: self.clone(),
+            slot: slot.clone(),
+            pooled: None,
+            answered: AtomicBool::new(true),
+            _turn: None,
+            _room: room,
+        };
+        if slot.key.is_exclusive {
+            lease._turn = Some(slot.turn.clone().lock_owned().await);
+        }
+        let mut place = slot.connection.lock().await;
+        let pooled = match place.as_ref().filter(|pooled| !pooled.is_lost()) {
+            Some(pooled) => pooled.clone(),
+            None => {
+                *place = None;
+                let connection = open.await.map_err(|loss| match loss {
+                    Loss::Failed(reason) => RequestError::Unreachable(reason),
+                    Loss::Unauthorized(reason) => RequestError::Unauthorized(reason),
+                })?;
+                if self.slots().is_closed {
+                    return Err(closed());
+                }
+                place
+                    .insert(Arc::new(Pooled::new(connection, listens, slot.key.principal.clone(), self.beside.clone())))
+                    .clone()
+            }
+        };
+        drop(place);
+        lease.pooled = Some(pooled);
+        lease.answered = AtomicBool::new(false);
+        Ok(lease)
+    }
+
+    /// How many connections there are.
+    pub(super) fn count(&self) -> usize {
+        self.connections().len()
+    }
+
+    /// The connections that there are.
+    pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
+        let slots = self.slots();
+        let open = slots.entries.iter().filter_map(|entry| entry.slot.connection.try_lock().ok()?.clone());
+        open.filter(|pooled| !pooled.is_lost()).map(|pooled| pooled.connection.clone()).collect()
+    }
+
+    /// Ends connections that nobody has used for so long; for ever. `None`: never.
+    pub(super) async fn end_unused(&self, unused: Option<Duration>) {
+        let Some(unused) = unused else { return pending().await };
+        loop {
+            let due = |entry: &Entry| (entry.users == 0).then(|| entry.since + unused);
+            let next = self.slots().entries.iter().filter_map(due).min();
+            match next {
+                None => self.released.notified().await,
+                Some(next) => tokio::select! {
+                    () = sleep_until(next) => {
+                        let now = Instant::now();
+                        self.end_all(|entry| due(entry).is_some_and(|due| due <= now));
+                    }
+                    () = self.released.notified() => {}
+                },
+            }
+        }
+    }
+
+    /// A session is over: the connections of its principal end with the last one.
+    pub(super) fn session_ended(&self, principal: &Principal, session: &str) {
+        {
+            let mut slots = self.slots();
+            for entry in slots.entries.iter_mut().filter(|entry| entry.slot.key.principal.as_ref() == Some(principal)) {
+                entry.sessions.remove(session);
+            }
+        }
+        self.end_all(|entry| entry.slot.key.principal.as_ref() == Some(principal) && entry.sessions.is_empty());
+    }
+
+    /// Ends the connection beside whatever else goes on.
+    pub(super) fn end(&self, connection: Arc<Connection>) {
+        let grace = self.grace;
+        // Without a runtime there is nothing to wait with, and what is dropped ends at once.
+        if let Ok(runtime) = Handle::try_current() {
+            self.ending.spawn_on(async move { connection.transport.close(grace).await }, &runtime);
+        }
+    }
+
+    /// Ends all connections; returns when they are gone.
+    pub(super) async fn close(&self) {
+        self.leases.close();
+        self.slots().is_closed = true;
+        self.end_all(|_| true);
+        self.ending.close();
+        self.ending.wait().await;
+    }
+
+    /// The place for a call: one that is there and may be used, or a new one.
+    fn reserve(&self, key: Key, session: &str) -> Result<Arc<Slot>, RequestError> {
+        let mut slots = self.slots();
+        if slots.is_closed {
+            return Err(RequestError::Unreachable("it was closed".into()));
+        }
+        let fits = |entry: &Entry| entry.slot.key == key && (entry.users == 0 || !key.is_leased());
+        let at = match slots.entries.iter().position(fits) {
+            Some(at) => at,
+            None => {
+                let is_leased = key.is_leased();
+                let same_kind = |entry: &&Entry| entry.slot.key.is_leased() == is_leased;
+                let bound = if is_leased { LEASED } else { OTHERS };
+                if slots.entries.iter().filter(same_kind).count() >= bound {
+                    // The state of a principal lasts; anything else can be had again.
+                    let may_go = |entry: &&Entry| same_kind(entry) && entry.users == 0 && !entry.slot.key.is_stateful;
+                    let oldest = slots.entries.iter().filter(may_go).min_by_key(|entry| entry.since);
+                    let oldest = oldest.map(|entry| entry.slot.clone()).ok_or_else(|| {
+                        RequestError::Unreachable(format!("its {bound} connections are in use; try again later"))
+                    })?;
+                    slots.entries.retain(|entry| !Arc::ptr_eq(&entry.slot, &oldest));
+                    self.end_slot(oldest);
+                }
+                let slot = Slot { key, connection: AsyncMutex::default(), turn: Arc::default() };
+                let sessions = BTreeSet::new();
+                slots.entries.push(Entry { slot: Arc::new(slot), users: 0, since: Instant::now(), sessions });
+                slots.entries.len() - 1
+            }
+        };
+        let entry = &mut slots.entries[at];
+        entry.users += 1;
+        entry.since = Instant::now();
+        if entry.slot.key.principal.is_some() && !entry.sessions.contains(session) {
+            entry.sessions.insert(session.to_owned());
+        }
+        Ok(entry.slot.clone())
+    }
+
+    /// Gives a place back; with `gone` it is given up where nobody else uses it.
+    fn give_back(&self, slot: &Arc<Slot>, gone: bool) {
+        {
+            let mut slots = self.slots();
+            let Some(at) = slots.entries.iter().position(|entry| Arc::ptr_eq(&entry.slot, slot)) else { return };
+            let entry = &mut slots.entries[at];
+            entry.users = entry.users.saturating_sub(1);
+            entry.since = Instant::now();
+            if gone && entry.users == 0 {
+                slots.entries.swap_remove(at);
+            }
+        }
+        self.released.notify_one();
+    }
+
+    fn end_all(&self, which: impl Fn(&Entry) -> bool) {
+        let ended: Vec<Entry> = self.slots().entries.extract_if(.., |entry| which(entry)).collect();
+        for entry in ended {
+            self.end_slot(entry.slot);
+        }
+    }
+
+    fn end_slot(&self, slot: Arc<Slot>) {
+        let grace = self.grace;
+        if let Ok(runtime) = Handle::try_current() {
+            let ending = async move {
+                let pooled = slot.connection.lock().await.take();
+                if let Some(pooled) = pooled {
+                    pooled.connection.transport.close(grace).await;
+                }
+            };
+            self.ending.spawn_on(ending, &runtime);
+        }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pooled {
+    fn new(connection: Connection, listens: bool, of: Option<Principal>, beside: Arc<Beside>) -> Self {
+        let connection = Arc::new(connection);
+        // Servers may put their questions on the stream that belongs to no call.
+        let listener = connection.clone();
+        let listening = listens.then(|| {
+            AbortOnDropHandle::new(tokio::spawn(async move { listener.transport.listen(&listener.writer).await }))
+        });
+        let kept = connection.clone();
+        let keeping = tokio::spawn(async move { keep_beside(&beside, &kept, of.as_ref()).await });
+        Self { connection, _listening: listening, _keeping: AbortOnDropHandle::new(keeping) }
+    }
+
+    fn is_lost(&self) -> bool {
+        self.connection.transport.peer().is_lost()
+    }
+}
+
+impl Lease {
+    /// The connection.
+    pub(super) fn connection(&self) -> Option<&Arc<Connection>> {
+        self.pooled.as_ref().map(|pooled| &pooled.connection)
+    }
+
+    /// The call has its answer, so that nothing more comes for it.
+    pub(super) fn answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let is_lost = self.pooled.as_ref().is_none_or(|pooled| pooled.is_lost());
+        // A question of a call that was given up must not reach the next one.
+        let is_tainted = !self.answered.load(Ordering::Relaxed) && self.slot.key.is_leased();
+        self.pool.give_back(&self.slot, is_lost || is_tainted);
+        if let (true, false, Some(pooled), Ok(runtime)) =
+            (is_tainted, is_lost, self.pooled.take(), Handle::try_current())
+        {
+            let grace = self.pool.grace;
+            let ending = async move {
+                let Connection { transport, writer, .. } = &*pooled.connection;
+                // Its answer says that the server has read that the call was taken back.
+                drop(timeout(grace, transport.request(writer, "ping", &Map::new())).await);
+                transport.close(grace).await;
+            };
+            self.pool.ending.spawn_on(ending, &runtime);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Requests that are made once more when they got no answer.
+
+use crate::mcp::client::{config::RetryPolicy, pause::pause_after, request_error::RequestError};
+use std::time::Duration;
+
+/// So often a request is made in all.
+pub(super) const ATTEMPTS: u32 = 5;
+/// The longest pause that a server may ask for (`Retry-After`).
+const LONGEST_WISH: Duration = Duration::from_secs(30);
+/// The pauses where the server asks for none.
+const PAUSES: RetryPolicy = RetryPolicy { first: Duration::from_millis(200), longest: Duration::from_secs(5) };
+
+/// Whether a request of this method can be made twice. A call never is: what a server says of its tools is not trusted,
+/// neither that they only read nor that a second call changes nothing more.
+pub(super) fn only_reads(method: &str) -> bool {
+    matches!(
+        method,
+        "resources/read"
+            | "prompts/get"
+            | "completion/complete"
+            | "tools/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "prompts/list"
+    )
+}
+
+/// Whether the error may be gone in a moment: nothing was answered, or that the server is busy.
+pub(super) fn may_pass(error: &RequestError) -> bool {
+    match error {
+        RequestError::Lost(_) | RequestError::Unreachable(_) => true,
+        RequestError::Http { status, .. } => matches!(status, 408 | 429 | 500..=599),
+        RequestError::Rpc(_)
+        | RequestError::Malformed(_)
+        | RequestError::Late(_)
+        | RequestError::Unauthorized(_)
+        | RequestError::TooLarge { .. } => false,
+    }
+}
+
+/// The pause before the next attempt: what the server wishes, within reason, else one that grows.
+pub(super) fn pause(attempt: u32, wish: Option<Duration>) -> Duration {
+    wish.map_or_else(|| pause_after(attempt, PAUSES), |wish| wish.min(LONGEST_WISH))
+}
+
+/// The pause of a header `Retry-After` in seconds. Dates are not read: the clocks of two machines differ.
+pub(super) fn wish(header: &str) -> Option<Duration> {
+    header.trim().parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_reads_is_repeated_and_only_after_errors_that_pass() {
+        assert!(only_reads("resources/read") && only_reads("completion/complete"));
+        assert!(!only_reads("tools/call") && !only_reads("resources/subscribe") && !only_reads("logging/setLevel"));
+        let http = |status| RequestError::Http { status, detail: String::new() };
+        assert!([408, 429, 500, 503, 599].map(http).iter().all(may_pass));
+        assert!(![400, 401, 403, 404, 600].map(http).iter().any(may_pass));
+        assert!(may_pass(&RequestError::Lost(String::new())) && !may_pass(&RequestError::Late(Duration::ZERO)));
+    }
+
+    #[test]
+    fn the_wish_of_a_server_counts_within_reason() {
+        assert_eq!(pause(1, wish("2")), Duration::from_secs(2));
+        assert_eq!(pause(1, wish(" 86400 ")), LONGEST_WISH);
+        assert_eq!((wish("Wed, 21 Oct 2015 07:28:00 GMT"), wish("-1")), (None, None));
+        assert!((1..ATTEMPTS).all(|attempt| pause(attempt, None) <= PAUSES.longest));
+    }
+}

@@ -1,0 +1,117 @@
+//! Calls that go on as tasks of their server (MCP's extension `io.modelcontextprotocol/tasks`).
+
+use crate::mcp::client::{
+    McpServer,
+    foreign_text::shown,
+    outcome::Called,
+    own_members,
+    request::{ForwardedRequest, Params},
+    request_error::RequestError,
+};
+use serde_json::{Map, Value};
+use toolstead_domain::{
+    client_capability::Capability,
+    client_profile::Generation,
+    error_kind::ErrorKind,
+    ports::{caller::InputRequest, tool_provider::CallContext},
+    task_request::{TaskMethod, TaskRequest, takes_tasks, tasks_declared},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// The longest name of a task that is taken, in bytes.
+const MAX_ID_BYTES: usize = 1024;
+
+/// What is declared to a server about its caller: what it may ask, and whether it takes tasks.
+pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &Map<String, Value>) -> Map<String, Value> {
+    if takes_tasks(client) {
+        capabilities.extend(tasks_declared());
+    }
+    capabilities
+}
+
+/// The task that a server made of a call, as it came (`CreateTaskResult`).
+///
+/// # Errors
+/// Why it is none.
+pub(super) fn created(mut result: Map<String, Value>) -> Result<ToolResult, RequestError> {
+    let id = result.get("taskId").and_then(Value::as_str).unwrap_or_default();
+    if id.is_empty() || id.len() > MAX_ID_BYTES || !result.get("status").is_some_and(Value::is_string) {
+        return Err(RequestError::Malformed("it made a task of the call that has no name or no status".into()));
+    }
+    own_members::take_out(&mut result);
+    result.remove("content");
+    Ok(ToolResult::task(result))
+}
+
+impl McpServer {
+    /// Asks the server about one of its tasks.
+    pub(super) async fn ask_about_task(
+        &self,
+        called: Called<'_>,
+        request: &TaskRequest,
+        context: &CallContext<'_>,
+    ) -> Result<Map<String, Value>, ToolFailure> {
+        let client = &context.client.capabilities;
+        let may_ask = self.capabilities_of(context.client);
+        let mut params = Map::from_iter([("taskId".to_owned(), Value::from(request.id.as_str()))]);
+        params.extend(request.params.clone().into_iter().filter(|(name, _)| name != "taskId"));
+        let forwarded = ForwardedRequest {
+            method: request.method.as_str(),
+            name: Some(&request.id),
+            params: Params::Members(&params),
+            capabilities: &with_tasks(may_ask.clone(), client),
+            meta: &request.meta,
+            answers: None,
+            log_level: None,
+            progress: false,
+            principal: Some(context.principal),
+        };
+        let (answer, generation) = self.forward(&forwarded, context).await.map_err(|error| called.failure(error))?;
+        if generation == Generation::Legacy {
+            let message = format!("Failed to retrieve task: the MCP server `{}` has none", called.server);
+            return Err(ToolFailure::new(ErrorKind::NotFound, message));
+        }
+        let malformed = |what: &str| called.failure(RequestError::Malformed(what.to_owned()));
+        match answer.into_outcome() {
+            Ok(Ok(Value::Object(result))) => checked(result, request.method, &may_ask).map_err(malformed),
+            Ok(Ok(_)) => Err(malformed("its answer about a task is no object")),
+            Ok(Err(error)) => Err(called.failure(RequestError::Rpc(error))),
+            Err(error) => Err(malformed(&shown(&error.to_string(), 300))),
+        }
+    }
+}
+
+/// What a server says about a task, without what it may not say.
+fn checked(
+    mut result: Map<String, Value>,
+    method: TaskMethod,
+    may_ask: &Map<String, Value>,
+) -> Result<Map<String, Value>, &'static str> {
+    own_members::take_out(&mut result);
+    result.shift_remove("resultType");
+    if method != TaskMethod::Get {
+        return Ok(result);
+    }
+    if !result.get("status").is_some_and(Value::is_string) {
+        return Err("it told no status of a task");
+    }
+    match result.get_mut("result") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(done)) => own_members::take_out_of_result(done),
+        Some(_) => return Err("the result of its task is no object"),
+    }
+    match result.get("inputRequests") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(asked)) if asked.iter().all(|(key, one)| may_be_asked(key, one, may_ask)) => {}
+        Some(_) => return Err("its task asks what the server may not ask"),
+    }
+    Ok(result)
+}
+
+fn may_be_asked(key: &str, question: &Value, may_ask: &Map<String, Value>) -> bool {
+    let method = question.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let params = question.get("params").cloned().unwrap_or_default();
+    let capability = Capability::of(&InputRequest { method, params });
+    !own_members::is_own(key) && capability.is_some_and(|capability| capability.is_declared(may_ask))
+}

@@ -1,0 +1,372 @@
+//! Over which connection a call goes, and how long connections last.
+
+use super::{
+    calling::{Client, Listener, SOON, call, call_as, config, deps, start, until_ready},
+    http_server::{Reply, http_server},
+    line_server::line_server,
+};
+use crate::mcp::client::{
+    McpServer,
+    config::{McpServerConfig, McpTransport, RetryPolicy},
+    may_ask,
+    request::{ForwardedRequest, Params},
+};
+use async_trait::async_trait;
+use futures::future::join_all;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use tokio::{sync::watch, time::timeout};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        tool_provider::{CallContext, ProviderState, ToolProvider},
+    },
+    principal::Principal,
+};
+
+/// What an old server saw, connection by connection.
+#[derive(Debug, Default)]
+struct Seen {
+    declared: BTreeMap<usize, Value>,
+    /// The connection and the arguments of each call.
+    calls: Vec<(usize, Value)>,
+    running: usize,
+    most_running: usize,
+    cancelled: Vec<usize>,
+    ended: Vec<usize>,
+}
+
+type Watched = Arc<watch::Sender<Seen>>;
+
+/// A server up to 2025-11-25. Its calls may `ask`, `hold` until the gate opens, `die` or `never` end.
+fn old_server(gate: watch::Receiver<bool>) -> (McpTransport, Watched) {
+    let seen = Watched::new(watch::Sender::new(Seen::default()));
+    let told = seen.clone();
+    let transport = line_server(move |connection, mut end| {
+        let (seen, mut gate) = (told.clone(), gate.clone());
+        Box::pin(async move {
+            while let Some(message) = end.hear().await {
+                let arguments = &message["params"]["arguments"];
+                match message["method"].as_str() {
+                    Some("initialize") => {
+                        let declared = message["params"]["capabilities"].clone();
+                        seen.send_modify(|seen| drop(seen.declared.insert(connection, declared)));
+                        end.answer_plainly(&message).await;
+                    }
+                    Some("notifications/cancelled") => seen.send_modify(|seen| seen.cancelled.push(connection)),
+                    Some("tools/call") => {
+                        seen.send_modify(|seen| {
+                            seen.calls.push((connection, arguments.clone()));
+                            seen.running += 1;
+                            seen.most_running = seen.most_running.max(seen.running);
+                        });
+                        if arguments["die"] == true {
+                            break;
+                        }
+                        if arguments["hold"] == true {
+                            let _ = gate.wait_for(|open| *open).await;
+                        }
+                        if arguments["ask"] == true {
+                            let params = json!({"message": arguments["who"], "requestedSchema": {"type": "object"}});
+                            let method = "elicitation/create";
+                            end.say(json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params})).await;
+                            let answer = end.hear().await.unwrap();
+                            end.answer(&message, json!({"content": [], "structuredContent": answer["result"]})).await;
+                        } else if arguments["never"] != true {
+                            end.answer_plainly(&message).await;
+                        }
+                        seen.send_modify(|seen| seen.running -= 1);
+                    }
+                    _ => end.answer_plainly(&message).await,
+                }
+            }
+            seen.send_modify(|seen| seen.ended.push(connection));
+        })
+    });
+    (transport, seen)
+}
+
+fn open_gate() -> watch::Receiver<bool> {
+    watch::Sender::new(true).subscribe()
+}
+
+async fn until_seen(seen: &Watched, wanted: impl FnMut(&Seen) -> bool) {
+    let mut seen = seen.subscribe();
+    timeout(SOON, seen.wait_for(wanted)).await.expect("the server sees it").unwrap();
+}
+
+/// A server of clients of any kind.
+fn serving(config: McpServerConfig) -> Arc<McpServer> {
+    McpServer::start(config, crate::mcp::client::McpServerDeps { clients: may_ask::everything(), ..deps() })
+}
+
+/// One who says its name to every question, and keeps what it was asked.
+#[derive(Debug, Default)]
+struct Person {
+    name: String,
+    asked: Mutex<Vec<Value>>,
+}
+
+impl Person {
+    fn new(name: &str) -> Self {
+        Self { name: name.into(), asked: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Caller for Person {
+    fn progress(&self, _: Progress) {}
+
+    fn log(&self, _: LogMessage) {}
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.asked.lock().unwrap().push(request.params["message"].clone());
+        Ok(InputResponse(json!({"action": "accept", "content": {"name": self.name}})))
+    }
+}
+
+fn askable() -> Client {
+    Client::new(json!({"elicitation": {"form": {}}, "sampling": {}}))
+}
+
+#[tokio::test]
+async fn a_call_goes_over_a_connection_that_declared_what_its_caller_can_answer() {
+    let (transport, seen) = old_server(open_gate());
+    let server = serving(config(transport));
+    until_ready(&server).await;
+    for _ in 0..2 {
+        call(&server, "echo", json!({})).await.unwrap();
+    }
+    let person = Person::new("Ada");
+    for _ in 0..2 {
+        let answer = call_as(&server, &askable(), "echo", json!({"ask": true, "who": "?"}), &person, SOON).await;
+        assert!(answer.unwrap().contains("Ada"));
+    }
+    let other = Client::new(json!({"elicitation": {"url": {}}}));
+    call_as(&server, &other, "echo", json!({}), &person, SOON).await.unwrap();
+    {
+        let seen = seen.borrow();
+        let declared: Vec<Value> = seen.declared.values().cloned().collect();
+        let expected = [
+            json!({"elicitation": {"form": {}, "url": {}}}),
+            json!({}),
+            json!({"elicitation": {"form": {}}}),
+            json!({"elicitation": {"url": {}}}),
+        ];
+        assert_eq!(declared, expected);
+        assert_eq!(seen.calls.iter().map(|(connection, _)| *connection).collect::<Vec<_>>(), [1, 1, 2, 2, 3]);
+    }
+    assert_eq!(server.status().connections, 4);
+    timeout(SOON, server.close()).await.unwrap();
+    until_seen(&seen, |seen| seen.ended.len() == 4).await;
+}
+
+#[tokio::test]
+async fn many_calls_that_can_ask_share_few_connections_and_each_hears_its_own_question() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = old_server(gate.subscribe());
+    let server = serving(config(transport));
+    until_ready(&server).await;
+    let people: Vec<Person> = (0..20).map(|n| Person::new(&format!("person {n}"))).collect();
+    let client = askable();
+    let calls = join_all(people.iter().map(|person| {
+        let arguments = json!({"hold": true, "ask": true, "who": person.name});
+        call_as(&server, &client, "echo", arguments, person, SOON)
+    }));
+    let open = async {
+        until_seen(&seen, |seen| seen.running == 8).await;
+        gate.send_replace(true);
+    };
+    let (answers, ()) = tokio::join!(calls, open);
+    for (person, answer) in people.iter().zip(answers) {
+        assert!(answer.unwrap().contains(&format!("\"{}\"", person.name)));
+        assert_eq!(*person.asked.lock().unwrap(), [json!(person.name)]);
+    }
+    assert_eq!((seen.borrow().most_running, seen.borrow().declared.len()), (8, 9));
+}
+
+#[tokio::test]
+async fn who_waits_for_a_connection_waits_no_longer_than_its_call_may_take() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = old_server(gate.subscribe());
+    let server = serving(config(transport));
+    until_ready(&server).await;
+    let (client, person) = (askable(), Person::new("x"));
+    let held = join_all((0..8).map(|_| call_as(&server, &client, "echo", json!({"hold": true}), &person, SOON)));
+    let late = async {
+        until_seen(&seen, |seen| seen.running == 8).await;
+        let late = call_as(&server, &client, "echo", json!({}), &person, Duration::from_millis(30)).await;
+        gate.send_replace(true);
+        late
+    };
+    let (held, late) = tokio::join!(held, late);
+    assert!(held.iter().all(Result::is_ok));
+    let (kind, text) = late.unwrap_err();
+    assert!(kind == ErrorKind::Unavailable && text.contains("none of its 8 connections became free"), "{text}");
+}
+
+#[tokio::test]
+async fn the_connection_of_a_call_that_was_given_up_is_not_used_again() {
+    let (transport, seen) = old_server(open_gate());
+    let server = serving(config(transport));
+    until_ready(&server).await;
+    let person = Person::new("x");
+    {
+        let client = askable();
+        let call = call_as(&server, &client, "echo", json!({"never": true}), &person, SOON);
+        tokio::select! {
+            answer = call => panic!("{answer:?}"),
+            () = until_seen(&seen, |seen| !seen.calls.is_empty()) => {}
+        }
+    }
+    until_seen(&seen, |seen| seen.cancelled == [1] && seen.ended == [1]).await;
+    call_as(&server, &askable(), "echo", json!({}), &person, SOON).await.unwrap();
+    assert_eq!(seen.borrow().calls.last().unwrap().0, 2);
+}
+
+#[tokio::test]
+async fn a_connection_that_dies_ends_its_own_call_alone() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = old_server(gate.subscribe());
+    let server = serving(config(transport));
+    until_ready(&server).await;
+    let (client, person) = (askable(), Person::new("x"));
+    let held = call_as(&server, &client, "echo", json!({"hold": true}), &person, SOON);
+    let dying = async {
+        until_seen(&seen, |seen| seen.running == 1).await;
+        let died = call_as(&server, &client, "echo", json!({"die": true}), &person, SOON).await;
+        gate.send_replace(true);
+        died
+    };
+    let (held, died) = tokio::join!(held, dying);
+    assert_eq!((held.is_ok(), died.unwrap_err().0), (true, ErrorKind::UpstreamProtocol));
+    assert_eq!(server.status().state, ProviderState::Ready);
+    call_as(&server, &client, "echo", json!({}), &person, SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_state_has_a_connection_for_each_principal_until_its_last_session_ends() {
+    let (transport, seen) = old_server(open_gate());
+    let server = start(McpServerConfig { stateful: true, ..config(transport) });
+    until_ready(&server).await;
+    let client = |name: &str, session| {
+        let principal = Principal::token(name);
+        Client { principal, session, capabilities: json!({}) }
+    };
+    for (name, session) in [("a", "one"), ("b", "three"), ("a", "two"), ("b", "three")] {
+        call_as(&server, &client(name, session), "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    }
+    assert_eq!(seen.borrow().calls.iter().map(|(connection, _)| *connection).collect::<Vec<_>>(), [1, 2, 1, 2]);
+    let a = Principal::token("a");
+    server.session_ended(&a, "one").await;
+    server.session_ended(&a, "three").await;
+    assert_eq!(server.status().connections, 3);
+    server.session_ended(&a, "two").await;
+    until_seen(&seen, |seen| seen.ended == [1]).await;
+    call_as(&server, &client("a", "four"), "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    assert_eq!(seen.borrow().calls.last().unwrap().0, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_nobody_uses_rests_until_the_next_call() {
+    let (transport, seen) = old_server(open_gate());
+    let server = serving(McpServerConfig { ends_unused_after: Some(Duration::from_secs(900)), ..config(transport) });
+    until_ready(&server).await;
+    call(&server, "echo", json!({})).await.unwrap();
+    assert_eq!(server.status().connections, 2);
+    tokio::time::sleep(Duration::from_secs(899)).await;
+    assert_eq!(server.state(), ProviderState::Ready);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let status = server.status();
+    assert_eq!((status.state, status.connections, status.tools), (ProviderState::Idle, 0, Some(1)));
+    until_seen(&seen, |seen| seen.ended.len() == 2).await;
+    assert_eq!(server.list().await.unwrap().len(), 1);
+    assert_eq!(server.state(), ProviderState::Idle);
+    call(&server, "echo", json!({})).await.unwrap();
+    assert_eq!((server.state(), seen.borrow().declared.len()), (ProviderState::Ready, 4));
+}
+
+#[tokio::test]
+async fn a_server_whose_tools_are_known_is_started_by_its_first_use() {
+    let (transport, seen) = old_server(open_gate());
+    let server = McpServer::start_when_used(config(transport), deps());
+    assert!(server.list().await.is_err());
+    assert_eq!((server.state(), seen.borrow().declared.len()), (ProviderState::Idle, 0));
+    call(&server, "echo", json!({})).await.unwrap();
+    assert_eq!((server.state(), server.list().await.unwrap().len()), (ProviderState::Ready, 1));
+    let asked = McpServer::start_when_used(config(old_server(open_gate()).0), deps());
+    ToolProvider::refresh(&*asked).await;
+    assert_eq!(asked.state(), ProviderState::Ready);
+}
+
+/// The server of a test that answers these methods with 503 as often as `busy` says, and how often each was asked.
+async fn busy_server(busy: usize) -> (super::http_server::HttpEnd, Arc<Mutex<BTreeMap<String, usize>>>) {
+    let asked = Arc::new(Mutex::new(BTreeMap::new()));
+    let counted = asked.clone();
+    let end = http_server(move |request| {
+        let method = request.rpc().to_owned();
+        let mut asked = counted.lock().unwrap();
+        let times: &mut usize = asked.entry(method.clone()).or_default();
+        *times += 1;
+        match method.as_str() {
+            "resources/read" | "tools/call" if *times <= busy => {
+                Reply::Whole(503, vec![("retry-after", "0".to_owned())], b"busy".to_vec())
+            }
+            "resources/read" => request.answer(&json!({"contents": []})),
+            _ => request.answer_plainly(None),
+        }
+    })
+    .await;
+    (end, asked)
+}
+
+#[tokio::test]
+async fn what_only_reads_is_asked_again_and_a_call_never_is() {
+    for (busy, is_answered, times) in [(2, true, 3), (100, false, 5)] {
+        let (end, asked) = busy_server(busy).await;
+        let server = start(config(end.transport()));
+        until_ready(&server).await;
+        let (call_, grant, profile) = Client::new(json!({})).parts(&server, "echo", json!({}));
+        let context = CallContext::new(&call_, &grant, &profile, Instant::now() + SOON);
+        let params = json!({"uri": "a://b"}).as_object().unwrap().clone();
+        let request = ForwardedRequest {
+            method: "resources/read",
+            name: Some("a://b"),
+            params: Params::Members(&params),
+            capabilities: &Map::new(),
+            meta: &Map::new(),
+            answers: None,
+            log_level: None,
+            progress: false,
+            principal: None,
+        };
+        let answered = server.forward(&request, &context).await;
+        assert_eq!((answered.is_ok(), asked.lock().unwrap()["resources/read"]), (is_answered, times), "{answered:?}");
+    }
+    let (end, asked) = busy_server(1).await;
+    let server = start(config(end.transport()));
+    until_ready(&server).await;
+    assert_eq!(call(&server, "echo", json!({})).await.unwrap_err().0, ErrorKind::UpstreamHttp);
+    assert_eq!(asked.lock().unwrap()["tools/call"], 1);
+}
+
+#[tokio::test]
+async fn calls_are_kept_from_a_server_that_fails_again_and_again() {
+    let (end, asked) = busy_server(5).await;
+    let mut config = config(end.transport());
+    config.retry = RetryPolicy { first: Duration::from_secs(60), longest: Duration::from_secs(60) };
+    let server = start(config);
+    until_ready(&server).await;
+    for _ in 0..5 {
+        assert_eq!(call(&server, "echo", json!({})).await.unwrap_err().0, ErrorKind::UpstreamHttp);
+    }
+    let (kind, text) = call(&server, "echo", json!({})).await.unwrap_err();
+    assert!(kind == ErrorKind::Unavailable && text.contains("the next try is in 60 s"), "{text}");
+    assert_eq!(asked.lock().unwrap()["tools/call"], 5);
+    assert!(matches!(server.state(), ProviderState::Failed { .. }));
+}

@@ -1,0 +1,292 @@
+//! The terminal of the person who calls: one question at a time, its keys and lines, and texts that fit on it.
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::getpgrp,
+    termios::{
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
+    },
+};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::{Mutex, oneshot};
+
+/// The width that every terminal has.
+pub(super) const WIDTH: usize = 80;
+/// Where a line goes on that does not fit.
+const INDENT: usize = 6;
+/// How often the one who reads looks whether somebody still waits for the answer.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How long the bytes of one key may lie apart, also on a slow line. What comes within it after an escape belongs to it.
+const ONE_KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+const ESCAPE: u8 = 0x1b;
+/// What Ctrl-C and Ctrl-D send.
+pub(super) const CTRL_C: u8 = 3;
+pub(super) const CTRL_D: u8 = 4;
+
+/// The controlling terminal and not standard input, which may be the arguments of a call.
+#[derive(Debug)]
+pub struct Terminal {
+    file: Arc<File>,
+    turn: Mutex<()>,
+}
+
+/// How a person answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    /// By single keys, which are not shown.
+    Keys,
+    /// By lines, which may be edited before they are sent.
+    Lines,
+}
+
+/// Why a question has no answer.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    /// The terminal cannot be asked.
+    Nobody,
+    /// Nothing came in time.
+    Late,
+}
+
+impl Terminal {
+    /// The controlling terminal of this process, if there is one.
+    pub fn of_process() -> Option<Arc<Self>> {
+        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+        Some(Arc::new(Self::new(terminal)))
+    }
+
+    /// This terminal.
+    pub fn new(file: File) -> Self {
+        Self { file: Arc::new(file), turn: Mutex::default() }
+    }
+
+    /// Puts a question once it has its turn, and waits so long for the answer. Dropping the future takes it back.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        input: Input,
+        patience: Duration,
+        put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        let asked = async {
+            let _turn = self.turn.lock().await;
+            let asked = Asked::of(self.file.clone(), input)?;
+            let (sender, answer) = oneshot::channel();
+            let (terminal, given_up) = (self.file.clone(), asked.given_up.clone());
+            // A thread of its own: nobody waits for it at the end, and it looks by itself whether it is still wanted.
+            std::thread::spawn(move || drop(sender.send(put(&terminal, &given_up))));
+            answer.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+        };
+        match tokio::time::timeout(patience, asked).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "the terminal cannot be asked");
+                Err(NoAnswer::Nobody)
+            }
+            Err(_) => Err(NoAnswer::Late),
+        }
+    }
+}
+
+/// A terminal that gives what is typed, without signals, for as long as this lives. Dropping it takes the question back.
+struct Asked {
+    terminal: Arc<File>,
+    before: Termios,
+    given_up: Arc<AtomicBool>,
+}
+
+impl Asked {
+    fn of(terminal: Arc<File>, input: Input) -> io::Result<Self> {
+        // In the background the system would stop the process, and a person looks at something else.
+        if tcgetpgrp(&terminal).is_ok_and(|in_front| in_front != getpgrp()) {
+            return Err(io::Error::other("the terminal belongs to another program at the moment"));
+        }
+        let before = tcgetattr(&terminal)?;
+        let mut keys = before.clone();
+        // Ctrl-C is a key that says no, and not the end of the program.
+        keys.local_modes.remove(LocalModes::ISIG);
+        match input {
+            Input::Keys => {
+                keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+                keys.special_codes[SpecialCodeIndex::VMIN] = 1;
+                keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+            }
+            // It ends a line, so that it is heard at once.
+            Input::Lines => keys.special_codes[SpecialCodeIndex::VEOL] = CTRL_C,
+        }
+        let keys_of_terminal = Self { terminal, before, given_up: Arc::default() };
+        tcsetattr(&keys_of_terminal.terminal, OptionalActions::Now, &keys)?;
+        // What was typed before the question was seen is no answer to it.
+        tcflush(&keys_of_terminal.terminal, QueueSelector::IFlush)?;
+        Ok(keys_of_terminal)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.given_up.store(true, Ordering::SeqCst);
+        // A terminal that is gone needs nothing any more.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+/// The next key that is a character; `None` for any other, which is read to its end, so that no part of it counts.
+/// An end of input is an error: nobody is there.
+pub(super) fn key(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<u8>> {
+    loop {
+        if given_up.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let Some(first) = byte_within(terminal, &GLANCE)? else { continue };
+        match first {
+            ESCAPE => rest_of_sequence(terminal)?,
+            // The first byte of a character outside of ASCII says how many follow.
+            0xc0.. => {
+                for _ in 1..first.leading_ones() {
+                    byte_within(terminal, &ONE_KEY)?;
+                }
+            }
+            0x80..0xc0 => {}
+            first => return Ok(Some(first)),
+        }
+        return Ok(None);
+    }
+}
+
+/// Reads what follows an escape: the sequence of a function key (ECMA-48, 5.4; xterm, "PC-Style Function Keys"), a text
+/// that was pasted, or the key that was pressed together with Alt.
+fn rest_of_sequence(terminal: &File) -> io::Result<()> {
+    let next = || byte_within(terminal, &ONE_KEY);
+    let mut second = next()?;
+    while second == Some(ESCAPE) {
+        second = next()?;
+    }
+    match second {
+        Some(b'[') => {
+            let mut parameters = Vec::new();
+            while let Some(byte) = next()? {
+                match byte {
+                    // The console of Linux has a second bracket before the letter of a function key.
+                    b'[' if parameters.is_empty() => drop(next()?),
+                    0x20..=0x3f => {
+                        parameters.push(byte);
+                        continue;
+                    }
+                    b'~' if parameters == b"200" => rest_of_paste(terminal)?,
+                    _ => {}
+                }
+                break;
+            }
+        }
+        Some(b'O') => drop(next()?),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads a pasted text to its end, or until nothing more comes.
+fn rest_of_paste(terminal: &File) -> io::Result<()> {
+    const END: &[u8] = b"\x1b[201~";
+    let mut last = Vec::new();
+    while let Some(byte) = byte_within(terminal, &ONE_KEY)? {
+        last.push(byte);
+        if last.ends_with(END) {
+            break;
+        }
+        let surplus = last.len().saturating_sub(END.len());
+        last.drain(..surplus);
+    }
+    Ok(())
+}
+
+/// The next byte, if one comes in time.
+fn byte_within(mut terminal: &File, time: &Timespec) -> io::Result<Option<u8>> {
+    let mut ready = [PollFd::new(terminal, PollFlags::IN)];
+    match poll(&mut ready, Some(time)) {
+        Ok(0) | Err(Errno::INTR) => return Ok(None),
+        Ok(_) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut one = [0];
+    match terminal.read(&mut one)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(Some(one[0])),
+    }
+}
+
+/// The next line; `None` where a person ends it with Ctrl-C, or an empty one with Ctrl-D.
+pub(super) fn line(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    loop {
+        if given_up.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match byte_within(terminal, &GLANCE) {
+            Ok(None) => {}
+            Ok(Some(CTRL_C)) => return Ok(None),
+            Ok(Some(b'\n')) => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            Ok(Some(byte)) => line.push(byte),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Throws away what was typed before the question stood there: it is no answer to it.
+pub(super) fn forget_typed(terminal: &File) -> io::Result<()> {
+    Ok(tcflush(terminal, QueueSelector::IFlush)?)
+}
+
+/// The line behind its label; what does not fit goes on further to the right. A line ends at a blank, or within a word
+/// that is longer than a line, with a backslash behind it.
+pub(super) fn wrapped(text: &mut String, label: &str, line: &str) {
+    let mut column = label.chars().count();
+    text.push_str(label);
+    for word in line.split_inclusive(' ') {
+        let (letters, is_followed) = (word.trim_end_matches(' '), word.ends_with(' '));
+        if column > INDENT && column + columns(letters) > WIDTH && columns(letters) <= WIDTH - INDENT {
+            column = next_line(text);
+        }
+        let mut left = columns(letters);
+        for c in letters.chars() {
+            // The last column is for the backslash.
+            if column + width(c) >= WIDTH && column + left > WIDTH {
+                text.push('\\');
+                column = next_line(text);
+            }
+            text.push(c);
+            column += width(c);
+            left -= width(c);
+        }
+        if is_followed && column < WIDTH {
+            text.push(' ');
+            column += 1;
+        }
+    }
+    text.push('\n');
+}
+
+fn next_line(text: &mut String) -> usize {
+    text.push('\n');
+    text.push_str(&" ".repeat(INDENT));
+    INDENT
+}
+
+pub(super) fn columns(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// A wide character takes two columns; one that only may be wide leaves a column free.
+fn width(c: char) -> usize {
+    if c.is_ascii() { 1 } else { 2 }
+}

@@ -1,0 +1,217 @@
+//! Asks the person at the terminal what a tool wants to know: forms, field by field, and pages.
+
+mod form;
+
+use super::terminal::{CTRL_C, CTRL_D, Input, NoAnswer, Terminal, forget_typed, key, line, wrapped};
+use crate::cli::output::visible;
+use form::{Field, Form};
+use serde_json::{Map, Value, json};
+use std::{
+    fs::File,
+    io::{self, Write},
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+use toolstead_domain::{
+    client_capability::Capability,
+    ports::caller::{InputRequest, InputResponse, NotAnswered},
+};
+
+/// Characters of any text of a question that are shown.
+const SHOWN: usize = 4_000;
+/// What a person types instead of a value.
+const DECLINE: &str = "/decline";
+const CANCEL: &str = "/cancel";
+
+/// Puts the questions of tools to a terminal.
+#[derive(Debug, Clone)]
+pub(super) struct TerminalQuestions {
+    terminal: Arc<Terminal>,
+    patience: Duration,
+}
+
+/// What a person does with a question (MCP's `ElicitResult`).
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Accept(Map<String, Value>),
+    Opened,
+    Decline,
+    Cancel,
+}
+
+impl TerminalQuestions {
+    /// Asks on this terminal, and waits so long for an answer.
+    pub(super) fn new(terminal: Arc<Terminal>, patience: Duration) -> Self {
+        Self { terminal, patience }
+    }
+
+    /// What can be asked here (MCP's `ClientCapabilities`).
+    pub(super) fn capabilities() -> Map<String, Value> {
+        Map::from_iter([("elicitation".to_owned(), json!({"form": {}, "url": {}}))])
+    }
+
+    /// Asks, and waits for the answer. Dropping the future takes the question back.
+    ///
+    /// # Errors
+    /// [`NotAnswered`] where it is no question for a person, cannot be asked, or nobody answers.
+    pub(super) async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        let lines = asked_by(&request.params);
+        let told = match Capability::of(&request) {
+            Some(Capability::UrlElicitation) => {
+                let url = request.params["url"].as_str().unwrap_or_default().to_owned();
+                let put = move |terminal: &File, given_up: &AtomicBool| page(terminal, &lines, &url, given_up);
+                self.terminal.ask(Input::Keys, self.patience, put).await
+            }
+            Some(Capability::Elicitation) => {
+                let form = Form::read(&request.params["requestedSchema"]).map_err(NotAnswered::Unfit)?;
+                let input = if form.fields.is_empty() { Input::Keys } else { Input::Lines };
+                let put = move |terminal: &File, given_up: &AtomicBool| match form.fields.is_empty() {
+                    true => plain(terminal, &lines, given_up),
+                    false => fields(terminal, &lines, &form, given_up),
+                };
+                self.terminal.ask(input, self.patience, put).await
+            }
+            Some(Capability::Sampling | Capability::SamplingWithTools | Capability::Roots) | None => {
+                return Err(NotAnswered::Unsupported);
+            }
+        };
+        match told {
+            Ok(Answer::Accept(content)) => Ok(InputResponse(json!({"action": "accept", "content": content}))),
+            Ok(Answer::Opened) => Ok(InputResponse(json!({"action": "accept"}))),
+            Ok(Answer::Decline) => Ok(InputResponse(json!({"action": "decline"}))),
+            Ok(Answer::Cancel) => Ok(InputResponse(json!({"action": "cancel"}))),
+            Err(NoAnswer::Nobody) => Err(NotAnswered::Unsupported),
+            Err(NoAnswer::Late) => Err(NotAnswered::TimedOut),
+        }
+    }
+}
+
+/// Who asks what. Only our own lines begin at the left edge.
+fn asked_by(params: &Value) -> String {
+    let message = cut(params["message"].as_str().unwrap_or_default());
+    let server = params["_meta"]["toolstead/server"].as_str();
+    let mut text = String::from("\n");
+    let (heading, rest) = match server {
+        Some(server) => match message.strip_prefix(&format!("The MCP server `{server}` asks")) {
+            Some(said) => {
+                let (until, said) = said
+                    .split_once(":\n")
+                    .or_else(|| said.split_once(": "))
+                    .unwrap_or((said.trim_end_matches(':'), ""));
+                (format!("The MCP server `{server}` asks{until}:"), said.trim_start().to_owned())
+            }
+            None => (format!("The MCP server `{server}` asks:"), message),
+        },
+        None => ("The tool asks:".to_owned(), message),
+    };
+    wrapped(&mut text, "", &heading);
+    for line in rest.lines() {
+        wrapped(&mut text, "  | ", line.strip_prefix("| ").unwrap_or(line));
+    }
+    text
+}
+
+/// A page, which is never fetched here. The person opens it, or does not.
+fn page(terminal: &File, lines: &str, url: &str, given_up: &AtomicBool) -> io::Result<Answer> {
+    let mut output = terminal;
+    // Whole, on lines of its own: it is to be copied.
+    write!(output, "{lines}Open this page in your browser, if you trust it:\n\n{}\n\n", visible(url))?;
+    forget_typed(terminal)?;
+    chosen(terminal, "Was it opened? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)
+}
+
+/// A question without fields.
+fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Answer> {
+    let mut output = terminal;
+    output.write_all(lines.as_bytes())?;
+    forget_typed(terminal)?;
+    chosen(terminal, "[y]es [d]ecline [c]ancel? ", Answer::Accept(Map::new()), "yes", given_up)
+}
+
+/// One key. Only a clear yes is one.
+fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &AtomicBool) -> io::Result<Answer> {
+    let mut output = terminal;
+    output.write_all(prompt.as_bytes())?;
+    output.flush()?;
+    let (word, answer) = loop {
+        match key(terminal, given_up)?.map(|key| key.to_ascii_lowercase()) {
+            Some(b'y') => break (word, yes),
+            Some(b'd' | b'n') => break ("decline", Answer::Decline),
+            Some(b'c' | CTRL_C | CTRL_D) => break ("cancel", Answer::Cancel),
+            _ => output.write_all(b"\x07")?,
+        }
+    };
+    writeln!(output, "{word}")?;
+    Ok(answer)
+}
+
+/// A form, one line a field. What does not fit is asked again.
+fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> io::Result<Answer> {
+    let mut output = terminal;
+    let mut text = lines.to_owned();
+    wrapped(
+        &mut text,
+        "",
+        &format!("({DECLINE} says no, {CANCEL} or Ctrl-C says nothing; Enter takes what stands in brackets.)"),
+    );
+    output.write_all(text.as_bytes())?;
+    forget_typed(terminal)?;
+    let mut content = Map::new();
+    for (index, field) in form.fields.iter().enumerate() {
+        output.write_all(shown(index, field).as_bytes())?;
+        loop {
+            write!(output, "   > ")?;
+            output.flush()?;
+            let Some(typed) = line(terminal, given_up)? else {
+                writeln!(output)?;
+                return Ok(Answer::Cancel);
+            };
+            match typed.trim() {
+                DECLINE => return Ok(Answer::Decline),
+                CANCEL => return Ok(Answer::Cancel),
+                typed => match field.value(typed) {
+                    Ok(Some(value)) => {
+                        content.insert(field.name.clone(), value);
+                        break;
+                    }
+                    Ok(None) => break,
+                    Err(why) => {
+                        let mut text = String::new();
+                        wrapped(&mut text, "   ", &why);
+                        output.write_all(text.as_bytes())?;
+                    }
+                },
+            }
+        }
+    }
+    Ok(Answer::Accept(content))
+}
+
+/// What a field wants, with its choices and its default.
+fn shown(index: usize, field: &Field) -> String {
+    let mut text = String::new();
+    let title = cut(&field.title);
+    let optional = if field.is_required { "" } else { ", may be left out" };
+    let default = field.default_text().map(|default| format!(" [{}]", cut(&default))).unwrap_or_default();
+    wrapped(&mut text, &format!("{}. ", index + 1), &format!("{title} ({}{optional}){default}", field.wants()));
+    if let Some(description) = &field.description {
+        wrapped(&mut text, "   ", &cut(description));
+    }
+    for (number, choice) in field.choices().iter().enumerate() {
+        let line = match choice.title == choice.value {
+            true => cut(&choice.value),
+            false => format!("{} ({})", cut(&choice.value), cut(&choice.title)),
+        };
+        wrapped(&mut text, &format!("   {}) ", number + 1), &line);
+    }
+    text
+}
+
+/// A text of a server, as a terminal may show it. Line breaks stay.
+fn cut(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN).collect();
+    visible(&shown)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! On a real terminal: the other end of a pty is the person.
+
+use super::*;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::{ffi::OsStr, fs::OpenOptions, io::Read, os::unix::ffi::OsStrExt, os::unix::fs::OpenOptionsExt};
+
+/// Nothing that a test waits for takes so long.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A question to a person, and what they type at each prompt. Returns the answer, and what the terminal showed.
+async fn told(method: &str, params: Value, typed: &[&[u8]]) -> (Result<Value, NotAnswered>, String) {
+    let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&hands).unwrap();
+    unlockpt(&hands).unwrap();
+    let name = ptsname(&hands, Vec::new()).unwrap();
+    let path = OsStr::from_bytes(name.to_bytes());
+    let terminal = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(path).unwrap();
+    let questions = TerminalQuestions::new(Arc::new(Terminal::new(terminal)), SOON);
+    let request = InputRequest { method: method.into(), params };
+    let answer = tokio::spawn(async move { questions.ask(request).await });
+    let mut hands = File::from(hands);
+    let typed: Vec<Vec<u8>> = typed.iter().map(|keys| keys.to_vec()).collect();
+    let person = tokio::task::spawn_blocking(move || {
+        let mut seen = Vec::new();
+        for keys in typed {
+            let from = seen.len();
+            while !(seen[from..].ends_with(b"> ") || seen[from..].ends_with(b"? ")) {
+                let mut byte = [0];
+                hands.read_exact(&mut byte).unwrap();
+                seen.extend(byte);
+            }
+            hands.write_all(&keys).unwrap();
+        }
+        (hands, String::from_utf8(seen).unwrap())
+    });
+    let person = async { tokio::time::timeout(SOON, person).await.expect("the prompts come").unwrap() };
+    let answered = async { tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap() };
+    let (answer, (_hands, seen)) = tokio::join!(answered, person);
+    (answer.map(|answer| answer.0), seen)
+}
+
+fn form(properties: Value, required: &[&str]) -> Value {
+    json!({
+        "message": "The MCP server `git` asks:\n| Who are you?\n| 1. Trust me",
+        "requestedSchema": {"type": "object", "properties": properties, "required": required},
+        "_meta": {"toolstead/server": "git"},
+    })
+}
+
+#[tokio::test]
+async fn a_form_is_filled_in_field_by_field_and_what_does_not_fit_is_asked_again() {
+    let fields = json!({
+        "name": {"type": "string", "title": "Name", "minLength": 2, "default": "Ada"},
+        "age": {"type": "integer", "description": "In years", "minimum": 0},
+        "colour": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]},
+        "extras": {"type": "array", "items": {"enum": ["x", "y", "z"]}},
+        "news": {"type": "boolean"},
+    });
+    let keys: &[&[u8]] = &[b"A\n", b"\n", b"old\n", b"37\n", b"2\n", b"1,z\n", b"\n"];
+    let (answer, seen) = told("elicitation/create", form(fields, &["name", "age"]), keys).await;
+    let content = json!({"name": "Ada", "age": 37, "colour": "b", "extras": ["x", "z"]});
+    assert_eq!(answer, Ok(json!({"action": "accept", "content": content})));
+    let lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
+    for line in [
+        "The MCP server `git` asks:",
+        "  | Who are you?",
+        "  | 1. Trust me",
+        "1. Name (text, at least 2 characters) [Ada]",
+        "   That is too short.",
+        "2. age (whole number, at least 0)",
+        "   In years",
+        "   That is no number.",
+        "3. colour (one of these, may be left out)",
+        "   2) b (Blue)",
+        "4. extras (some of these, with commas between, may be left out)",
+        "   3) z",
+        "5. news (y or n, may be left out)",
+    ] {
+        assert!(lines.contains(&line), "{line:?}: {lines:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_may_decline_or_cancel_at_any_field() {
+    let fields = || form(json!({"a": {"type": "string"}, "b": {"type": "string"}}), &[]);
+    for (keys, action) in [
+        (&[&b"/decline\n"[..]][..], "decline"),
+        (&[b"x\n", b"/decline\n"], "decline"),
+        (&[b"/cancel\n"], "cancel"),
+        (&[b"\x03"], "cancel"),
+        (&[b"x\n", b"half\x03"], "cancel"),
+        (&[b"\x04"], "cancel"),
+    ] {
+        let (answer, _) = told("elicitation/create", fields(), keys).await;
+        assert_eq!(answer, Ok(json!({"action": action})), "{keys:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_shown_and_never_opened_here_and_only_a_yes_says_that_it_was() {
+    let page = || {
+        json!({"mode": "url", "url": "https://a.org/login?x=1", "elicitationId": "e", "message": "Log in\u{1b}[2J",
+            "_meta": {"toolstead/server": "git"}})
+    };
+    for (keys, expected) in [
+        (&b"y"[..], json!({"action": "accept"})),
+        (b"\ry", json!({"action": "accept"})),
+        (b"d", json!({"action": "decline"})),
+        (b"\x03", json!({"action": "cancel"})),
+    ] {
+        let (answer, seen) = told("elicitation/create", page(), &[keys]).await;
+        assert_eq!(answer, Ok(expected));
+        assert!(
+            seen.contains("\r\nhttps://a.org/login?x=1\r\n") && seen.contains("The MCP server `git` asks:"),
+            "{seen}"
+        );
+        assert!(!seen.contains('\u{1b}'), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_without_fields_wants_a_clear_yes() {
+    let (answer, _) = told("elicitation/create", form(json!({}), &[]), &[b"\r\ny"]).await;
+    assert_eq!(answer, Ok(json!({"action": "accept", "content": {}})));
+    let (answer, _) = told("elicitation/create", form(json!({}), &[]), &[b"n"]).await;
+    assert_eq!(answer, Ok(json!({"action": "decline"})));
+}
+
+#[tokio::test]
+async fn what_is_no_question_for_a_person_is_not_put() {
+    let (sampling, seen) = told("sampling/createMessage", json!({"messages": []}), &[]).await;
+    assert_eq!((sampling, seen.as_str()), (Err(NotAnswered::Unsupported), ""));
+    let (odd, _) = told("elicitation/create", form(json!({"f": {"type": "object"}}), &[]), &[]).await;
+    assert!(matches!(odd, Err(NotAnswered::Unfit(_))));
+}

@@ -1,0 +1,81 @@
+//! A stream that tells a client news, for as long as it listens.
+
+use super::{
+    call_response::pulse,
+    event_stream::{ALIVE, Events, body, events},
+    sessions::SessionInUse,
+};
+use crate::mcp_server::{newsfeed::Newsfeed, subscription::Subscription};
+use bytes::Bytes;
+use futures::stream;
+use std::time::Duration;
+use tokio::time::Interval;
+use tokio_util::sync::CancellationToken;
+
+/// What such a stream is made of.
+#[derive(Debug)]
+pub(super) struct NewsStream {
+    news: Newsfeed,
+    subscription: Option<Subscription>,
+    first: Option<Vec<u8>>,
+    last: Option<Vec<u8>>,
+    alive: Interval,
+    /// The session that it belongs to, which does not expire meanwhile.
+    session: Option<SessionInUse>,
+}
+
+impl NewsStream {
+    /// A stream of these news. When nothing happens for `keep_alive` it shows that it is alive.
+    pub(super) fn new(news: Newsfeed, keep_alive: Duration) -> Self {
+        Self { news, subscription: None, first: None, last: None, alive: pulse(keep_alive), session: None }
+    }
+
+    /// Tells them within the subscription: acknowledges it first, and sends `last` when the server ends the stream.
+    pub(super) fn of_subscription(self, subscription: Subscription, last: Vec<u8>) -> Self {
+        let first = Some(subscription.acknowledgement());
+        Self { first, last: Some(last), subscription: Some(subscription), ..self }
+    }
+
+    /// Keeps the session in use.
+    pub(super) fn of_session(mut self, session: SessionInUse) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    /// Tells until `end` is given.
+    pub(super) fn until(self, end: CancellationToken) -> Events {
+        let told = Told { stream: self, end, over: false };
+        body(stream::unfold(told, Told::next))
+    }
+}
+
+struct Told {
+    stream: NewsStream,
+    end: CancellationToken,
+    over: bool,
+}
+
+impl Told {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        if self.over {
+            return None;
+        }
+        let NewsStream { news, subscription, first, last, alive, .. } = &mut self.stream;
+        if let Some(first) = first.take() {
+            return Some((events([&first]), self));
+        }
+        let piece = tokio::select! {
+            biased;
+            () = self.end.cancelled() => {
+                self.over = true;
+                events(&last.take())
+            }
+            news = news.next() => events([&match subscription {
+                Some(subscription) => subscription.tells(news),
+                None => news.notification(None),
+            }]),
+            _ = alive.tick() => ALIVE,
+        };
+        (!piece.is_empty()).then_some((piece, self))
+    }
+}

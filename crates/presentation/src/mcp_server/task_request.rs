@@ -1,0 +1,97 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel` (MCP's extension `io.modelcontextprotocol/tasks`).
+
+use super::{
+    McpServer,
+    answer::Answer,
+    call_tool::{Client, not_recorded, shut_down},
+    protocol_error::{invalid_params, method_not_found, of_failure},
+    trace_context,
+};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolstead_application::{
+    cancel_signal::CancelSignal,
+    execute_tool::{ExecuteToolCommand, ExecuteToolError},
+    forward_task::ForwardTaskCommand,
+};
+use toolstead_domain::{
+    client_profile::Generation,
+    error_kind::ErrorKind,
+    ports::caller::Caller,
+    task_request::{TaskMethod, takes_tasks, tasks_declared},
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+/// One request, taken out of its message.
+#[derive(Debug)]
+pub(super) struct TaskCallRequest {
+    method: TaskMethod,
+    task: String,
+    params: Map<String, Value>,
+    meta: Map<String, Value>,
+}
+
+impl TaskCallRequest {
+    /// Reads the parameters of the method.
+    ///
+    /// # Errors
+    /// -32602 without the name of a task.
+    pub(super) fn parse(
+        method: TaskMethod,
+        params: &mut Map<String, Value>,
+        meta: Map<String, Value>,
+    ) -> Result<Self, RpcError> {
+        let Some(Value::String(task)) = params.shift_remove("taskId") else {
+            return Err(invalid_params("`taskId` must be the name of a task, as a text"));
+        };
+        if params.get("inputResponses").is_some_and(|answers| !answers.is_object()) {
+            return Err(invalid_params("`inputResponses` must be an object"));
+        }
+        Ok(Self { method, task, params: std::mem::take(params), meta })
+    }
+}
+
+impl McpServer {
+    /// Answers it. `None` when the client took it back: it wants no answer any more.
+    pub(super) async fn task(
+        &self,
+        id: &Id,
+        request: TaskCallRequest,
+        client: Client,
+        caller: Arc<dyn Caller>,
+        cancel: CancelSignal,
+    ) -> Option<Answer> {
+        let TaskCallRequest { method, task, params, meta } = request;
+        if client.generation() == Generation::Legacy {
+            return Some(Answer::error(id, &method_not_found(method.as_str())));
+        }
+        let failed = |failure: &ToolFailure| Answer::error(id, &of_failure(failure));
+        if !takes_tasks(&client.profile.capabilities) {
+            let missing = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
+            return Some(failed(&missing.with_data(json!({"requiredCapabilities": tasks_declared()}))));
+        }
+        let call = ExecuteToolCommand::new(method.as_str(), Value::Null).within(client.scope);
+        let labels = trace_context::labels(&meta);
+        let call = ExecuteToolCommand { labels, meta, client: client.profile, caller, cancel, ..call };
+        Some(match self.app.forward_task.handle(ForwardTaskCommand { method, task, params, call }).await {
+            Ok(members) => {
+                let mut result = Map::from_iter([("resultType".to_owned(), Value::from("complete"))]);
+                result.extend(members.into_iter().filter(|(name, _)| name != "resultType"));
+                Answer::result(id, &result)
+            }
+            Err(
+                ExecuteToolError::NotCallable(failure)
+                | ExecuteToolError::Refused(failure)
+                | ExecuteToolError::Failed(failure),
+            ) => failed(&failure),
+            Err(ExecuteToolError::Cancelled(CancelReason::Client)) => return None,
+            Err(ExecuteToolError::Cancelled(CancelReason::Deadline)) => {
+                failed(&ToolFailure::new(ErrorKind::Timeout, "The request ran out of time."))
+            }
+            Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
+            Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! `resources/subscribe` and `resources/unsubscribe`, up to MCP 2025-11-25.
+
+use super::{McpServer, answer::Answer, forward_request::failed, protocol_error::invalid_params, watches::Watches};
+use serde_json::{Map, Value, json};
+use toolstead_domain::{client_profile::Generation, scope::Scope, tool_execution::RequestKind};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+impl McpServer {
+    /// Answers either of them for a session that watches these.
+    pub(super) async fn watch(
+        &self,
+        id: &Id,
+        method: &str,
+        params: &Map<String, Value>,
+        scope: Scope,
+        watches: &Watches,
+    ) -> Answer {
+        let uri = match uri(params) {
+            Ok(uri) => uri,
+            Err(error) => return Answer::error(id, &error),
+        };
+        if method == "resources/unsubscribe" {
+            watches.remove(uri);
+            return Answer::result(id, &json!({}));
+        }
+        match watches.add(&self.app, self.in_dialect(scope), uri.to_owned()).await {
+            Ok(()) => Answer::result(id, &json!({})),
+            Err(failure) => failed(id, RequestKind::Resource, uri, &failure, Generation::Legacy),
+        }
+    }
+}
+
+fn uri(params: &Map<String, Value>) -> Result<&str, RpcError> {
+    params.get("uri").and_then(Value::as_str).ok_or_else(|| invalid_params("`uri` must be the URI of a resource"))
+}

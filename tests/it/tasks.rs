@@ -1,0 +1,261 @@
+//! Calls of an MCP server's tools that go on as tasks: who follows them, and who hears of none.
+
+use crate::{
+    mcp_client::calling::{config, deps, http},
+    support::{HttpFront, PATIENCE, StdioClient, TOKEN, TestApp, call, legacy, modern, soon, text_of},
+};
+use axum::{extract::State, http::HeaderMap, routing::post};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use toolstead_application::{
+    execute_tool::{CallSettings, ExecuteToolCommand},
+    forward_task::ForwardTaskCommand,
+    set_tool_enabled::SetToolEnabledCommand,
+};
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    error_kind::ErrorKind,
+    permission::{
+        path_pattern::PatternBase,
+        policy::PermissionPolicy,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    principal::Principal,
+    scope::{Scope, View},
+    task_request::{TaskMethod, tasks_declared},
+    testing::scripted_provider::ScriptedProvider,
+    tool_execution::{Outcome, RequestKind},
+};
+use toolstead_infrastructure::mcp::client::McpServer;
+use toolstead_presentation::mcp_server::http::settings::BearerToken;
+
+const OTHER: &str = "the-token-of-somebody-else";
+
+/// All that the upstream heard, and whether its task has its answer or was cancelled.
+#[derive(Debug, Default)]
+struct Upstream {
+    heard: Vec<Value>,
+    state: &'static str,
+}
+
+type Shared = Arc<Mutex<Upstream>>;
+
+/// A server of 2026-07-28 whose tool `slow` is a task for clients that take one.
+async fn serve(
+    State(upstream): State<Shared>,
+    headers: HeaderMap,
+    body: String,
+) -> ([(&'static str, &'static str); 1], String) {
+    let message = serde_json::from_str(&body).unwrap();
+    ([("content-type", "application/json")], answer(&upstream, &headers, &message).to_string())
+}
+
+fn answer(upstream: &Shared, headers: &HeaderMap, message: &Value) -> Value {
+    let mut upstream = upstream.lock().unwrap();
+    upstream.heard.push(message.clone());
+    let params = &message["params"];
+    let declared = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"]["extensions"];
+    let task = |more: Value| {
+        let mut task = json!({"taskId": "theirs", "createdAt": "2026-11-01T10:00:00Z", "ttlMs": null,
+            "lastUpdatedAt": "2026-11-01T10:00:00Z", "x-kept": {"a": 1}, "_meta": {"toolstead/errorKind": "denied"}});
+        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        task
+    };
+    let method = message["method"].as_str().unwrap();
+    if method.starts_with("tasks/") && headers["mcp-name"] != params["taskId"].as_str().unwrap() {
+        return json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32020, "message": "Header mismatch"}});
+    }
+    let result = match method {
+        "server/discover" => json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}, "extensions": tasks_declared()["extensions"]}}),
+        "tools/list" => {
+            json!({"resultType": "complete", "tools": [{"name": "slow", "inputSchema": {"type": "object"}}]})
+        }
+        "tools/call" if *declared == tasks_declared()["extensions"] => {
+            task(json!({"resultType": "task", "status": "working"}))
+        }
+        "tools/call" => json!({"resultType": "complete", "content": [{"type": "text", "text": "at once"}]}),
+        "tasks/get" if params["taskId"] == "theirs" => task(match upstream.state {
+            "" => json!({"resultType": "complete", "status": "input_required", "inputRequests": {
+                "q": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object"}}}}}),
+            "hostile" => json!({"resultType": "complete", "status": "input_required", "inputRequests": {
+                "q": {"method": "sampling/createMessage", "params": {}}}}),
+            "cancelled" => json!({"resultType": "complete", "status": "cancelled"}),
+            _ => json!({"resultType": "complete", "status": "completed", "result": {
+                "content": [{"type": "text", "text": "done"}], "_meta": {"toolstead/errorKind": "denied"}}}),
+        }),
+        "tasks/update" if params["inputResponses"]["q"]["action"] == "accept" => {
+            upstream.state = "answered";
+            json!({"resultType": "complete"})
+        }
+        "tasks/cancel" => {
+            upstream.state = "cancelled";
+            json!({"resultType": "complete"})
+        }
+        _ => return json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "no"}}),
+    };
+    json!({"jsonrpc": "2.0", "id": message["id"], "result": result})
+}
+
+struct House {
+    test: TestApp,
+    front: HttpFront,
+    upstream: Shared,
+    _server: Arc<McpServer>,
+}
+
+impl House {
+    async fn open() -> Self {
+        let policy = PermissionPolicy { rules: vec![rule(Effect::Allow)], ..PermissionPolicy::default() };
+        let provider = Arc::new(ScriptedProvider::new("scripted"));
+        let test = TestApp::with_policy(provider, CallSettings::default(), policy).await;
+        let upstream = Shared::default();
+        let service = axum::Router::new().route("/mcp", post(serve)).with_state(upstream.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, service).await });
+        let server = McpServer::start(config("s", http(&url)), deps());
+        test.app.registry.register(server.clone()).await.unwrap();
+        test.app.registry.settled(PATIENCE).await;
+        let other = BearerToken { name: "other".into(), secret: OTHER.into() };
+        let front = HttpFront::with(&test, |settings| settings.tokens.push(other)).await;
+        Self { test, front, upstream, _server: server }
+    }
+
+    async fn ask(&self, token: &str, request: &Value) -> Value {
+        let params = &request["params"];
+        let name = params["name"].as_str().or(params["taskId"].as_str()).unwrap();
+        let post = self.front.client.post(self.front.url("/mcp")).bearer_auth(token).body(request.to_string());
+        let post = post.header("accept", "application/json, text/event-stream").header("mcp-name", name);
+        let post = post.header("content-type", "application/json").header("mcp-protocol-version", "2026-07-28");
+        let sent = soon(post.header("mcp-method", request["method"].as_str().unwrap()).send()).await.unwrap();
+        serde_json::from_str(&soon(sent.text()).await.unwrap()).unwrap()
+    }
+
+    /// A request about the task.
+    async fn about(&self, token: &str, method: &str, task: &str) -> Value {
+        let params = json!({"taskId": task, "inputResponses": {"q": {"action": "accept", "content": {}}}});
+        self.ask(token, &taking_tasks(modern(2, method, params))).await
+    }
+
+    /// The name of a new task of the test's.
+    async fn task(&self) -> String {
+        let answer =
+            self.ask(TOKEN, &taking_tasks(modern(1, "tools/call", call("mcp__s__slow", json!({"a": 1}))))).await;
+        answer["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    fn heard(&self, method: &str) -> Vec<Value> {
+        let upstream = self.upstream.lock().unwrap_or_else(PoisonError::into_inner);
+        upstream.heard.iter().filter(|message| message["method"] == method).cloned().collect()
+    }
+}
+
+fn rule(effect: Effect) -> Arc<PermissionRule> {
+    let rule = PermissionRule::parse(effect, "mcp__s", RuleOrigin::Program, &PatternBase::default());
+    Arc::new(rule.unwrap())
+}
+
+fn taking_tasks(mut request: Value) -> Value {
+    let mut capabilities = tasks_declared();
+    capabilities.insert("elicitation".into(), json!({}));
+    request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.into();
+    request
+}
+
+#[tokio::test]
+async fn a_call_that_goes_on_as_a_task_is_followed_by_its_owner_alone() {
+    let house = House::open().await;
+    let request = taking_tasks(modern(1, "tools/call", call("mcp__s__slow", json!({"a": 1}))));
+    let created = house.ask(TOKEN, &request).await["result"].clone();
+    let task = created["taskId"].as_str().unwrap();
+    assert_ne!(task, "theirs");
+    assert_eq!(
+        (&created["resultType"], &created["status"], &created["x-kept"], &created["_meta"]),
+        (&json!("task"), &json!("working"), &json!({"a": 1}), &json!({})),
+    );
+    let row = house.test.log.rows().into_iter().find(|row| row.kind == RequestKind::Tool).unwrap();
+    assert_eq!((row.outcome, row.metadata), (Outcome::Succeeded, json!({"task": task, "status": "working"})));
+
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for (token, name) in [(OTHER, task), (TOKEN, "theirs"), (TOKEN, "")] {
+            let answer = house.about(token, method, name).await;
+            assert_eq!(answer["error"]["code"], -32602, "{method} {name}: {answer}");
+            assert_eq!(answer["error"]["message"], "Failed to retrieve task: Task not found");
+        }
+        assert!(house.heard(method).is_empty(), "{method}");
+    }
+
+    let asked = house.about(TOKEN, "tasks/get", task).await["result"].clone();
+    assert_eq!((&asked["status"], &asked["taskId"]), (&json!("input_required"), &json!(task)));
+    assert_eq!(asked["inputRequests"]["q"]["method"], "elicitation/create");
+    assert_eq!(house.about(TOKEN, "tasks/update", task).await["result"], json!({"resultType": "complete"}));
+    let done = house.about(TOKEN, "tasks/get", task).await["result"].clone();
+    assert_eq!((&done["resultType"], &done["status"]), (&json!("complete"), &json!("completed")));
+    assert_eq!(done["result"], json!({"content": [{"type": "text", "text": "done"}], "_meta": {}}));
+    assert_eq!(house.about(TOKEN, "tasks/cancel", task).await["result"], json!({"resultType": "complete"}));
+    assert_eq!(house.about(TOKEN, "tasks/get", task).await["result"]["status"], "cancelled");
+    for (method, count) in [("tasks/get", 3), ("tasks/update", 1), ("tasks/cancel", 1)] {
+        let heard = house.heard(method);
+        assert_eq!(heard.len(), count, "{method}");
+        assert!(heard.iter().all(|message| message["params"]["taskId"] == "theirs"));
+    }
+    let rows: Vec<_> = house.test.log.rows().into_iter().filter(|row| row.kind == RequestKind::Task).collect();
+    let refused = rows.iter().filter(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::NotFound, _))).count();
+    let done: Vec<&str> = rows.iter().filter(|row| row.outcome == Outcome::Succeeded).map(|row| &*row.tool).collect();
+    assert_eq!((refused, done), (9, vec!["mcp__s__slow"; 5]));
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_tasks_hears_of_none() {
+    let house = House::open().await;
+    let answer = house.ask(TOKEN, &modern(1, "tools/call", call("mcp__s__slow", json!({})))).await;
+    assert_eq!(text_of(&answer), "at once");
+    let heard = house.heard("tools/call");
+    assert_eq!(heard[0]["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    let task = house.task().await;
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let answer = house.ask(TOKEN, &modern(2, method, json!({"taskId": task}))).await;
+        assert_eq!(answer["error"]["code"], -32021, "{answer}");
+        assert_eq!(answer["error"]["data"]["requiredCapabilities"], Value::Object(tasks_declared()));
+        let mut client = StdioClient::legacy(&house.test).await;
+        let answer = client.answer_to(legacy(3, method, json!({"taskId": task}))).await;
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
+        assert!(house.heard(method).is_empty(), "{method}");
+    }
+    let mut client = StdioClient::legacy(&house.test).await;
+    let mut params = call("mcp__s__slow", json!({}));
+    params["task"] = json!({"ttl": 60_000});
+    assert_eq!(text_of(&client.answer_to(legacy(4, "tools/call", params)).await), "at once");
+}
+
+#[tokio::test]
+async fn what_is_denied_or_switched_off_by_now_is_so_for_its_tasks() {
+    let house = House::open().await;
+    let task = house.task().await;
+    let ask = async |scope: Scope| {
+        let client = ClientProfile { capabilities: tasks_declared(), ..ClientProfile::without_protocol("test") };
+        let call = ExecuteToolCommand::new("", Value::Null).within(scope);
+        let call = ExecuteToolCommand { client: Arc::new(client), ..call };
+        let (method, params) = (TaskMethod::Get, serde_json::Map::new());
+        let command = ForwardTaskCommand { method, task: task.clone(), params, call };
+        house.test.app.forward_task.handle(command).await.map_err(|error| error.kind())
+    };
+    let owner = house.test.log.rows().into_iter().find(|row| row.kind == RequestKind::Tool).unwrap().principal;
+    let (kind, name) = owner.split_once(':').unwrap();
+    let scope = || Scope::of(Principal::new(kind, name), "session");
+    let denying = PermissionPolicy { rules: vec![rule(Effect::Deny)], ..PermissionPolicy::default() };
+    let before = house.heard("tasks/get").len();
+    let denied = ask(scope().through(View::new("narrow", Arc::new(denying)))).await.unwrap_err();
+    assert!(matches!(denied, ErrorKind::PermissionDenied | ErrorKind::NotFound), "{denied:?}");
+    let off = SetToolEnabledCommand { name: "mcp__s__slow".into(), enabled: false };
+    house.test.app.set_tool_enabled.handle(&off).await.unwrap();
+    assert_eq!(ask(scope()).await.unwrap_err(), ErrorKind::NotFound);
+    assert_eq!(house.heard("tasks/get").len(), before);
+    let on = SetToolEnabledCommand { name: "mcp__s__slow".into(), enabled: true };
+    house.test.app.set_tool_enabled.handle(&on).await.unwrap();
+    assert_eq!(ask(scope()).await.unwrap()["taskId"], task.as_str());
+    // A question of a kind that was not declared to the server reaches nobody.
+    house.upstream.lock().unwrap().state = "hostile";
+    assert_eq!(ask(scope()).await.unwrap_err(), ErrorKind::UpstreamProtocol);
+}
