@@ -1,5 +1,6 @@
 //! What stands beside Toolstead on the way of a proxied call: a relay that only copies bytes, which nobody can beat by
-//! much, and `mcp-proxy` (crates.io), the fastest gateway known to us, where it is on the `PATH`.
+//! much, and `mcp-proxy` (`cargo install mcp-proxy --version 0.6.0 --locked`), the fastest gateway known to us, where it is
+//! on the `PATH`.
 
 use crate::{
     Outcome,
@@ -55,7 +56,7 @@ impl Peer {
             Err(error) => return Err(error.into()),
         };
         let headers = "mcp-protocol-version: 2025-11-25\r\n".to_owned();
-        let target = Target { address: format!("127.0.0.1:{port}"), path: "/mcp", headers, meta: "" };
+        let target = Target { address: format!("127.0.0.1:{port}"), path: "/", headers, meta: "" };
         let mut peer = Self { child, target, _folder: folder };
         peer.open_session().await?;
         Ok(Some(peer))

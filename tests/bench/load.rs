@@ -27,6 +27,8 @@ pub(crate) struct Rate {
     pub(crate) per_second: f64,
     /// The median of one call.
     pub(crate) median: Duration,
+    /// Of a hundred calls one takes longer.
+    pub(crate) slow: Duration,
     /// What the calls cost the process that was asked, where it was watched.
     pub(crate) cost: Option<Cost>,
 }
@@ -142,5 +144,10 @@ pub(crate) async fn rate(
     }
     let seconds = start.elapsed().as_secs_f64();
     times.sort();
-    Ok(Rate { per_second: times.len() as f64 / seconds, median: times[times.len() / 2], cost: None })
+    Ok(Rate {
+        per_second: times.len() as f64 / seconds,
+        median: times[times.len() / 2],
+        slow: times[times.len() * 99 / 100],
+        cost: None,
+    })
 }

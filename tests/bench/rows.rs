@@ -45,29 +45,17 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
         print("echo, HTTP, 2026-07-28", ours, theirs, "0.60", "the same");
     }
     if wanted("proxy-http") {
-        // A tool that says that it only reads has one row in the audit trail, any other has two.
-        for (name, row) in [("echo", "proxied, HTTP, read-only tool"), ("echo-unmarked", "proxied, HTTP, any tool")] {
-            let echo = Reference::http(name)?;
-            let up = format!("url = \"http://{}/mcp\"", echo.target.address);
-            proxied(row, &up, &echo, "0.30", "a plain hyper echo, which is the upstream").await?;
-        }
-        let echo = Reference::http("echo")?;
-        let relay = relay_to(&echo)?;
-        beside("  a relay that copies bytes", relay.child.id(), &relay.target, "echo", &echo).await?;
-        let backend = format!("transport = \"http\"\nurl = \"http://{}/mcp\"", echo.target.address);
-        peer(&backend, &echo).await?;
+        let backend = |up: &Reference| format!("transport = \"http\"\nurl = \"http://{}/mcp\"", up.target.address);
+        let ours = |up: &Reference| format!("url = \"http://{}/mcp\"", up.target.address);
+        let [echo, unmarked] = [Reference::http("echo")?, Reference::http("echo-unmarked")?];
+        proxied("HTTP", "0.30", [&ours(&echo), &ours(&unmarked)], &backend(&echo), &echo).await?;
     }
     if wanted("proxy-stdio") {
-        let rows =
-            [("echo-stdio", "proxied, stdio, read-only tool"), ("echo-stdio-unmarked", "proxied, stdio, any tool")];
-        for (name, row) in rows {
-            let echo = Reference::http("echo")?;
-            let up = format!("command = {:?}\nargs = [\"--serve\", \"{name}\"]", std::env::current_exe()?);
-            proxied(row, &up, &echo, "0.45", "a plain hyper echo").await?;
-        }
         let program = std::env::current_exe()?;
-        let backend = format!("transport = \"stdio\"\ncommand = {program:?}\nargs = [\"--serve\", \"echo-stdio\"]");
-        peer(&backend, &Reference::http("echo")?).await?;
+        let serving = |name: &str| format!("command = {program:?}\nargs = [\"--serve\", \"{name}\"]");
+        let backend = format!("transport = \"stdio\"\n{}", serving("echo-stdio"));
+        let ours = [&*serving("echo-stdio"), &serving("echo-stdio-unmarked")];
+        proxied("stdio", "0.45", ours, &backend, &Reference::http("echo")?).await?;
     }
     if wanted("list") {
         list_of_many_tools().await?;
@@ -91,39 +79,77 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     Ok(())
 }
 
-/// Calls through Toolstead to an upstream, against the reference.
-async fn proxied(row: &str, up: &str, reference: &Reference, budget: &str, note: &str) -> Outcome<()> {
-    let config = format!("[mcp_servers.up]\n{up}\nallow_tools = [\"*\"]\nprotocol = \"2025-11-25\"\n");
-    let server = Server::start(&config, &["mcp__up__echo"]).await?;
-    let (ours, theirs) =
-        alternate(server.child.id(), &server.target, "mcp__up__echo", &reference.target, "echo").await?;
-    print(row, ours, theirs, budget, note);
-    one_connection("  one connection", &server.target, "mcp__up__echo", &reference.target).await
-}
-
-/// The same calls through somebody else, for comparison.
-async fn beside(row: &str, process: u32, target: &Target, tool: &str, reference: &Reference) -> Outcome<()> {
-    let (theirs, plain) = alternate(process, target, tool, &reference.target, "echo").await?;
-    print(row, theirs, plain, "", "for comparison");
-    one_connection("    one connection", target, tool, &reference.target).await
-}
-
-async fn peer(backend: &str, reference: &Reference) -> Outcome<()> {
-    match Peer::start(backend).await? {
-        Some(peer) => beside("  mcp-proxy", peer.child.id(), &peer.target, "up/echo", reference).await,
-        None => {
-            println!("  mcp-proxy is not on the PATH and was not measured");
-            Ok(())
-        }
+/// Calls through Toolstead to an upstream, and through others to the same one, in turn with the plain reference: a relay
+/// that copies bytes to it, and `mcp-proxy` where there is one.
+async fn proxied(kind: &str, budget: &str, ours: [&str; 2], backend: &str, plain: &Reference) -> Outcome<()> {
+    let mut servers = Vec::new();
+    for up in ours {
+        let config = format!("[mcp_servers.up]\n{up}\nallow_tools = [\"*\"]\nprotocol = \"2025-11-25\"\n");
+        servers.push(Server::start(&config, &["mcp__up__echo"]).await?);
     }
+    let relay = relay_to(plain)?;
+    let peer = Peer::start(backend).await?;
+    let mut subjects: Vec<_> = ["read-only tool", "any tool"]
+        .iter()
+        .zip(&servers)
+        .map(|(tool, server)| {
+            let name = format!("proxied, {kind}, {tool}");
+            Subject { name, budget, process: server.child.id(), target: &server.target, tool: "mcp__up__echo" }
+        })
+        .collect();
+    let others = peer.as_ref().map(|peer| ("mcp-proxy", peer.child.id(), &peer.target, "up/echo"));
+    let relay = ("a relay that copies bytes", relay.child.id(), &relay.target, "echo");
+    for (name, process, target, tool) in others.into_iter().chain([relay]) {
+        subjects.push(Subject { name: format!("  {name}"), budget: "", process, target, tool });
+    }
+    let (rates, reference) = in_turn(&subjects, &plain.target).await?;
+    for (subject, rate) in subjects.iter().zip(rates) {
+        print(&subject.name, rate, reference, subject.budget, "a plain hyper echo");
+        one_connection("    one connection", subject.target, subject.tool, &plain.target).await?;
+    }
+    if peer.is_none() {
+        println!("  mcp-proxy is not on the PATH and was not measured");
+    }
+    Ok(())
+}
+
+/// What is measured beside others.
+struct Subject<'a> {
+    name: String,
+    budget: &'a str,
+    process: u32,
+    target: &'a Target,
+    tool: &'a str,
+}
+
+/// Rounds of every subject and of the reference in turn; the medians.
+async fn in_turn(subjects: &[Subject<'_>], reference: &Target) -> Outcome<(Vec<Rate>, Rate)> {
+    let (mut rounds, mut plain) = (vec![Vec::new(); subjects.len()], Vec::new());
+    for _ in 0..ROUNDS {
+        for (subject, rounds) in subjects.iter().zip(&mut rounds) {
+            rounds.push(costing(subject.process, subject.target, subject.tool).await?);
+        }
+        plain.push(rate(reference, &echo(reference, "echo"), "Echo: hello", CONNECTIONS, ROUND).await?);
+    }
+    Ok((rounds.into_iter().map(median).collect(), median(plain)))
+}
+
+/// One round, with what it cost the process.
+async fn costing(process: u32, target: &Target, tool: &str) -> Outcome<Rate> {
+    let before = Used::by(process)?;
+    let mut round = rate(target, &echo(target, tool), "Echo: hello", CONNECTIONS, ROUND).await?;
+    let used = Used::by(process)? - before;
+    round.cost = Some(used.each(round.per_second * ROUND.as_secs_f64()));
+    Ok(round)
 }
 
 fn print(row: &str, subject: Rate, reference: Rate, budget: &str, note: &str) {
     let ratio = subject.per_second / reference.per_second;
     println!(
-        "{row:<34} {:>10.0}/s {:>10.0}/s {ratio:>8.2} {budget:>8}  {note}{}",
+        "{row:<34} {:>10.0}/s {:>10.0}/s {ratio:>8.2} {budget:>8}  {note}; the slowest in a hundred {:.1} ms{}",
         subject.per_second,
         reference.per_second,
+        subject.slow.as_secs_f64() * 1e3,
         subject.cost.map_or(String::new(), |cost| {
             format!("; a call takes {:.1} us of processor time, {:.2} switches", cost.micros, cost.switches)
         })
@@ -140,11 +166,7 @@ async fn alternate(
 ) -> Outcome<(Rate, Rate)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let before = Used::by(process)?;
-        let mut round = rate(subject, &echo(subject, tool), "Echo: hello", CONNECTIONS, ROUND).await?;
-        let used = Used::by(process)? - before;
-        round.cost = Some(used.each(round.per_second * ROUND.as_secs_f64()));
-        ours.push(round);
+        ours.push(costing(process, subject, tool).await?);
         theirs.push(rate(reference, &echo(reference, reference_tool), "Echo: hello", CONNECTIONS, ROUND).await?);
     }
     Ok((median(ours), median(theirs)))

@@ -72,7 +72,11 @@ fn the_python_sdk_lists_and_calls() {
     let place = Place::new();
     for way in [Way::Stdio, Way::Http] {
         for (mode, protocol) in [("auto", "2026-07-28"), ("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")] {
-            check(&place.client(python_program("python"), Some(peer("client.py")), mode, way), protocol);
+            let answer = place.client(python_program("python"), Some(peer("client.py")), mode, way);
+            check(&answer, protocol);
+            // The report on health tells nobody that it changed.
+            let agreed = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
+            assert!(protocol != "2026-07-28" || answer["agreed"] == agreed, "{answer}");
         }
     }
 }

@@ -180,7 +180,8 @@ fn nothing_is_lost(fixture: Fixture, way: Way) {
                 None => format!("command = {:?}\nargs = [{:?}]", (fixture.program)(), peer(fixture.script)),
             };
             let config = format!(
-                "[mcp_servers.fixture]\n{entry}\nnames = \"plain\"\nallow_tools = [\"*\"]\nprotocol = \"{upstream}\"\n"
+                "[mcp_servers.fixture]\n{entry}\nnames = \"plain\"\nallow_tools = [\"*\"]\n\
+                 may_ask = [\"elicitation\", \"sampling\", \"roots\"]\nprotocol = \"{upstream}\"\n"
             );
             let server = Server::start(&home, &config);
             let direct = direct.path().join(revision);

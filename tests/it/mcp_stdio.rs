@@ -483,12 +483,12 @@ async fn failures_of_every_kind_are_told() {
     }
     let plain = client.ask(legacy(1, "tools/call", call("plain", json!({})))).await;
     assert_eq!(plain["result"], json!({"content": [{"type": "text", "text": "no"}], "isError": true}));
-    // A result that cannot be recorded is withheld. What happened is told, and why it cannot be recorded.
+    // A call that cannot be recorded does not run. That is told, and why it cannot be recorded.
     app.log.fail_next_record();
     let answer = client.ask(legacy(1, "tools/call", call("echo", json!({"message": "secret"})))).await;
     check_error(&answer, -32603, "internal");
     assert!(!answer.to_string().contains("secret"), "{answer}");
-    let told = "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld: the test";
+    let told = "the call did not run: its start cannot be recorded: the test";
     assert!(answer["error"]["message"].as_str().unwrap().starts_with(told), "{answer}");
     assert_eq!(text_of(&client.ask(legacy(1, "tools/call", call("echo", json!({"message": "ok"})))).await), "ok");
 }

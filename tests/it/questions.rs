@@ -35,6 +35,13 @@ impl Place {
         let mut command = self.home.toolstead(&["--config", self.config.to_str().unwrap()]);
         stdout(&command.args(arguments).output().unwrap())
     }
+
+    /// The rows of questions, the newest first.
+    fn questions(&self) -> Vec<Value> {
+        let listed = self.printed(&["executions", "list", "--kind", "question", "--json"]);
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        listed["executions"].as_array().unwrap().clone()
+    }
 }
 
 const ALL: &str = r#"may_ask = ["elicitation", "sampling", "roots"]"#;
@@ -70,11 +77,13 @@ fn check_answers(upstream: &str) {
         assert_eq!(asked[0]["meta"]["toolstead/server"], "fixture", "{asked}");
         assert_eq!(asked[1]["sampling"], "What do you think?", "{asked}");
     }
-    let listed = place.printed(&["executions", "list", "--kind", "question", "--json"]);
-    let rows: Vec<Value> = serde_json::from_str(&listed).unwrap();
+    let rows = place.questions();
     assert_eq!(rows.len(), 6, "{rows:#?}");
     assert!(rows.iter().all(|row| row["outcome"] == "succeeded"), "{rows:#?}");
-    assert!(!listed.contains("Paris") && !listed.contains("ada"), "no answer is kept");
+    assert!(
+        !json!(rows).to_string().contains("Paris") && !json!(rows).to_string().contains("\"ada\""),
+        "no answer is kept"
+    );
     let parent = rows[0]["parent"].as_str().unwrap();
     let shown = place.printed(&["executions", "show", parent]);
     assert!(shown.contains("answered  fixture"), "{shown}");
@@ -151,6 +160,5 @@ fn without_a_terminal_nobody_is_asked() {
     command.arg(&place.config).args(["call", "mcp__fixture__test_elicitation"]);
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(!output.status.success(), "{}", stdout(&output));
-    let listed = place.printed(&["executions", "list", "--kind", "question", "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&listed).unwrap(), json!([]));
+    assert_eq!(place.questions(), Vec::<Value>::new());
 }

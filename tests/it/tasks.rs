@@ -5,7 +5,7 @@ use crate::{
     support::{HttpFront, PATIENCE, StdioClient, TOKEN, TestApp, call, legacy, modern, soon, text_of},
 };
 use axum::{extract::State, http::HeaderMap, routing::post};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_application::{
     execute_tool::{CallSettings, ExecuteToolCommand},
@@ -156,10 +156,14 @@ fn rule(effect: Effect) -> Arc<PermissionRule> {
     Arc::new(rule.unwrap())
 }
 
-fn taking_tasks(mut request: Value) -> Value {
+fn capabilities() -> Map<String, Value> {
     let mut capabilities = tasks_declared();
     capabilities.insert("elicitation".into(), json!({}));
-    request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.into();
+    capabilities
+}
+
+fn taking_tasks(mut request: Value) -> Value {
+    request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities().into();
     request
 }
 
@@ -178,7 +182,7 @@ async fn a_call_that_goes_on_as_a_task_is_followed_by_its_owner_alone() {
     assert_eq!((row.outcome, row.metadata), (Outcome::Succeeded, json!({"task": task, "status": "working"})));
 
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        for (token, name) in [(OTHER, task), (TOKEN, "theirs"), (TOKEN, "")] {
+        for (token, name) in [(OTHER, task), (TOKEN, "theirs"), (TOKEN, "nothing")] {
             let answer = house.about(token, method, name).await;
             assert_eq!(answer["error"]["code"], -32602, "{method} {name}: {answer}");
             assert_eq!(answer["error"]["message"], "Failed to retrieve task: Task not found");
@@ -227,6 +231,7 @@ async fn a_client_that_takes_no_tasks_hears_of_none() {
     let mut params = call("mcp__s__slow", json!({}));
     params["task"] = json!({"ttl": 60_000});
     assert_eq!(text_of(&client.answer_to(legacy(4, "tools/call", params)).await), "at once");
+    assert!(house.heard("tools/call").iter().all(|message| message["params"].get("task").is_none()));
 }
 
 #[tokio::test]
@@ -234,10 +239,10 @@ async fn what_is_denied_or_switched_off_by_now_is_so_for_its_tasks() {
     let house = House::open().await;
     let task = house.task().await;
     let ask = async |scope: Scope| {
-        let client = ClientProfile { capabilities: tasks_declared(), ..ClientProfile::without_protocol("test") };
+        let client = ClientProfile { capabilities: capabilities(), ..ClientProfile::without_protocol("test") };
         let call = ExecuteToolCommand::new("", Value::Null).within(scope);
         let call = ExecuteToolCommand { client: Arc::new(client), ..call };
-        let (method, params) = (TaskMethod::Get, serde_json::Map::new());
+        let (method, params) = (TaskMethod::Get, Map::new());
         let command = ForwardTaskCommand { method, task: task.clone(), params, call };
         house.test.app.forward_task.handle(command).await.map_err(|error| error.kind())
     };

@@ -3,7 +3,8 @@
 
     client.py URL | COMMAND ARG…        environment: TOKEN (bearer), MODE (auto, legacy or a version such as 2026-07-28),
                                         TOOL (echo), ARGS (a JSON object), READ and PROMPT (a URI and a prompt: lists and
-                                        reads these as well), ANSWER (a JSON object: what every form is
+                                        reads these as well, and subscribes to all news of a server
+                                        of 2026-07-28), ANSWER (a JSON object: what every form is
                                         filled in with; without it the client fills in no forms)
 """
 
@@ -51,6 +52,10 @@ async def talk(server) -> None:
                 "read": read.model_dump(by_alias=True, mode="json", exclude_none=True),
                 "prompt": prompt.model_dump(by_alias=True, mode="json", exclude_none=True),
             }
+            if client.protocol_version >= "2026-07-28":
+                kinds = {"tools_list_changed": True, "prompts_list_changed": True, "resources_list_changed": True}
+                async with client.listen(**kinds, resource_subscriptions=[os.environ["READ"]]) as subscription:
+                    said["agreed"] = subscription.honored.model_dump(by_alias=True, mode="json", exclude_none=True)
         print(json.dumps(said))
 
 

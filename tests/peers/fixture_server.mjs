@@ -54,7 +54,7 @@ function needs(ctx, server, capability) {
 
 /** What an answer holds, as one text. */
 function said(answer) {
-  if (answer.roots) return `${answer.roots.length} roots`;
+  if (answer.roots) return 'its roots'; // not which: a gateway tells of those alone that lie within its own
   if (answer.action) return `action=${answer.action}, content=${JSON.stringify(answer.content ?? {})}`;
   return answer.content?.text ?? 'no text';
 }

@@ -20,6 +20,7 @@ mod references;
 mod resolution;
 mod running;
 mod tasks;
+mod told_decisions;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
@@ -49,10 +50,12 @@ use running::Running;
 use serde_json::{Map, Value};
 use std::{
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 use tasks::Tasks;
+use told_decisions::ToldDecisions;
 use tool_timeouts::ToolTimeouts;
 use toolstead_domain::{
     access::{Access, AccessKind},
@@ -353,6 +356,7 @@ pub struct ExecuteToolHandler {
     open_calls: Arc<OpenCalls>,
     held: HeldCalls,
     tasks: Tasks,
+    told: ToldDecisions,
     settings: CallSettings,
     /// The names of resources here, where there are any.
     context: OnceLock<Arc<ContextRegistry>>,
@@ -374,8 +378,8 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
-        let (tasks, context) = (Tasks::default(), OnceLock::new());
-        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, settings, context })
+        let (tasks, told, context) = (Tasks::default(), ToldDecisions::default(), OnceLock::new());
+        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, told, settings, context })
     }
 
     /// From now on results name resources as this registry's lists do. Counts once.
@@ -406,7 +410,9 @@ impl ExecuteToolHandler {
         }
         // Thousands of bytes: made where they stay.
         let path = Box::pin(async move {
-            let outcome = AssertUnwindSafe(handler.run_and_record(id, command, barred)).catch_unwind().await;
+            // Pinned here and below: a future that is handed on by value is copied, and this one is large.
+            let recorded = pin!(handler.run_and_record(id, command, barred));
+            let outcome = AssertUnwindSafe(recorded).catch_unwind().await;
             outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
         });
         match held {
@@ -446,14 +452,20 @@ impl ExecuteToolHandler {
         // Open until the row is written: who waits for the end of all calls waits for their rows.
         let mut open = None;
         let mut hooked = Hooked::default();
-        let work = AssertUnwindSafe(self.run(&command, arguments, barred, &mut record, &mut hooked, &mut open));
-        let work = work.catch_unwind().await;
+        let work = {
+            let run = pin!(self.run(&command, arguments, barred, &mut record, &mut hooked, &mut open));
+            AssertUnwindSafe(run).catch_unwind().await
+        };
         let outcome = work
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
         let budget = self.settings.bounded_output();
-        let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
+        let outcome = match self.ports.hooks.as_slice() {
+            [] => outcome,
+            // Boxed: large, and most have no hooks.
+            hooks => Box::pin(hooked.after(hooks, &command, &mut execution, outcome, budget)).await,
+        };
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
         if let Err(source) = self.ports.log.record(execution).await {
             // Whatever could not be recorded first is what happened.
@@ -489,7 +501,7 @@ impl ExecuteToolHandler {
         // What no call may do costs nothing: neither its schema nor its arguments are looked at.
         let policy = self.permissions.policy_of(&command.scope);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
-            record.decided(&[], &decision);
+            record.decided(&[], &decision, &self.told);
             return Err(approval::refused(&registered.tool, &decision, self.ports.words.as_ref()));
         }
         let time = self.settings.time_for(&registered.tool, command.timeout, command.parent.as_ref());
@@ -498,7 +510,9 @@ impl ExecuteToolHandler {
         let Prepared { arguments, references, max_output } =
             arguments::prepare(&registered, command, arguments, outputs, record, validation).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
-        hooked.before(&self.ports.hooks, &registered, &mut call, record, command, validation).await?;
+        if !self.ports.hooks.is_empty() {
+            Box::pin(hooked.before(&self.ports.hooks, &registered, &mut call, record, command, validation)).await?;
+        }
         arguments::complete(&registered, &mut call, validation).await?;
 
         let mut accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
@@ -507,7 +521,7 @@ impl ExecuteToolHandler {
             hooked.touches(&accesses);
             let policy = self.permissions.policy_of(&command.scope);
             let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.asks_nobody());
-            record.decided(&accesses, &decision);
+            record.decided(&accesses, &decision, &self.told);
             events::permission_requested(&self.ports.events, &call, &decision, record.row());
             let approvals = self.approvals(&policy, provider);
             let obtained = approvals.obtain(command, &call, &references, &accesses, &decision, record).await;

@@ -26,6 +26,10 @@ const MOST_VALUES: usize = 256;
 /// No token of a well-known service without a hyphen is shorter, in bytes.
 const SHORTEST_SHAPE: usize = 18;
 
+/// The beginnings of the shapes that have an underscore before a hyphen or a full stop.
+const SHAPES_BEFORE_UNDERSCORE: [&[u8]; 10] =
+    [b"ghp", b"gho", b"ghu", b"ghs", b"ghr", b"github", b"sk", b"rk", b"npm", b"hf"];
+
 /// A word of a shell: quoted pieces, escapes and plain characters in a row.
 const WORD: &str = r#"(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\])+"#;
 /// A word that begins with neither `=` nor `-`.
@@ -118,6 +122,11 @@ impl Redaction {
         let mut redaction = Self::default();
         redaction.learn(arguments);
         redaction
+    }
+
+    /// Whether no secret is known: then every text is told alike for all calls.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.is_empty()
     }
 
     /// Learns the secrets among further arguments of the call.
@@ -252,17 +261,23 @@ fn is_plain(text: &str) -> bool {
     let may_be_shape = bytes.len() >= SHORTEST_SHAPE;
     let begins =
         |at: usize, word: &[u8]| bytes.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
-    let is_of_none = |(at, byte): (usize, &u8)| match byte {
+    let is_of_none = |at: usize| match bytes[at] {
         // Every pattern has one of these in it, but those for schemes and for shapes of services.
         b'-' | b'=' | b':' => false,
         // Beyond ASCII there are further letters that mean an `s` or a `k`.
         128.. => false,
-        b'_' | b'.' => !may_be_shape,
+        b'.' => !may_be_shape,
+        // Names of tools are full of them. In a shape the first one follows one of these words.
+        b'_' if may_be_shape => {
+            let is_word = |word: &&[u8]| bytes[..at].ends_with(word);
+            !SHAPES_BEFORE_UNDERSCORE.iter().any(is_word)
+        }
         b'a' | b'A' if may_be_shape => !(begins(at, b"akia") || begins(at, b"asia") || begins(at, b"aiza")),
         b'b' | b'B' => !(begins(at, b"bearer") || begins(at, b"basic")),
         _ => true,
     };
-    bytes.iter().enumerate().all(is_of_none)
+    let matters = |byte: &u8| matches!(byte, b'-' | b'=' | b':' | b'.' | b'_' | b'a' | b'A' | b'b' | b'B' | 128..);
+    bytes.iter().enumerate().all(|(at, byte)| !matters(byte) || is_of_none(at))
 }
 
 fn without_patterns(text: &str) -> Cow<'_, str> {
@@ -432,7 +447,14 @@ mod tests {
 
     #[test]
     fn names_and_sentences_are_plain() {
-        for text in ["", "echo", "hello", "read_file", "calls that touch nothing are allowed by default"] {
+        for text in [
+            "",
+            "echo",
+            "hello",
+            "read_file",
+            "mcp__tracker__create_an_issue",
+            "calls that touch nothing are allowed by default",
+        ] {
             assert!(is_plain(text), "{text}");
         }
     }

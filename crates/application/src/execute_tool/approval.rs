@@ -70,10 +70,22 @@ impl Approvals<'_> {
         record: &mut Record,
     ) -> Result<Approved, ExecuteToolError> {
         match decision.verdict {
-            Verdict::Deny => return Err(refused(&call.tool, decision, self.words)),
-            Verdict::Allow => return Ok(Approved { by_person: Vec::new(), was_asked: false }),
-            Verdict::Ask => {}
+            Verdict::Deny => Err(refused(&call.tool, decision, self.words)),
+            Verdict::Allow => Ok(Approved { by_person: Vec::new(), was_asked: false }),
+            // Boxed: rare, and larger than most of the path.
+            Verdict::Ask => Box::pin(self.asked(command, call, references, accesses, decision, record)).await,
         }
+    }
+
+    async fn asked(
+        self,
+        command: &ExecuteToolCommand,
+        call: &ToolCall,
+        references: &[String],
+        accesses: &[Access],
+        decision: &Decision,
+        record: &mut Record,
+    ) -> Result<Approved, ExecuteToolError> {
         let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
         let mut parts = self.parts(&command.scope, call, decision);

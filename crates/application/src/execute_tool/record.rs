@@ -1,6 +1,9 @@
 //! The audit row of one call, filled in on its way.
 
-use super::{ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments};
+use super::{
+    ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments,
+    told_decisions::{Told, ToldDecisions},
+};
 use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -112,7 +115,17 @@ impl Record {
         self.row.arguments = self.kept(&arguments, "arguments");
     }
 
-    pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision) {
+    pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision, known: &ToldDecisions) {
+        // Where the arguments hold secrets, a rule may have one of them in its words.
+        let told = match self.keep == RecordedArguments::Redacted && self.redaction.is_empty() {
+            true => known.of(accesses, decision, || self.told(accesses, decision)),
+            false => self.told(accesses, decision),
+        };
+        self.row.accesses = told.accesses;
+        self.row.decision = Some(told.decision);
+    }
+
+    fn told(&self, accesses: &[Access], decision: &Decision) -> Told {
         let bare;
         let told = match self.keep {
             RecordedArguments::None => {
@@ -121,13 +134,15 @@ impl Record {
             }
             RecordedArguments::Full | RecordedArguments::Redacted => decision,
         };
-        self.row.accesses = accesses.iter().map(|access| self.access(access)).collect();
-        self.row.decision = Some(RecordedDecision {
-            verdict: decision.verdict.as_str().to_owned(),
-            reason: self.text(&told.reason(), LOOKED_AT),
-            approved_by: None,
-            trace: self.trace(decision, told),
-        });
+        Told {
+            accesses: accesses.iter().map(|access| self.access(access)).collect(),
+            decision: RecordedDecision {
+                verdict: decision.verdict.as_str().to_owned(),
+                reason: self.text(&told.reason(), LOOKED_AT),
+                approved_by: None,
+                trace: self.trace(decision, told),
+            },
+        }
     }
 
     pub(super) fn approved_by(&mut self, by: String) {

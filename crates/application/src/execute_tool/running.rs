@@ -15,6 +15,7 @@ use std::{
     any::Any,
     future::Future,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -86,8 +87,12 @@ pub(super) async fn run(
     let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
     let context =
         CallContext { calls: &nested, output_characters: context.output_characters.min(output_characters), ..context };
-    let work = to_its_end(provider, call, &context, command.answers.clone());
-    let ended = bounded_for(&asking, &call.tool, work, &command.cancel, time + settings.grace_for(parent)).await;
+    // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
+    let ended = {
+        let work = pin!(to_its_end(provider, call, &context, command.answers.clone()));
+        let at_most = time + settings.grace_for(parent);
+        bounded_for(&asking, &call.tool, work, &command.cancel, at_most).await
+    };
     nested.end().await;
     asking.end().await;
     match ended? {

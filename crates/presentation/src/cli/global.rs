@@ -6,6 +6,7 @@ use super::{
     output::note,
     terminal::Terminal,
     terminal_approver::TerminalApprover,
+    terminal_questions::TerminalQuestions,
 };
 use crate::{
     composition_root::{Composition, GoingOn, Servers, StartupError},
@@ -180,8 +181,11 @@ impl Global {
         terminal: Option<Arc<Terminal>>,
     ) -> Result<Composition, Failed> {
         let approval_timeout = config.approval_timeout;
+        // What the person there can be asked, servers hear before they list their tools.
+        let clients = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
         let approver = TerminalApprover::at(terminal, approval_timeout);
-        let building = builder(config).servers(servers).approver(approver).session_goes_on(going_on);
+        let building =
+            builder(config).servers(servers).clients_can(clients).approver(approver).session_goes_on(going_on);
         self.watched(building.build().await?).await
     }
 

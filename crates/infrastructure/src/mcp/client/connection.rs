@@ -23,7 +23,7 @@ use crate::{
     },
     sandbox::launcher::{LaunchSpec, Launcher},
 };
-use serde_json::Map;
+use serde_json::{Map, Value};
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{

@@ -4,7 +4,7 @@ use crate::mcp::{
     client::{
         McpServer,
         connection::{Connection, Opening},
-        may_ask::declared,
+        may_ask::{MayAsk, declared},
         peer::Loss,
         pool::{Key, LEASED, Lease},
         repeating,
@@ -85,14 +85,12 @@ impl McpServer {
                     self.note_failure(&late);
                     return Err(late);
                 }
-                Err(_) => {
+                Err(_) if self.shared.current().connection.is_some() => {
                     let seconds = time.as_secs_f32();
-                    let reason = match self.shared.current().connection {
-                        Some(_) => format!("none of its {LEASED} connections became free within {seconds} s"),
-                        None => format!("it was not ready within {seconds} s"),
-                    };
+                    let reason = format!("none of its {LEASED} connections became free within {seconds} s");
                     return Err(RequestError::Unreachable(reason));
                 }
+                Err(_) => return Err(RequestError::Late(time)),
             }
         }
     }
@@ -186,13 +184,15 @@ impl McpServer {
     async fn way(&self, listed: Arc<Connection>, attempt: &Attempt<'_>) -> Result<Way, RequestError> {
         let config = &self.shared.config;
         let is_old = listed.writer.version.generation() == Generation::Legacy;
-        let asks = is_old && !attempt.request.capabilities.is_empty();
+        // The extensions of a client are for new servers.
+        let answered = declared(attempt.request.capabilities, MayAsk::ALL);
+        let asks = is_old && !answered.is_empty();
         let fits = !is_old || !asks && listed.transport.peer().capabilities.is_empty();
         if fits && !config.stateful {
             return Ok(Way::Listed(listed));
         }
         let key = Key {
-            capabilities: if asks { attempt.request.capabilities.clone() } else { Map::new() },
+            capabilities: if asks { answered } else { Map::new() },
             // Questions may also come on a stream that belongs to no call.
             principal: (config.stateful || asks && listed.transport.tells_calls_apart())
                 .then(|| attempt.context.principal.clone()),

@@ -293,7 +293,8 @@ impl Waiting {
                 && state.reached.is_none_or(|reached| progress.progress > reached);
             if taken {
                 state.reached = Some(progress.progress);
-                state.told.pop_back_if(|last| matches!(last, Notice::Progress(_)));
+                let is_full = state.told.len() == WAITING_NOTICES;
+                state.told.pop_back_if(|last| is_full && matches!(last, Notice::Progress(_)));
                 state.tell(Notice::Progress(progress));
             }
         });
@@ -431,7 +432,13 @@ mod tests {
         let taken = [0.0, 0.0, 2.0, 1.0, f64::NAN, 3.0].map(|at| report(asked.id, at));
         assert_eq!(taken, [true, false, true, false, false, true]);
         assert!(!report(silent.id, 1.0) && !report(77, 1.0));
-        assert_eq!(asked.notice(true).await, Notice::Progress(progress(3.0)));
+        for at in [0.0, 2.0, 3.0] {
+            assert_eq!(
+                asked.notice(true).await,
+                Notice::Progress(progress(at)),
+                "nothing is left out while there is room"
+            );
+        }
         assert_eq!(asked.ready_notice(), None);
     }
 
@@ -447,6 +454,7 @@ mod tests {
         report(3.0);
         let told = [
             Notice::Log(log("one")),
+            Notice::Progress(progress(1.0)),
             Notice::Progress(progress(2.0)),
             Notice::Log(log("two")),
             Notice::Progress(progress(3.0)),
@@ -455,6 +463,19 @@ mod tests {
             assert_eq!(call.notice(false).await, expected);
         }
         assert_eq!(call.ready_notice(), None);
+    }
+
+    #[tokio::test]
+    async fn progress_that_nobody_fetches_pushes_nothing_else_out() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        call.push_log(log("first"));
+        for at in 1..=1000_u32 {
+            assert!(in_flight.progress(&Id::Number(call.id), progress(at.into())));
+        }
+        assert_eq!(call.notice(false).await, Notice::Log(log("first")));
+        let told: Vec<Notice> = std::iter::from_fn(|| call.ready_notice()).collect();
+        assert_eq!((told.len(), told.last()), (WAITING_NOTICES - 1, Some(&Notice::Progress(progress(1000.0)))));
     }
 
     #[test]

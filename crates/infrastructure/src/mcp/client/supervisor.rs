@@ -257,6 +257,8 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
     );
     let (listener, of_all) = (connection.clone(), shared.clone());
     let _listening = AbortOnDropHandle::new(tokio::spawn(async move { listener.listen(&of_all.beside.watched).await }));
+    // It works again.
+    shared.circuit.answered();
     shared.publish(|current| {
         current.state = ProviderState::Ready;
         current.connection = Some(connection.clone());

@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    task::JoinHandle,
+    task::{JoinHandle, yield_now},
 };
 
 /// The longest message that is taken, in bytes.
@@ -15,6 +15,8 @@ const MAX_QUEUED_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 const KEPT_BYTES: usize = 4 << 10;
 /// What is kept of the end of such a line: some servers write the id last.
 const KEPT_END_BYTES: usize = 256;
+/// So many lines become one write at most.
+const LINES_AT_ONCE: usize = 64;
 
 /// Reads lines of at most a given length and never holds more than that.
 #[derive(Debug)]
@@ -118,7 +120,15 @@ impl LineSender {
         let task = tokio::spawn(async move {
             let mut lines = Vec::new();
             let mut bytes = Vec::new();
-            while queue.recv_many(&mut lines, 64).await > 0 {
+            while queue.recv_many(&mut lines, LINES_AT_ONCE).await > 0 {
+                // Woken by the first line, this runs before whoever is about to send the next one. One write, and one
+                // look of the other side, takes them all.
+                yield_now().await;
+                while lines.len() < LINES_AT_ONCE
+                    && let Ok(line) = queue.try_recv()
+                {
+                    lines.push(line);
+                }
                 for (line, _) in &lines {
                     bytes.extend_from_slice(line);
                     bytes.push(b'\n');

@@ -16,6 +16,10 @@ impl Accept {
         if !headers.contains_key(header::ACCEPT) {
             return Self { json: true, events: true };
         }
+        // As the specification shows it, and most clients write it.
+        if headers.get(header::ACCEPT).is_some_and(|value| value == "application/json, text/event-stream") {
+            return Self { json: true, events: true };
+        }
         let mut accept = Self { json: false, events: false };
         let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         for range in values.flat_map(|value| value.split(',')) {

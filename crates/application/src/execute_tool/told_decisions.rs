@@ -1,0 +1,135 @@
+//! The texts of decisions, as rows have them.
+//!
+//! A tool of a server touches the same with every call, so that the same rule decides it in the same words. Looking
+//! through these words for secrets, which rules and places of files are long enough for, costs more than the rest of a row.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+use toolstead_domain::{
+    access::Access,
+    permission::decision::{Cause, Decision},
+    tool_execution::RecordedDecision,
+};
+
+/// So many are kept. The oldest one gives way.
+const KEPT: usize = 64;
+
+/// Those that were told last.
+#[derive(Debug, Default)]
+pub(super) struct ToldDecisions(Mutex<VecDeque<Arc<(Question, Told)>>>);
+
+/// What the texts depend on.
+#[derive(Debug, PartialEq)]
+struct Question {
+    accesses: Vec<Access>,
+    decision: Decision,
+}
+
+/// The texts.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    /// What the call would touch.
+    pub(super) accesses: Vec<String>,
+    /// What was decided.
+    pub(super) decision: RecordedDecision,
+}
+
+impl ToldDecisions {
+    /// The texts, made by `tell` where they are not known. It must tell the same whatever the arguments of the call are.
+    pub(super) fn of(&self, accesses: &[Access], decision: &Decision, tell: impl FnOnce() -> Told) -> Told {
+        if !is_alike_for_all(accesses, decision) {
+            return tell();
+        }
+        if let Some(known) = self.find(accesses, decision) {
+            return known.1.clone();
+        }
+        let told = tell();
+        let question = Question { accesses: accesses.to_vec(), decision: decision.clone() };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() == KEPT {
+            known.pop_back();
+        }
+        known.push_front(Arc::new((question, told.clone())));
+        told
+    }
+
+    fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<(Question, Told)>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_asked = |one: &&Arc<(Question, Told)>| one.0.accesses == accesses && one.0.decision == *decision;
+        known.iter().find(is_asked).cloned()
+    }
+}
+
+/// Whether neither arguments nor anything else of one call stand in the texts.
+fn is_alike_for_all(accesses: &[Access], decision: &Decision) -> bool {
+    let is_of_tool = |access: &Access| matches!(access, Access::CallUpstream { .. });
+    accesses.iter().all(is_of_tool)
+        && decision
+            .trace
+            .iter()
+            .chain([&decision.decisive])
+            .all(|finding| finding.part.as_ref().is_none_or(is_of_tool) && !matches!(finding.cause, Cause::Hook { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::cell::Cell;
+    use toolstead_domain::{
+        permission::decision::{Finding, Verdict},
+        server_name::ServerName,
+    };
+
+    fn decision(cause: Cause, part: Option<Access>) -> Decision {
+        let decisive = Finding::new(Verdict::Allow, part, cause);
+        Decision { verdict: Verdict::Allow, trace: vec![decisive.clone()], decisive }
+    }
+
+    fn upstream(tool: &str) -> Access {
+        Access::CallUpstream { server: ServerName::parse("s").unwrap(), tool: tool.into() }
+    }
+
+    #[test]
+    fn a_decision_that_is_alike_for_all_calls_is_put_into_words_once() {
+        let told = ToldDecisions::default();
+        let made = Cell::new(0);
+        let tell = |accesses: &[Access], decision: &Decision| {
+            let texts = told.of(accesses, decision, || {
+                made.set(made.get() + 1);
+                let recorded = RecordedDecision {
+                    verdict: "allow".into(),
+                    reason: decision.reason(),
+                    approved_by: None,
+                    trace: Value::Null,
+                };
+                Told { accesses: accesses.iter().map(ToString::to_string).collect(), decision: recorded }
+            });
+            assert_eq!((texts.decision.reason, texts.accesses.len()), (decision.reason(), accesses.len()));
+            made.get()
+        };
+        let by_default = |tool: &str| decision(Cause::Default("words"), Some(upstream(tool)));
+        assert_eq!(tell(&[upstream("a")], &by_default("a")), 1);
+        assert_eq!(tell(&[upstream("a")], &by_default("a")), 1, "known");
+        assert_eq!(tell(&[upstream("b")], &by_default("b")), 2, "of another tool");
+        assert_eq!(tell(&[upstream("a")], &decision(Cause::NotSelected, Some(upstream("a")))), 3, "for another reason");
+        let sent = Access::Send("somebody".into());
+        let hook = Cause::Hook { by: "h".into(), reason: "r".into() };
+        for other in [decision(Cause::Default("words"), Some(sent)), decision(hook, None)] {
+            let before = made.get();
+            let accesses: Vec<Access> = other.decisive.part.iter().cloned().collect();
+            assert_eq!(
+                (tell(&accesses, &other), tell(&accesses, &other)),
+                (before + 1, before + 2),
+                "of this call alone"
+            );
+        }
+        for number in 0..KEPT {
+            tell(&[upstream(&number.to_string())], &by_default(&number.to_string()));
+        }
+        let before = made.get();
+        assert_eq!(tell(&[upstream("a")], &by_default("a")), before + 1, "the oldest gave way");
+    }
+}
