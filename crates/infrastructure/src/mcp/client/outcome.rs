@@ -93,7 +93,10 @@ impl Called<'_> {
 
     /// A result of the new generation says what kind it is (MCP 2026-07-28, basic, "Responses"). What only its
     /// generation asks for is taken off; our own edge adds it again for clients that expect it.
-    fn modern_result(&self, mut result: Map<String, Value>) -> Result<Result<Value, CallOutcome>, ToolFailure> {
+    pub(super) fn modern_result(
+        &self,
+        mut result: Map<String, Value>,
+    ) -> Result<Result<Value, CallOutcome>, ToolFailure> {
         match result.get("resultType").map(Value::as_str) {
             None => {}
             Some(Some("complete")) => drop(result.shift_remove("resultType")),

@@ -47,6 +47,7 @@ impl McpServer {
             answers: None,
             log_level: None,
             progress: false,
+            principal: Some(context.principal),
         };
         let (answer, generation) = self.forward(&forwarded, context).await.map_err(|error| called.failure(error))?;
         if generation == Generation::Legacy {
