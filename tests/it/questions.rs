@@ -19,12 +19,16 @@ struct Place {
 }
 
 fn place(upstream: &str, may_ask: &str) -> Place {
+    place_of("fixture_server.py", upstream, may_ask)
+}
+
+fn place_of(server: &str, upstream: &str, may_ask: &str) -> Place {
     let home = Home::new();
     let config = home.config(&format!(
         "[mcp_servers.fixture]\ncommand = {:?}\nargs = [{:?}]\nallow_tools = [\"*\"]\nprotocol = \"{upstream}\"\n\
          profile = \"open\"\n{may_ask}\n",
         python_program("python"),
-        peer("fixture_server.py")
+        peer(server)
     ));
     Place { home, config }
 }
@@ -70,7 +74,7 @@ fn check_answers(upstream: &str) {
         let (said, asked) = told(&place, mode, &tools, &[]);
         assert_eq!(
             said,
-            ["Hello, ada!", "LLM response: Paris", "The client has 1 roots"],
+            ["Hello, ada!", "LLM response: Paris", "The client has its roots"],
             "{upstream} {mode}: {asked}"
         );
         assert_eq!(asked[0]["message"], "The MCP server `fixture` asks: What is your name?", "{asked}");
@@ -97,6 +101,27 @@ fn a_new_server_asks_clients_of_both_generations() {
 #[test]
 fn an_old_server_asks_clients_of_both_generations() {
     check_answers("2025-11-25");
+}
+
+#[test]
+fn of_the_folders_of_a_client_a_server_hears_those_of_the_workspace() {
+    let place = place_of("asking_server.py", "2025-11-25", ALL);
+    for mode in ["legacy", "2026-07-28"] {
+        let (said, asked) = told(&place, mode, &["folders"], &[]);
+        let heard: Value = serde_json::from_str(&said[0]).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        let uris: Vec<&str> =
+            heard["roots"].as_array().unwrap().iter().map(|root| root["uri"].as_str().unwrap()).collect();
+        assert_eq!(uris, [format!("file://{}", place.home.work().display())], "{mode}: {asked}");
+    }
+}
+
+#[test]
+fn an_error_of_the_client_is_what_an_old_server_hears() {
+    let place = place("2025-11-25", ALL);
+    let (said, asked) = told(&place, "legacy", &["test_sampling"], &[("REFUSE", "the user rejected it")]);
+    assert!(said[0].contains("the user rejected it"), "{said:?} {asked}");
+    let questions = place.questions();
+    assert_eq!((&questions[0]["metadata"]["answer"], questions.len()), (&json!("declined"), 1), "{questions:#?}");
 }
 
 #[test]
