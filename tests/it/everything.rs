@@ -3,6 +3,7 @@
 use crate::binaries::{Home, Server, TOKEN, node_path, node_program, peer, python_program, stderr, stdout};
 use serde_json::{Value, json};
 use std::{
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -12,7 +13,8 @@ const URI: &str = "demo://resource/dynamic/text/7";
 /// Toolstead over HTTP and on stdio, each in front of `server-everything` on stdio.
 struct Gateway {
     home: Home,
-    config: PathBuf,
+    /// Starts us on stdio; the Inspector would take a `--config` for its own.
+    script: PathBuf,
     server: Server,
 }
 
@@ -26,14 +28,19 @@ impl Gateway {
             node_path()
         );
         let server = Server::start(&home, &text);
-        Self { config: home.config(&text), home, server }
+        let script = home.data().with_file_name("toolstead.sh");
+        let toolstead = env!("CARGO_BIN_EXE_toolstead");
+        let start = format!("#!/bin/sh\nexec '{toolstead}' mcp --config '{}'\n", home.config(&text).display());
+        std::fs::write(&script, start).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { home, script, server }
     }
 
     /// Ends the command with how to reach us: over HTTP by `http`, or as a program on stdio.
     fn reached_by(&self, mut command: Command, http: Option<&[&str]>) -> Command {
         match http {
             Some(words) => command.args(words).env("TOKEN", TOKEN),
-            None => command.arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp").arg("--config").arg(&self.config),
+            None => command.arg(&self.script),
         };
         command.env("PATH", node_path()).stdin(Stdio::null());
         command
