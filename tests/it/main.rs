@@ -72,6 +72,8 @@ mod crash;
 mod documents;
 /// What happens, for those who watch.
 mod events;
+/// Real clients use all that a real server offers, through us.
+mod everything;
 /// Hooks of the user.
 mod hooks;
 mod hostile_schemas;

@@ -50,11 +50,11 @@ fn who_can_be_asked_is_asked_by_a_real_server_and_who_cannot_is_not() {
     // Its tools are known now, so that it is started by the first call.
     let mut gateway = connect(&home, json!({}));
     assert!(gateway.tools().contains(&ASKING.to_owned()));
-    assert_eq!(children_with("mcp-server-everything", gateway.pipe.child.id()), Vec::<u32>::new());
+    assert_eq!(children_with("server-everything", gateway.pipe.child.id()), Vec::<u32>::new());
     assert!(succeeded(&gateway.call("mcp__everything__get-sum", json!({"a": 1, "b": 1}))));
     let refused = gateway.call(ASKING, json!({}));
     assert!(!succeeded(&refused), "over its connection the server has no such tool: {refused}");
-    let children = children_with("mcp-server-everything", gateway.pipe.child.id());
+    let children = children_with("server-everything", gateway.pipe.child.id());
     assert!(!children.is_empty());
     assert!(gateway.pipe.finish().1.success());
     assert!(children.iter().all(|process| !std::path::Path::new(&format!("/proc/{process}")).exists()));

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    runtime::Handle,
     sync::{broadcast, watch},
     task::JoinHandle,
 };
@@ -183,6 +184,14 @@ impl ContextRegistry {
             for provider in providers {
                 self.take_list(&provider).await;
             }
+        }
+    }
+
+    /// Has servers that rest and were never heard of say what they offer. Waits for nothing.
+    pub(crate) fn wake(&self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        for provider in self.providers().into_iter().filter(|provider| provider.server().is_some()) {
+            runtime.spawn(async move { provider.settled().await });
         }
     }
 

@@ -27,7 +27,7 @@ mod waiting_time;
 
 use crate::{
     cancel_signal::CancelSignal,
-    context_registry::answerer::Answerer,
+    context_registry::{ContextRegistry, answerer::Answerer},
     event_bus::EventBus,
     open_calls::{OpenCallGuard, OpenCalls},
     permission_book::PermissionBook,
@@ -48,7 +48,12 @@ use preview::Previews;
 use record::Record;
 use running::Running;
 use serde_json::{Map, Value};
-use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tasks::Tasks;
 use told_decisions::ToldDecisions;
 use tool_timeouts::ToolTimeouts;
@@ -353,6 +358,8 @@ pub struct ExecuteToolHandler {
     tasks: Tasks,
     told: ToldDecisions,
     settings: CallSettings,
+    /// The names of resources here, where there are any.
+    context: OnceLock<Arc<ContextRegistry>>,
 }
 
 impl std::fmt::Debug for ExecuteToolHandler {
@@ -371,8 +378,13 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
-        let (tasks, told) = (Tasks::default(), ToldDecisions::default());
-        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, told, settings })
+        let (tasks, told, context) = (Tasks::default(), ToldDecisions::default(), OnceLock::new());
+        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, told, settings, context })
+    }
+
+    /// From now on results name resources as this registry's lists do. Counts once.
+    pub fn name_resources_by(&self, context: &Arc<ContextRegistry>) {
+        self.context.get_or_init(|| context.clone());
     }
 
     /// Runs the call and records it. The answer is not returned before its row is on record.
@@ -540,7 +552,10 @@ impl ExecuteToolHandler {
         events::started(&self.ports.events, &call, record.row());
         let grant = Grant::new(policy, call.tool.clone(), by_person);
         let running = Running { command, grant: &grant, record, is_on_record };
-        let outcome = running::run(self, provider, &call, &running).await;
+        let mut outcome = running::run(self, provider, &call, &running).await;
+        if let (Some(context), Ok(CallOutcome::Done(result))) = (self.context.get(), &mut outcome) {
+            context.snapshot().publish_blocks(provider.name(), result.content_mut());
+        }
         if command.answered_by.is_some() {
             return answered::bound(outcome, self.settings.answer_bytes());
         }

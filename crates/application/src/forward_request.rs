@@ -20,8 +20,7 @@ use toolstead_domain::{
 pub struct ForwardRequestCommand {
     /// What is asked for.
     pub request: ContextRequest,
-    /// What accompanies it: scope, client, the way back, deadline. Its tool is the request's subject; its arguments are the
-    /// parameters that the request was read from, or `Null`.
+    /// What accompanies it: scope, client, the way back, deadline. Its tool and arguments are the request's.
     pub call: ExecuteToolCommand,
 }
 
@@ -65,7 +64,7 @@ impl ForwardRequestHandler {
         let (kind, subject) = (request.kind(), request.subject().to_owned());
         let call = ExecuteToolCommand {
             tool: subject.clone(),
-            arguments: params(&request, call.arguments),
+            arguments: request.to_params(),
             answered_by: Some(answerer),
             ..call
         };
@@ -74,14 +73,6 @@ impl ForwardRequestHandler {
             CallOutcome::InputRequired(questions) => Forwarded::InputRequired(questions),
         })
     }
-}
-
-/// The parameters as the client sent them, if they are known; else as MCP writes the request.
-fn params(request: &ContextRequest, sent: Value) -> Value {
-    let Value::Object(mut sent) = sent else { return request.to_params() };
-    // Where there is nothing to say, some clients say nothing in so many letters.
-    sent.retain(|name, value| !(value.is_null() && matches!(name.as_str(), "arguments" | "context")));
-    sent.into()
 }
 
 /// The members of the result. An output that a hook put in its place is a tool's, and is told in the shape that was asked

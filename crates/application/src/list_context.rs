@@ -45,6 +45,8 @@ pub enum ContextList {
 pub struct ContextPage {
     /// MCP's definitions, in the order of URI or name.
     pub definitions: Vec<Map<String, Value>>,
+    /// The name of the provider of each.
+    pub providers: Vec<String>,
     /// Where the next page begins; `None` on the last one.
     pub next_cursor: Option<String>,
 }
@@ -72,6 +74,7 @@ impl ListContextHandler {
     /// # Errors
     /// [`InvalidContextCursor`].
     pub fn handle(&self, query: &ListContextQuery) -> Result<ContextPage, InvalidContextCursor> {
+        self.registry.wake();
         let snapshot = self.registry.snapshot();
         let from = match &query.cursor {
             None => 0,
@@ -80,19 +83,24 @@ impl ListContextHandler {
         let shown = self.shown(&snapshot, query);
         let rest = shown.get(from..).ok_or(InvalidContextCursor)?;
         let mut used = 0;
-        let within = rest.iter().take_while(|definition| {
+        let within = rest.iter().take_while(|(_, definition)| {
             used += serde_json::to_string(definition).map_or(0, |text| text.len() + 1);
             used <= query.page_bytes
         });
         let count = within.count().max(1).min(rest.len());
         let more = from + count < shown.len();
         Ok(ContextPage {
-            definitions: rest[..count].iter().map(|definition| (*definition).clone()).collect(),
+            definitions: rest[..count].iter().map(|(_, definition)| (*definition).clone()).collect(),
+            providers: rest[..count].iter().map(|(provider, _)| (*provider).to_owned()).collect(),
             next_cursor: more.then(|| sealed(query.of, snapshot.version(), from + count)),
         })
     }
 
-    fn shown<'a>(&self, snapshot: &'a ContextSnapshot, query: &ListContextQuery) -> Vec<&'a Map<String, Value>> {
+    fn shown<'a>(
+        &self,
+        snapshot: &'a ContextSnapshot,
+        query: &ListContextQuery,
+    ) -> Vec<(&'a str, &'a Map<String, Value>)> {
         let policy = self.permissions.policy_of(&query.scope);
         match query.of {
             ContextList::Resources => {
@@ -100,21 +108,21 @@ impl ListContextHandler {
                     .resources()
                     .iter()
                     .filter(|one| is_open(&policy, one, RequestKind::Resource, &request("uri", one.definition.uri())));
-                open.map(|one| one.definition.definition()).collect()
+                open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
             ContextList::Templates => {
                 let open = snapshot.templates().iter().filter(|one| {
                     let request = request("uri", one.definition.template().as_str());
                     is_open(&policy, one, RequestKind::Resource, &request)
                 });
-                open.map(|one| one.definition.definition()).collect()
+                open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
             ContextList::Prompts => {
                 let open = snapshot
                     .prompts()
                     .iter()
                     .filter(|one| is_open(&policy, one, RequestKind::Prompt, &request("name", one.definition.name())));
-                open.map(|one| one.definition.definition()).collect()
+                open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
         }
     }

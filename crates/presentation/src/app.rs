@@ -111,6 +111,7 @@ impl App {
         let execute_tool =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
+        execute_tool.name_resources_by(&context);
         Ok(Self {
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),

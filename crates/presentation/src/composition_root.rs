@@ -524,6 +524,7 @@ impl AppBuilder {
                 let servers = starting.await?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;
+                    composition.app.context.register(server.clone()).await?;
                 }
                 composition.servers = servers;
             }

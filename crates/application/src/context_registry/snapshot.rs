@@ -260,6 +260,16 @@ impl ContextSnapshot {
         }
     }
 
+    /// The same for the blocks of a tool's result.
+    pub(crate) fn publish_blocks(&self, provider: &str, blocks: Option<&mut Vec<Value>>) {
+        let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty() && self.has_distinct_uris()) else { return };
+        let mut result = Map::from_iter([("content".to_owned(), std::mem::take(blocks).into())]);
+        self.publish_uris(provider, &mut result);
+        if let Some(Value::Array(published)) = result.remove("content") {
+            *blocks = published;
+        }
+    }
+
     fn listed(&self, uri: &str) -> Option<&Arc<Answerers>> {
         let at = self.resources.binary_search_by(|one| one.definition.uri().cmp(uri)).ok()?;
         Some(&self.resources[at].answerers)

@@ -65,7 +65,7 @@ async fn pages_join_without_gap_and_a_cursor_belongs_to_one_list() {
     let page = |cursor: Option<String>| ListContextQuery { cursor, page_bytes: 1, ..query(ContextList::Resources) };
     let (mut uris, mut cursor) = (Vec::new(), None);
     loop {
-        let ContextPage { definitions, next_cursor } = handler.handle(&page(cursor.take())).unwrap();
+        let ContextPage { definitions, next_cursor, .. } = handler.handle(&page(cursor.take())).unwrap();
         uris.extend(definitions.into_iter().map(|one| one["uri"].clone()));
         let Some(next) = next_cursor else { break };
         let of_prompts = ListContextQuery { cursor: Some(next.clone()), ..query(ContextList::Prompts) };

@@ -1,12 +1,14 @@
 //! Templates of URIs, as far as resources use them: texts with variables in braces.
 
-/// A URI with variables: `file:///{path}`. Of RFC 6570 it knows `{name}` and `{+name}`, and takes both alike: a variable
-/// stands for one character or more, slashes among them.
+/// A URI with variables: `file:///{path}` (RFC 6570). `{name}` and `{+name}` stand for one character or more, slashes among
+/// them; every other expression, such as `{?query,page}` and `{/path*}`, for any characters or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
     /// The fixed texts, of which one stands before, one behind and one between each two variables.
     fixed: Vec<String>,
+    /// The expressions: whether each stands for something in any case.
+    demanded: Vec<bool>,
     variables: Vec<String>,
 }
 
@@ -25,30 +27,38 @@ impl UriTemplate {
     /// [`InvalidUriTemplate`] for braces without a partner, variables without a name, and two of them side by side.
     pub fn parse(text: &str) -> Result<Self, InvalidUriTemplate> {
         let wrong = |reason| InvalidUriTemplate { text: text.chars().take(200).collect(), reason };
-        let (mut fixed, mut variables) = (Vec::new(), Vec::new());
+        let (mut fixed, mut variables, mut demanded) = (Vec::new(), Vec::new(), Vec::<bool>::new());
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once('{') {
-            let (variable, after) = behind.split_once('}').ok_or_else(|| wrong("a `{` has no `}`"))?;
-            let variable = variable.strip_prefix('+').unwrap_or(variable);
-            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-            if variable.is_empty() || !variable.chars().all(is_name) {
-                return Err(wrong("in braces stands the name of a variable"));
+            let (expression, after) = behind.split_once('}').ok_or_else(|| wrong("a `{` has no `}`"))?;
+            let names = expression.strip_prefix(['+', '#', '.', '/', ';', '?', '&']).unwrap_or(expression);
+            let is_plain = names == expression || expression.starts_with('+');
+            let mut is_demanded = is_plain;
+            for name in names.split(',') {
+                let bare =
+                    name.strip_suffix('*').or_else(|| name.split_once(':').map(|(name, _)| name)).unwrap_or(name);
+                let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '%');
+                if bare.is_empty() || !bare.chars().all(is_name) {
+                    return Err(wrong("in braces stands the name of a variable"));
+                }
+                is_demanded &= bare == names;
+                variables.push(bare.to_owned());
             }
-            if before.is_empty() && !variables.is_empty() {
+            if before.is_empty() && is_demanded && demanded.last() == Some(&true) {
                 return Err(wrong("two variables stand side by side, so nobody can tell where one ends"));
             }
             if before.contains('}') {
                 return Err(wrong("a `}` has no `{`"));
             }
             fixed.push(before.to_owned());
-            variables.push(variable.to_owned());
+            demanded.push(is_demanded);
             rest = after;
         }
         if rest.contains('}') {
             return Err(wrong("a `}` has no `{`"));
         }
         fixed.push(rest.to_owned());
-        Ok(Self { text: text.to_owned(), fixed, variables })
+        Ok(Self { text: text.to_owned(), fixed, demanded, variables })
     }
 
     /// The template as it was written.
@@ -66,13 +76,14 @@ impl UriTemplate {
         let [first, rest @ ..] = self.fixed.as_slice() else { return false };
         let Some(mut left) = uri.strip_prefix(first.as_str()) else { return false };
         let Some((last, between)) = rest.split_last() else { return left.is_empty() };
-        for fixed in between {
-            // A variable stands for one character at least.
-            let Some(first) = left.chars().next() else { return false };
-            let Some(at) = left[first.len_utf8()..].find(fixed.as_str()) else { return false };
-            left = &left[first.len_utf8() + at + fixed.len()..];
+        for (fixed, is_demanded) in between.iter().zip(&self.demanded) {
+            let least = if *is_demanded { left.chars().next().map(char::len_utf8) } else { Some(0) };
+            let Some(least) = least else { return false };
+            let Some(at) = left[least..].find(fixed.as_str()) else { return false };
+            left = &left[least + at + fixed.len()..];
         }
-        left.strip_suffix(last.as_str()).is_some_and(|value| !value.is_empty())
+        let is_demanded = self.demanded.last() == Some(&true);
+        left.strip_suffix(last.as_str()).is_some_and(|value| !(is_demanded && value.is_empty()))
     }
 }
 
@@ -94,11 +105,16 @@ mod tests {
             ("config://server", "config://server", true),
             ("config://server", "config://server/x", false),
             ("ä{x}ö{y}", "äüöü", true),
+            ("find://{term}{?limit,page}", "find://x", true),
+            ("find://{term}{?limit,page}", "find://x?limit=3", true),
+            ("find://{term}{?limit,page}", "find://", false),
+            ("a://b{/path*}", "a://b/c/d", true),
+            ("a://b{/path*}.md", "a://b.txt", false),
         ] {
             assert_eq!(UriTemplate::parse(template).unwrap().fits(uri), fits, "{template} {uri}");
         }
-        let variables = UriTemplate::parse("a/{b}/{+c.d}").unwrap();
-        assert_eq!(variables.variables().collect::<Vec<_>>(), ["b", "c.d"]);
+        let variables = UriTemplate::parse("a/{b}/{+c.d}{?e,f*,g:3}").unwrap();
+        assert_eq!(variables.variables().collect::<Vec<_>>(), ["b", "c.d", "e", "f", "g"]);
     }
 
     #[test]

@@ -93,9 +93,8 @@ pub trait ContextProvider: Send + Sync {
         context: &CallContext<'_>,
     ) -> Result<Map<String, Value>, ToolFailure>;
 
-    /// Answers the request that this call stands for, and may ask the client first. A provider that has more use for what
-    /// the client sent than [`answer`](Self::answer) tells it has its own; the call's arguments are the parameters of the
-    /// request, with members that nobody here knows.
+    /// Answers the request that this call stands for, and may ask the client first. A provider that does so, or has use
+    /// for the rest of what the client sent, has its own.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).

@@ -5,6 +5,8 @@ mod circuit;
 mod closed_by_profile;
 pub mod config;
 pub mod connection;
+mod created_task;
+mod context;
 mod foreign_text;
 mod forwarding;
 mod handshake;
@@ -280,6 +282,7 @@ impl ToolProvider for McpServer {
             answers: context.answers,
             log_level: context.client.log_level,
             progress: context.caller.wants_progress(),
+            principal: Some(context.principal),
         };
         let (answer, generation) = self.forward(&request, context).await.map_err(|error| called.failure(error))?;
         let outcome = called.outcome(answer, generation);

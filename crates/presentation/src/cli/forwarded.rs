@@ -11,15 +11,33 @@ use toolstead_application::{
 };
 use toolstead_domain::{
     client_profile::ClientProfile, context::request::ContextRequest, error_kind::ErrorKind, principal::Principal,
-    scope::Scope, tool_failure::ToolFailure,
+    scope::Scope, tool::BUILT_IN, tool_failure::ToolFailure,
 };
 
-/// The whole list.
+/// The member of `_meta` that names who offers it.
+const SERVER: &str = "toolstead/server";
+
+/// The whole list. What others than Toolstead offer says so in `_meta`.
 pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value>>, Failed> {
     let scope = Scope::of(Principal::local(), "cli");
     let query = ListContextQuery { of, scope, cursor: None, page_bytes: usize::MAX };
     let page = app.list_context.handle(&query).map_err(|error| Failed::Usage(error.to_string()))?;
-    Ok(page.definitions)
+    let named = |(mut definition, provider): (Map<String, Value>, String)| {
+        let meta = definition.entry("_meta").or_insert_with(|| Map::new().into());
+        if let Some(meta) = meta.as_object_mut().filter(|_| provider != BUILT_IN) {
+            meta.insert(SERVER.into(), provider.into());
+        } else if meta.as_object().is_some_and(Map::is_empty) {
+            definition.shift_remove("_meta");
+        }
+        definition
+    };
+    Ok(page.definitions.into_iter().zip(page.providers).map(named).collect())
+}
+
+/// The one who offers what is defined, in brackets; empty where Toolstead does.
+pub(super) fn offered_by(definition: &Map<String, Value>) -> String {
+    let server = definition.get("_meta").and_then(|meta| meta.get(SERVER)).and_then(Value::as_str);
+    server.map_or_else(String::new, |server| format!("[{server}] "))
 }
 
 /// The members of the answer.

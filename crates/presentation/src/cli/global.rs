@@ -23,7 +23,7 @@ use crate::{
 };
 use clap::Args;
 use std::{convert::Infallible, path::PathBuf, sync::Arc};
-use toolstead_domain::context;
+use toolstead_domain::context::{self, server_uri};
 use toolstead_infrastructure::builtin;
 
 /// The global flags.
@@ -170,6 +170,16 @@ impl Global {
     ) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
+        self.compose_to_ask(config, servers, going_on, terminal).await
+    }
+
+    async fn compose_to_ask(
+        &self,
+        config: Config,
+        servers: Servers,
+        going_on: GoingOn,
+        terminal: Option<Arc<Terminal>>,
+    ) -> Result<Composition, Failed> {
         let approval_timeout = config.approval_timeout;
         // What the person there can be asked, servers hear before they list their tools.
         let clients = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
@@ -179,9 +189,27 @@ impl Global {
         self.watched(building.build().await?).await
     }
 
-    /// Builds the application for a request that rules know by that name, likewise; no server is needed for it.
-    pub(super) async fn compose_to_forward(&self, name: &str) -> Result<Composition, Failed> {
-        self.compose_for_call(name, GoingOn::EndsWithCall, Terminal::of_process()).await
+    /// Builds the application for a request for this resource or prompt, likewise; for lists of all of them without one.
+    pub(super) async fn compose_to_forward(&self, subject: Option<&str>) -> Result<Composition, Failed> {
+        let config = self.load()?;
+        let server = subject.and_then(|subject| match server_uri::server_of(subject) {
+            Some(server) => Some(server),
+            None => Some(subject.strip_prefix("mcp__")?.split_once("__")?.0),
+        });
+        let is_configured = |server: &&str| config.mcp_servers.iter().any(|one| one.name.as_str() == *server);
+        let servers = match server.filter(is_configured) {
+            Some(server) => Servers::Only(server.into()),
+            None if subject.is_some_and(|subject| OWN_SCHEMES.iter().any(|scheme| subject.starts_with(scheme))) => {
+                Servers::None
+            }
+            None => Servers::All,
+        };
+        let is_list = subject.is_none();
+        let composition = self.compose_to_ask(config, servers, GoingOn::EndsWithCall, Terminal::of_process()).await?;
+        if is_list {
+            composition.app.context.settled(composition.config.connect_timeout()).await;
+        }
+        Ok(composition)
     }
 
     /// The application, with `--events` obeyed.
@@ -195,6 +223,9 @@ impl Global {
         Ok(composition)
     }
 }
+
+/// Resources under these never need a server.
+const OWN_SCHEMES: [&str; 3] = ["config://", "status://", "file:///"];
 
 /// The list behind `--tools` and `-t`; `-tools=a,b` means the same, as with programs whose long flags have one dash.
 fn chosen_tools(text: &str) -> Result<String, Infallible> {

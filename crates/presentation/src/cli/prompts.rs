@@ -3,7 +3,7 @@
 use super::{
     Outcome,
     exit::{Exit, Failed},
-    forwarded::{answered, listed},
+    forwarded::{answered, listed, offered_by},
     global::Global,
     output::{Output, cut, visible},
 };
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
 use toolstead_application::list_context::ContextList;
-use toolstead_domain::context::{GET_PROMPT, request::ContextRequest};
+use toolstead_domain::context::request::ContextRequest;
 
 /// Lists the prompts, or fills one in.
 #[derive(Debug, Args)]
@@ -34,9 +34,18 @@ enum Command {
     },
 }
 
+impl Command {
+    fn subject(&self) -> Option<&str> {
+        match self {
+            Self::List => None,
+            Self::Get { name, .. } => Some(name),
+        }
+    }
+}
+
 impl Prompts {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let composition = global.compose_to_forward(GET_PROMPT).await?;
+        let composition = global.compose_to_forward(self.command.as_ref().and_then(Command::subject)).await?;
         let done = match self.command.unwrap_or(Command::List) {
             Command::List => list(&composition.app, global.json, output),
             Command::Get { name, arguments } => {
@@ -71,7 +80,7 @@ fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(),
                 if one["required"] == true { name.to_owned() } else { format!("[{name}]") }
             })
             .collect();
-        let line = format!("{} {}  {}", text("name"), arguments.join(" "), text("description"));
+        let line = format!("{} {}  {}{}", text("name"), arguments.join(" "), offered_by(prompt), text("description"));
         output.line(&cut(&visible(&line), output.width()))?;
     }
     Ok(())

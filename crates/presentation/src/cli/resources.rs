@@ -3,7 +3,7 @@
 use super::{
     Outcome,
     exit::{Exit, Failed},
-    forwarded::{answered, listed},
+    forwarded::{answered, listed, offered_by},
     global::Global,
     output::{Output, cut, visible},
 };
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
 use toolstead_application::list_context::ContextList;
-use toolstead_domain::context::{READ_RESOURCE, request::ContextRequest};
+use toolstead_domain::context::request::ContextRequest;
 
 /// Lists the resources, or reads one.
 #[derive(Debug, Args)]
@@ -26,14 +26,24 @@ enum Command {
     List,
     /// Reads a resource
     Read {
-        /// The resource: `config://server`, `status://health`, or `file:///` and an absolute path without its first slash
+        /// The resource: `config://server`, `status://health`, `file:///` and an absolute path without its first slash, or one
+        /// of an MCP server, as the list has it
         uri: String,
     },
 }
 
+impl Command {
+    fn subject(&self) -> Option<&str> {
+        match self {
+            Self::List => None,
+            Self::Read { uri } => Some(uri),
+        }
+    }
+}
+
 impl Resources {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let composition = global.compose_to_forward(READ_RESOURCE).await?;
+        let composition = global.compose_to_forward(self.command.as_ref().and_then(Command::subject)).await?;
         let done = match self.command.unwrap_or(Command::List) {
             Command::List => list(&composition.app, global.json, output),
             Command::Read { uri } => match answered(&composition, ContextRequest::Read { uri }).await {
@@ -54,8 +64,8 @@ fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(),
     let text = |one: &Map<String, Value>, name: &str| one.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
     let rows: Vec<(String, String)> = resources
         .iter()
-        .map(|one| (text(one, "uri"), text(one, "description")))
-        .chain(templates.iter().map(|one| (text(one, "uriTemplate"), text(one, "description"))))
+        .map(|one| (text(one, "uri"), offered_by(one) + &text(one, "description")))
+        .chain(templates.iter().map(|one| (text(one, "uriTemplate"), offered_by(one) + &text(one, "description"))))
         .collect();
     let width = rows.iter().map(|(uri, _)| uri.chars().count()).max().unwrap_or(0);
     for (uri, description) in rows {

@@ -30,8 +30,6 @@ pub(super) struct ForwardedRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
-    /// The parameters as they came, save what belongs to the hop.
-    sent: Map<String, Value>,
     meta: Map<String, Value>,
     /// What else the parameters hold, for the server behind it.
     params: Vec<(String, Value)>,
@@ -55,10 +53,9 @@ impl ForwardedRequest {
         };
         let (answers, state) = take_retry(params)?;
         let request = ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure))?;
-        let sent = params.clone();
         params
             .retain(|name, _| !matches!(name.as_str(), "uri" | "name" | "arguments" | "ref" | "argument" | "context"));
-        Ok(Self { request, answers, state, sent, meta, params: take_rest(params) })
+        Ok(Self { request, answers, state, meta, params: take_rest(params) })
     }
 }
 
@@ -77,7 +74,6 @@ impl McpServer {
         let command = ForwardRequestCommand::new(request.request);
         let is_retry = request.answers.is_some() || request.state.is_some();
         let call = ExecuteToolCommand {
-            arguments: request.sent.into(),
             labels: trace_context::labels(&request.meta),
             meta: request.meta,
             params: request.params,

@@ -36,7 +36,7 @@ use toolstead_domain::{
 };
 
 /// The longest cursor that is sent back, in bytes.
-const MAX_CURSOR_BYTES: usize = 64 << 10;
+pub(super) const MAX_CURSOR_BYTES: usize = 64 << 10;
 /// All definitions of one server together, in bytes.
 const MAX_CATALOGUE_BYTES: usize = 64 << 20;
 /// All of them together as values, in bytes of memory.
@@ -105,7 +105,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Page<'a> {
 
 /// The first definitions of a page. A list may be longer than the memory for the places of its items is worth.
 #[derive(Default)]
-struct Definitions<'a>(Vec<&'a RawValue>);
+pub(super) struct Definitions<'a>(pub(super) Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,12 +1,14 @@
 //! One conversation with a server: from its first word to its last.
 
 pub mod launch_spec;
+mod subscription;
 
 use crate::{
     http::client::HttpClient,
     mcp::client::{
         closed_by_profile,
         config::{McpServerConfig, McpTransport, StdioServer},
+        context::state::Watched,
         handshake,
         http::HttpTransport,
         identity,
@@ -21,9 +23,9 @@ use crate::{
     },
     sandbox::launcher::{LaunchSpec, Launcher},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
     error_chain::with_causes,
@@ -128,32 +130,11 @@ impl Connection {
         Ok(Self { transport, writer, card })
     }
 
-    /// Hears of changes of the list of tools where the server does not tell of them by itself. Ends when there is
-    /// nothing to hear.
-    pub(super) async fn listen(&self) {
-        if self.writer.version.generation() == Generation::Legacy {
-            return self.transport.listen(&self.writer).await;
-        }
-        let tools = self.card.capabilities.get("tools");
-        if tools.and_then(|tools| tools.get("listChanged")) != Some(&Value::Bool(true)) {
-            return;
-        }
-        let filter = Map::from_iter([("notifications".to_owned(), json!({"toolsListChanged": true}))]);
-        let mut pause = Duration::from_secs(1);
-        loop {
-            // The stream is the answer: what comes on it is heard by the transport.
-            match self.transport.request(&self.writer, "subscriptions/listen", &filter).await {
-                Err(RequestError::Rpc(error)) => {
-                    tracing::debug!(server = %self.transport.peer().server, %error, "the server tells of no changes");
-                    return;
-                }
-                Ok(answer) if matches!(answer.result_text(), Ok(Err(_)) | Err(_)) => return,
-                Ok(_) | Err(_) => {}
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(60));
-            // Nobody repeats what changed in the meantime.
-            self.transport.peer().list_changed.notify_one();
+    /// Hears of changes where the server does not tell of them by itself. Ends when there is nothing to hear.
+    pub(super) async fn listen(&self, watched: &Watched) {
+        match self.writer.version.generation() {
+            Generation::Legacy => self.transport.listen(&self.writer).await,
+            Generation::Modern => subscription::listen(self, watched).await,
         }
     }
 }

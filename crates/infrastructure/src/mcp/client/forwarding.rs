@@ -53,7 +53,6 @@ impl McpServer {
     }
 
     /// Uses the server until the value is dropped, as a subscription does: it is started if it rests, and goes on running.
-    #[allow(dead_code, reason = "calls use it by themselves; what lasts longer than a request has to say so")]
     pub(super) fn in_use(&self) -> InUse {
         self.shared.usage.begin()
     }
@@ -221,7 +220,7 @@ impl McpServer {
     }
 
     /// The server when it is ready: at once as a rule, else as soon as an attempt that is under way or due has ended.
-    async fn ready(&self) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
+    pub(super) async fn ready(&self) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
         let current = self.shared.current();
         if let Some(connection) = current.connection.clone() {
             return Ok((current, connection));

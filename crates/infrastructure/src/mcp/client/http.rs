@@ -201,7 +201,7 @@ impl HttpTransport {
             Err(error) => return Err(error),
         }
         // Another session may offer other tools.
-        self.peer.list_changed.notify_one();
+        self.peer.everything_changed();
         Ok(())
     }
 
@@ -273,6 +273,7 @@ impl Transport for HttpTransport {
         idle: Option<Duration>,
     ) -> Result<Answer, RequestError> {
         let request = self.begin(forwarded.purpose(), writer)?;
+        request.waiting.belongs_to(forwarded.principal);
         let text = writer.forwarded(request.waiting.id, forwarded);
         check_size(&text, self.limit)?;
         let params = match forwarded.params {

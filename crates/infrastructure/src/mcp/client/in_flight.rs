@@ -8,12 +8,15 @@ use std::{
     collections::{HashMap, VecDeque},
     future::poll_fn,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
     task::{Context, Poll, Waker},
 };
-use toolstead_domain::ports::caller::{InputRequest, LogMessage, Progress};
+use toolstead_domain::{
+    ports::caller::{InputRequest, LogMessage, Progress},
+    principal::Principal,
+};
 
 /// So many reports and log messages wait for the one who made the call, and as many questions; what comes on top is dropped
 /// or refused.
@@ -43,7 +46,19 @@ pub(super) struct Waiting {
     /// The request's id, and its progress token where it has one.
     pub(super) id: i64,
     purpose: Purpose,
+    principal: OnceLock<Principal>,
     state: Mutex<State>,
+}
+
+/// Principals whose calls wait.
+#[derive(Debug, PartialEq)]
+pub(super) enum Callers {
+    /// No call waits.
+    None,
+    /// All calls are of this one.
+    One(Principal),
+    /// They are of several, or nobody knows whose.
+    Several,
 }
 
 /// What a request is for.
@@ -98,7 +113,7 @@ impl InFlight {
     /// [`RequestError::Lost`] once the connection has ended.
     pub(super) fn begin(&self, purpose: Purpose) -> Result<Arc<Waiting>, RequestError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let waiting = Arc::new(Waiting { id, purpose, state: Mutex::default() });
+        let waiting = Arc::new(Waiting { id, purpose, principal: OnceLock::new(), state: Mutex::default() });
         let mut table = self.table();
         if let Some(reason) = &table.ended {
             return Err(RequestError::Lost(reason.clone()));
@@ -150,6 +165,17 @@ impl InFlight {
         if table.calls == 1 { call() } else { None }
     }
 
+    /// Those on whose behalf calls wait.
+    pub(super) fn callers(&self) -> Callers {
+        let table = self.table();
+        let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
+        calls.fold(Callers::None, |callers, call| match (callers, call.principal.get()) {
+            (Callers::None, Some(principal)) => Callers::One(principal.clone()),
+            (Callers::One(one), Some(principal)) if one == *principal => Callers::One(one),
+            _ => Callers::Several,
+        })
+    }
+
     /// The one request that waits; `None` if there is none, or more than one.
     pub(super) fn sole_id(&self) -> Option<i64> {
         let table = self.table();
@@ -183,6 +209,18 @@ impl Table {
 }
 
 impl Waiting {
+    /// Notes on whose behalf it is made.
+    pub(super) fn belongs_to(&self, principal: Option<&Principal>) {
+        if let Some(principal) = principal {
+            self.principal.get_or_init(|| principal.clone());
+        }
+    }
+
+    /// Whether it is one that somebody else makes.
+    pub(super) fn is_call(&self) -> bool {
+        self.purpose.is_call()
+    }
+
     /// The outcome; to be waited for once.
     pub(super) async fn outcome(&self) -> Result<Answer, RequestError> {
         poll_fn(|cx| self.poll(cx, |state| state.outcome.take())).await

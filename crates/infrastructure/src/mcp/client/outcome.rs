@@ -1,7 +1,7 @@
 //! What the answer of a server means to the one who called its tool.
 
 use crate::mcp::{
-    client::{foreign_text::shown, own_members, request_error::RequestError, tasks},
+    client::{created_task::read_task, foreign_text::shown, own_members, request_error::RequestError},
     wire::{incoming::Answer, message::RpcError},
 };
 use serde_json::{Map, Value, json};
@@ -93,7 +93,10 @@ impl Called<'_> {
 
     /// A result of the new generation says what kind it is (MCP 2026-07-28, basic, "Responses"). What only its
     /// generation asks for is taken off; our own edge adds it again for clients that expect it.
-    fn modern_result(&self, mut result: Map<String, Value>) -> Result<Result<Value, CallOutcome>, ToolFailure> {
+    pub(super) fn modern_result(
+        &self,
+        mut result: Map<String, Value>,
+    ) -> Result<Result<Value, CallOutcome>, ToolFailure> {
         match result.get("resultType").map(Value::as_str) {
             None => {}
             Some(Some("complete")) => drop(result.shift_remove("resultType")),
@@ -101,7 +104,7 @@ impl Called<'_> {
                 return self.input_required(result).map(CallOutcome::InputRequired).map(Err);
             }
             Some(Some("task")) => {
-                let task = tasks::created(result).map_err(|error| self.failure(error))?;
+                let task = read_task(result).map_err(|error| self.failure(error))?;
                 return Ok(Err(CallOutcome::Done(task)));
             }
             Some(other) => {

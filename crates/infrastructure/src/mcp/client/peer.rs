@@ -2,8 +2,9 @@
 
 use crate::mcp::{
     client::{
+        context::said::Said,
         foreign_text::shown,
-        in_flight::{InFlight, Waiting},
+        in_flight::{Callers, InFlight, Waiting},
         own_members,
         request_error::RequestError,
     },
@@ -17,7 +18,7 @@ use serde_json::{Map, Value};
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -27,12 +28,17 @@ use tokio::{
 };
 use toolstead_domain::{
     client_capability::Capability,
+    context::notice::ContextNotice,
     ports::caller::{InputRequest, LogMessage, Progress},
     server_name::ServerName,
 };
 
 /// The longest log text of a server that gets into our own log, in characters.
 const LOGGED_CHARACTERS: usize = 500;
+/// The longest URI of a resource whose change is told, in bytes.
+const MAX_URI: usize = 8 << 10;
+/// The longest log message that is passed on outside of a call, in bytes.
+const MAX_LOG: usize = 64 << 10;
 /// How much of either end of what is no message is looked at, in bytes.
 const LOOKED_AT_BYTES: usize = 2000;
 
@@ -45,6 +51,14 @@ pub(super) struct Peer {
     pub(super) in_flight: InFlight,
     /// Its tools may have changed.
     pub(super) list_changed: Notify,
+    /// Its resources or prompts may have: [`take_context_changes`](Self::take_context_changes) says which.
+    pub(super) context_changed: Notify,
+    resources_changed: AtomicBool,
+    prompts_changed: AtomicBool,
+    /// A new server has said what it tells of on a stream.
+    pub(super) acknowledged: Notify,
+    /// What it said that belongs to no call.
+    pub(super) said: Said,
     /// What we said that our client can do (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
     lost: watch::Sender<Option<Loss>>,
@@ -73,6 +87,11 @@ impl Peer {
             server,
             in_flight: InFlight::default(),
             list_changed: Notify::new(),
+            context_changed: Notify::new(),
+            resources_changed: AtomicBool::new(false),
+            prompts_changed: AtomicBool::new(false),
+            acknowledged: Notify::new(),
+            said: Said::default(),
             capabilities,
             lost: watch::Sender::new(None),
             busy_until: Mutex::default(),
@@ -119,6 +138,24 @@ impl Peer {
         // The sender lives in `self`, so that waiting cannot fail.
         let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
         loss.unwrap_or_else(|| Loss::Failed(String::new()))
+    }
+
+    /// Any of its lists may have changed: nobody repeats what was said while nobody listened.
+    pub(super) fn everything_changed(&self) {
+        self.list_changed.notify_one();
+        self.context_list_changed(true, true);
+    }
+
+    /// Resources, prompts or both may have changed.
+    pub(super) fn context_list_changed(&self, resources: bool, prompts: bool) {
+        self.resources_changed.fetch_or(resources, Ordering::AcqRel);
+        self.prompts_changed.fetch_or(prompts, Ordering::AcqRel);
+        self.context_changed.notify_one();
+    }
+
+    /// Whether its resources and its prompts may have changed since this was asked last.
+    pub(super) fn take_context_changes(&self) -> (bool, bool) {
+        (self.resources_changed.swap(false, Ordering::AcqRel), self.prompts_changed.swap(false, Ordering::AcqRel))
     }
 
     /// How many lines were no messages.
@@ -191,6 +228,14 @@ impl Peer {
         own_members::take_out(&mut params);
         match method {
             "notifications/tools/list_changed" => self.list_changed.notify_one(),
+            "notifications/resources/list_changed" => self.context_list_changed(true, false),
+            "notifications/prompts/list_changed" => self.context_list_changed(false, true),
+            "notifications/subscriptions/acknowledged" => self.acknowledged.notify_one(),
+            "notifications/resources/updated" => {
+                if let Some(uri) = params.get("uri").and_then(Value::as_str).filter(|uri| uri.len() <= MAX_URI) {
+                    self.said.push(ContextNotice::ResourceUpdated { uri: uri.to_owned() });
+                }
+            }
             "notifications/progress" => {
                 let token = params.get("progressToken").and_then(Id::from_value);
                 let taken =
@@ -200,13 +245,10 @@ impl Peer {
                 }
             }
             "notifications/message" => {
-                match (call.cloned().or_else(|| self.in_flight.sole_call()), LogMessage::from_params(params)) {
+                let call = call.filter(|call| call.is_call()).cloned().or_else(|| self.in_flight.sole_call());
+                match (call, LogMessage::from_params(params)) {
                     (Some(call), Some(message)) => call.push_log(message),
-                    (None, Some(LogMessage { level, data, .. })) => {
-                        let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-                        let text = shown(&text, LOGGED_CHARACTERS);
-                        tracing::debug!(server = %self.server, level = level.as_str(), text, "the server logged");
-                    }
+                    (None, Some(message)) => self.log(message),
                     (_, None) => {}
                 }
             }
@@ -224,6 +266,26 @@ impl Peer {
             }
             _ => tracing::trace!(server = %self.server, method = shown(method, 80), "passed over a notification"),
         }
+    }
+
+    /// A log message of no call in particular. While calls are in flight it may tell of any of them.
+    fn log(&self, message: LogMessage) {
+        let text = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
+        let (level, line) = (message.level.as_str(), shown(&text, LOGGED_CHARACTERS));
+        tracing::debug!(server = %self.server, level, text = line, "the server logged");
+        let principal = match self.in_flight.callers() {
+            Callers::None => None,
+            Callers::One(principal) => Some(principal),
+            Callers::Several => return,
+        };
+        if text.len() > MAX_LOG || Value::Object(message.members.clone()).to_string().len() > MAX_LOG {
+            return;
+        }
+        let logger = match &message.logger {
+            Some(logger) => format!("{}/{logger}", self.server),
+            None => self.server.to_string(),
+        };
+        self.said.push(ContextNotice::Log { message: message.by(logger), principal });
     }
 
     /// A question can be relayed only where it is clear whose call it belongs to.

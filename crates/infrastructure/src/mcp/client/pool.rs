@@ -4,7 +4,12 @@
 //! connection. So calls share a connection only where they may: where what was declared holds for each of them, where no
 //! question can reach the wrong one, and where the state of one is not another's.
 
-use crate::mcp::client::{connection::Connection, peer::Loss, request_error::RequestError};
+use crate::mcp::client::{
+    connection::Connection,
+    context::{keeping::keep_beside, state::Beside},
+    peer::Loss,
+    request_error::RequestError,
+};
 use serde_json::{Map, Value};
 use std::{
     collections::BTreeSet,
@@ -40,6 +45,8 @@ pub(super) struct Pool {
     ending: TaskTracker,
     /// How long a server may take to end.
     grace: Duration,
+    /// Where what its server says outside of calls goes.
+    beside: Arc<Beside>,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +91,7 @@ pub(super) struct Key {
 struct Pooled {
     connection: Arc<Connection>,
     _listening: Option<AbortOnDropHandle<()>>,
+    _keeping: AbortOnDropHandle<()>,
 }
 
 /// A connection for a call, until it is dropped.
@@ -106,13 +114,14 @@ impl Key {
 
 impl Pool {
     /// No connection yet.
-    pub(super) fn new(grace: Duration) -> Arc<Self> {
+    pub(super) fn new(grace: Duration, beside: &Arc<Beside>) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::default(),
             leases: Arc::new(Semaphore::new(LEASED)),
             released: Notify::new(),
             ending: TaskTracker::new(),
             grace,
+            beside: beside.clone(),
         })
     }
 
@@ -158,7 +167,9 @@ impl Pool {
                 if self.slots().is_closed {
                     return Err(closed());
                 }
-                place.insert(Arc::new(Pooled::new(connection, listens))).clone()
+                place
+                    .insert(Arc::new(Pooled::new(connection, listens, slot.key.principal.clone(), self.beside.clone())))
+                    .clone()
             }
         };
         drop(place);
@@ -306,12 +317,16 @@ impl Pool {
 }
 
 impl Pooled {
-    fn new(connection: Connection, listens: bool) -> Self {
+    fn new(connection: Connection, listens: bool, of: Option<Principal>, beside: Arc<Beside>) -> Self {
         let connection = Arc::new(connection);
         // Servers may put their questions on the stream that belongs to no call.
         let listener = connection.clone();
-        let listening = listens.then(|| AbortOnDropHandle::new(tokio::spawn(async move { listener.listen().await })));
-        Self { connection, _listening: listening }
+        let listening = listens.then(|| {
+            AbortOnDropHandle::new(tokio::spawn(async move { listener.transport.listen(&listener.writer).await }))
+        });
+        let kept = connection.clone();
+        let keeping = tokio::spawn(async move { keep_beside(&beside, &kept, of.as_ref()).await });
+        Self { connection, _listening: listening, _keeping: AbortOnDropHandle::new(keeping) }
     }
 
     fn is_lost(&self) -> bool {

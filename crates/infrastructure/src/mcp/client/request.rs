@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use toolstead_domain::{
     client_profile::{Generation, LogLevel, ProtocolVersion},
     ports::tool_provider::Answers,
+    principal::Principal,
 };
 
 /// Our name in both generations.
@@ -47,6 +48,8 @@ pub(super) struct ForwardedRequest<'a> {
     pub(super) log_level: Option<LogLevel>,
     /// Whether progress is wanted.
     pub(super) progress: bool,
+    /// The one on whose behalf it is made; `None` where that is nobody.
+    pub(super) principal: Option<&'a Principal>,
 }
 
 /// The parameters of a forwarded request, save `_meta` and what a retry brings.
@@ -257,6 +260,7 @@ mod tests {
             answers: None,
             log_level: Some(LogLevel::Debug),
             progress: false,
+            principal: None,
         };
         let plain = writer.forwarded(7, &call);
         let expected = json!({"name": "a \"b\"\n", "arguments": {"z": 1, "a": [{"b": null}]}});
@@ -290,6 +294,7 @@ mod tests {
             answers: Some(&answers),
             log_level: Some(LogLevel::Warning),
             progress: true,
+            principal: None,
         };
         let mut expected = map(json!({"a/b": 1, "progressToken": 7}));
         expected.extend(map(common));
@@ -318,6 +323,7 @@ mod tests {
             answers: Some(&answers),
             log_level: None,
             progress: true,
+            principal: None,
         };
         let expected = json!({"uri": "a://b", "x": {"y": 1.5}, "inputResponses": {}, "requestState": "s", "_meta": {"progressToken": 7}});
         assert_eq!(parse(&writer.forwarded(7, &request)), ("resources/read".into(), expected));

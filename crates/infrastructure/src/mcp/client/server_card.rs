@@ -20,6 +20,13 @@ pub(super) struct ServerCard {
     pub(super) instructions: Option<String>,
 }
 
+impl ServerCard {
+    /// Whether the server said that it can do this.
+    pub(super) fn can(&self, capability: &str, what: &str) -> bool {
+        self.capabilities.get(capability).and_then(|one| one.get(what)) == Some(&Value::Bool(true))
+    }
+}
+
 /// The parameters of `initialize`.
 pub(super) fn initialize_params(offered: ProtocolVersion, capabilities: &Map<String, Value>) -> Map<String, Value> {
     Map::from_iter([

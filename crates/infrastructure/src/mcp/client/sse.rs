@@ -161,6 +161,7 @@ impl Transport for SseTransport {
         idle: Option<Duration>,
     ) -> Result<Answer, RequestError> {
         let request = self.begin(forwarded.purpose(), true)?;
+        request.waiting.belongs_to(forwarded.principal);
         let exchange = pin!(request.exchange(writer.forwarded(request.waiting.id, forwarded)));
         relay(self, &request.waiting, caller, idle, exchange).await
     }

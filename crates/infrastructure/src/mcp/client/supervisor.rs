@@ -5,6 +5,7 @@ use crate::mcp::client::{
     circuit::Circuit,
     config::{McpServerConfig, RetryPolicy},
     connection::{Connection, McpServerDeps, Opening, loss_of, with_last_words},
+    context::{keeping::keep, state::Beside},
     foreign_text::shown,
     pause::pause_after,
     peer::Loss,
@@ -49,6 +50,8 @@ pub(super) struct Shared {
     refresh: Notify,
     /// Rises with every list that was taken or tried.
     listed: watch::Sender<u64>,
+    /// What is beside the tools.
+    pub(super) beside: Arc<Beside>,
     closing: Notify,
     /// Whether all is over.
     ended: watch::Sender<bool>,
@@ -80,9 +83,10 @@ impl Shared {
             stderr: Vec::new(),
             retry_from: None,
         };
+        let beside = Arc::new(Beside::new());
         Self {
             usage: Usage::new(),
-            pool: Pool::new(config.timeouts.close),
+            pool: Pool::new(config.timeouts.close, &beside),
             circuit: Circuit::new(config.retry),
             config,
             deps,
@@ -91,6 +95,7 @@ impl Shared {
             wanted: Notify::new(),
             refresh: Notify::new(),
             listed: watch::Sender::new(0),
+            beside: beside.clone(),
             closing: Notify::new(),
             ended: watch::Sender::new(false),
         }
@@ -167,7 +172,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
     shared.ended.send_replace(true);
 }
 
-async fn keep_connected(shared: &Shared) {
+async fn keep_connected(shared: &Arc<Shared>) {
     let mut opening = first_opening(shared.config.protocol);
     let mut failures = 0_u32;
     loop {
@@ -243,15 +248,15 @@ async fn list(shared: &Shared, connection: &Connection) -> Result<Catalogue, Los
 }
 
 /// Stays with a connection until it is lost; `None`: until nobody has used it for long.
-async fn serve(shared: &Shared, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
+async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
     tracing::info!(
         server = %shared.config.name,
         version = %connection.card.version,
         tools = catalogue.tools.len(),
         "connected to the MCP server"
     );
-    let listener = connection.clone();
-    let _listening = AbortOnDropHandle::new(tokio::spawn(async move { listener.listen().await }));
+    let (listener, of_all) = (connection.clone(), shared.clone());
+    let _listening = AbortOnDropHandle::new(tokio::spawn(async move { listener.listen(&of_all.beside.watched).await }));
     // It works again.
     shared.circuit.answered();
     shared.publish(|current| {
@@ -263,13 +268,16 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, catalogue: Catalogu
         current.catalogue = Some(Arc::new(catalogue));
     });
     shared.listed.send_modify(|listed| *listed += 1);
+    let (kept, of_all) = (connection.clone(), shared.clone());
+    let _keeping =
+        AbortOnDropHandle::new(tokio::spawn(async move { keep(&of_all.beside, &of_all.config, &kept).await }));
     let peer = connection.transport.peer();
     let mut next_list = Instant::now() + LISTING_INTERVAL;
     let loss = loop {
         tokio::select! {
             biased;
             loss = peer.lost() => break loss,
-            () = shared.refresh.notified() => {}
+            () = shared.refresh.notified() => peer.context_list_changed(true, true),
             () = unused(shared) => match put_to_rest(shared, &connection) {
                 true => return None,
                 false => continue,

@@ -16,11 +16,7 @@ use toolstead_domain::{
     ports::{caller::InputRequest, tool_provider::CallContext},
     task_request::{TaskMethod, TaskRequest, takes_tasks, tasks_declared},
     tool_failure::ToolFailure,
-    tool_result::ToolResult,
 };
-
-/// The longest name of a task that is taken, in bytes.
-const MAX_ID_BYTES: usize = 1024;
 
 /// What is declared to a server about its caller: what it may ask, and whether it takes tasks.
 pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &Map<String, Value>) -> Map<String, Value> {
@@ -28,20 +24,6 @@ pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &Map<Stri
         capabilities.extend(tasks_declared());
     }
     capabilities
-}
-
-/// The task that a server made of a call, as it came (`CreateTaskResult`).
-///
-/// # Errors
-/// Why it is none.
-pub(super) fn created(mut result: Map<String, Value>) -> Result<ToolResult, RequestError> {
-    let id = result.get("taskId").and_then(Value::as_str).unwrap_or_default();
-    if id.is_empty() || id.len() > MAX_ID_BYTES || !result.get("status").is_some_and(Value::is_string) {
-        return Err(RequestError::Malformed("it made a task of the call that has no name or no status".into()));
-    }
-    own_members::take_out(&mut result);
-    result.remove("content");
-    Ok(ToolResult::task(result))
 }
 
 impl McpServer {
@@ -65,6 +47,7 @@ impl McpServer {
             answers: None,
             log_level: None,
             progress: false,
+            principal: Some(context.principal),
         };
         let (answer, generation) = self.forward(&forwarded, context).await.map_err(|error| called.failure(error))?;
         if generation == Generation::Legacy {

@@ -2,6 +2,7 @@
 
 mod alone;
 mod calling;
+mod context;
 mod http;
 mod http_server;
 mod line_server;

@@ -29,7 +29,7 @@ impl HttpTransport {
                     let _ = self.read_stream(response, None, &mut position).await;
                     if position.last_event_id.is_none() {
                         // Nobody repeats what was said in the meantime.
-                        self.peer.list_changed.notify_one();
+                        self.peer.everything_changed();
                     }
                     in_vain = if position.events == 0 { in_vain } else { 0 };
                     pause = position.delay();

@@ -343,6 +343,7 @@ async fn what_only_reads_is_asked_again_and_a_call_never_is() {
             answers: None,
             log_level: None,
             progress: false,
+            principal: None,
         };
         let answered = server.forward(&request, &context).await;
         assert_eq!((answered.is_ok(), asked.lock().unwrap()["resources/read"]), (is_answered, times), "{answered:?}");

@@ -1,0 +1,80 @@
+//! The stream on which a new server tells of changes (MCP 2026-07-28, basic/patterns/subscriptions).
+
+use super::Connection;
+use crate::mcp::client::{
+    context::state::Watched, relay::or_never, request_error::RequestError, server_card::ServerCard,
+};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeSet, time::Duration};
+use tokio::time::sleep;
+use toolstead_domain::context::notice::ContextNotice;
+
+/// Listens to everything that the server offers to tell of, and to the resources that are watched: where those become
+/// others, on a new stream, and on the one before until the new one is agreed on.
+pub(super) async fn listen(connection: &Connection, watched: &Watched) {
+    let (transport, peer) = (&connection.transport, connection.transport.peer());
+    let mut wanted = watched.changes();
+    let mut pause = Duration::from_secs(1);
+    let mut before = None;
+    loop {
+        let (version, uris) = wanted.borrow_and_update().clone();
+        let filter = filter(&connection.card, &uris);
+        if filter.is_empty() {
+            watched.acknowledge(version);
+            before = None;
+            if wanted.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let params = Map::from_iter([("notifications".to_owned(), filter.into())]);
+        // The stream is the answer: what comes on it is heard by the transport.
+        let mut stream =
+            Box::pin(async move { transport.request(&connection.writer, "subscriptions/listen", &params).await });
+        let ended = loop {
+            tokio::select! {
+                ended = &mut stream => break Some(ended),
+                () = peer.acknowledged.notified() => {
+                    before = None;
+                    watched.acknowledge(version);
+                }
+                _ = or_never(before.as_mut()) => before = None,
+                changed = wanted.changed() => match changed {
+                    Ok(()) => break None,
+                    Err(_) => return,
+                },
+            }
+        };
+        let Some(ended) = ended else {
+            before = Some(stream);
+            continue;
+        };
+        match ended {
+            Err(RequestError::Rpc(error)) => {
+                tracing::debug!(server = %peer.server, %error, "the server tells of no changes");
+                return;
+            }
+            Ok(answer) if matches!(answer.result_text(), Ok(Err(_)) | Err(_)) => return,
+            Ok(_) | Err(_) => {}
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(60));
+        // Nobody repeats what changed in the meantime.
+        peer.everything_changed();
+        for uri in uris {
+            peer.said.push(ContextNotice::ResourceUpdated { uri });
+        }
+    }
+}
+
+/// What is listened to (MCP's `SubscriptionFilter`).
+fn filter(card: &ServerCard, uris: &BTreeSet<String>) -> Map<String, Value> {
+    let lists =
+        [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
+    let told = lists.into_iter().filter(|(what, _)| card.can(what, "listChanged"));
+    let mut filter: Map<String, Value> = told.map(|(_, name)| (name.to_owned(), true.into())).collect();
+    if !uris.is_empty() && card.can("resources", "subscribe") {
+        filter.insert("resourceSubscriptions".into(), json!(uris));
+    }
+    filter
+}

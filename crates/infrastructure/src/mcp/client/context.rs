@@ -1,0 +1,254 @@
+//! The resources and prompts of a server, and what it says outside of requests.
+
+pub(super) mod keeping;
+mod lists;
+mod outcome;
+pub(super) mod said;
+pub(super) mod state;
+
+use crate::mcp::{
+    client::{
+        McpServer,
+        connection::Connection,
+        outcome::Called,
+        request::{ForwardedRequest, Params},
+        request_error::RequestError,
+    },
+    wire::message::RpcError,
+};
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
+use toolstead_domain::{
+    access::Access,
+    client_profile::{Generation, LogLevel},
+    context::{
+        ContextCatalogue, GET_PROMPT, READ_RESOURCE,
+        notice::ContextNotice,
+        request::{Completion, CompletionOf, ContextRequest},
+    },
+    error_kind::ErrorKind,
+    ports::{
+        context_provider::ContextProvider,
+        tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState},
+    },
+    server_name::ServerName,
+    tool_call::ToolCall,
+    tool_execution::RequestKind,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// So long a new server may take to say that it tells of a resource from now on.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(2);
+/// So long an old one may take over a request that is made for everybody.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+
+impl McpServer {
+    async fn ask(
+        &self,
+        request: &ContextRequest,
+        meta: &Map<String, Value>,
+        context: &CallContext<'_>,
+    ) -> Result<CallOutcome, ToolFailure> {
+        let offered = self.shared.beside.offered();
+        let own_name = |name: &str| offered.prompts.get(name).cloned().unwrap_or_else(|| name.to_owned());
+        let (method, name, mut params) = match request {
+            ContextRequest::Read { uri } => ("resources/read", Some(uri.clone()), json!({"uri": uri})),
+            ContextRequest::Get { name, arguments } => {
+                let name = own_name(name);
+                let mut params = json!({"name": name});
+                if !arguments.is_empty() {
+                    params["arguments"] = json!(arguments);
+                }
+                ("prompts/get", Some(name), params)
+            }
+            ContextRequest::Complete(Completion { of, argument, value, known }) => {
+                let of = match of {
+                    CompletionOf::Prompt(name) => json!({"type": "ref/prompt", "name": own_name(name)}),
+                    CompletionOf::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
+                };
+                let mut params = json!({"ref": of, "argument": {"name": argument, "value": value}});
+                if !known.is_empty() {
+                    params["context"] = json!({"arguments": known});
+                }
+                ("completion/complete", None, params)
+            }
+        };
+        let mut members = params.as_object_mut().map(std::mem::take).unwrap_or_default();
+        for (name, value) in context.beside.params {
+            members.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let forwarded = ForwardedRequest {
+            method,
+            name: name.as_deref(),
+            params: Params::Members(&members),
+            capabilities: &self.capabilities_of(context.client),
+            meta,
+            answers: context.answers,
+            log_level: context.client.log_level,
+            progress: context.caller.wants_progress(),
+            principal: Some(context.principal),
+        };
+        let called = self.called(request.subject());
+        let answered = self.forward(&forwarded, context).await;
+        let (answer, generation) = answered.map_err(|error| called.failure(error))?;
+        called.members(answer, generation, request.kind())
+    }
+
+    fn called<'a>(&'a self, subject: &'a str) -> Called<'a> {
+        Called { tool: subject, server: &self.shared.config.name, promises_structure: false }
+    }
+
+    /// Makes a request of ours about a resource that is watched.
+    async fn about(&self, connection: &Connection, method: &str, uri: &str) -> Result<(), RequestError> {
+        let params = Map::from_iter([("uri".to_owned(), uri.into())]);
+        let request = connection.transport.request(&connection.writer, method, &params);
+        let answer = timeout(ANSWERED_WITHIN, request).await.map_err(|_| RequestError::Late(ANSWERED_WITHIN))??;
+        match answer.result_text() {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(RequestError::Rpc(error)),
+            Err(malformed) => Err(RequestError::Malformed(malformed.to_string())),
+        }
+    }
+}
+
+#[async_trait]
+impl ContextProvider for McpServer {
+    fn name(&self) -> &str {
+        self.shared.config.name.as_str()
+    }
+
+    fn server(&self) -> Option<&ServerName> {
+        Some(&self.shared.config.name)
+    }
+
+    /// What it offered when it was heard of last; nothing before that.
+    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+        Ok(self.shared.beside.taken().catalogue.clone())
+    }
+
+    async fn changed(&self) {
+        self.shared.beside.changed().await;
+    }
+
+    async fn settled(&self) {
+        let (mut listed, mut changes) = (self.shared.beside.listed(), self.shared.changes());
+        if *listed.borrow_and_update() {
+            return;
+        }
+        // One that rests is started for it.
+        let _used = self.in_use();
+        self.shared.want(&self.shared.current());
+        loop {
+            changes.mark_unchanged();
+            let is_down = match &self.shared.current().state {
+                ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle => false,
+                ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } | ProviderState::Closed => true,
+            };
+            if is_down || *listed.borrow_and_update() {
+                return;
+            }
+            tokio::select! {
+                listed = listed.changed() => if listed.is_err() { return },
+                changed = changes.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.shared.beside.instructions()
+    }
+
+    async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
+        let called = self.called(uri);
+        let used = self.in_use();
+        let (_, connection) = self.ready().await.map_err(|error| called.failure(error))?;
+        if !connection.card.can("resources", "subscribe") {
+            let message = format!("{called} cannot be watched: the server does not tell of changes.");
+            return Err(ToolFailure::new(ErrorKind::NotFound, message).next("Read it again when it is needed."));
+        }
+        let watched = &self.shared.beside.watched;
+        let version = watched.add(uri);
+        let subscribed = match connection.writer.version.generation() {
+            Generation::Legacy => self.about(&connection, "resources/subscribe", uri).await,
+            Generation::Modern => {
+                // Those that never say so are taken at their capability.
+                let _ = timeout(ACKNOWLEDGED_WITHIN, watched.acknowledged(version)).await;
+                Ok(())
+            }
+        };
+        watched.keep(uri, used);
+        subscribed.map_err(|error| {
+            watched.remove(uri);
+            let is_unknown = matches!(&error, RequestError::Rpc(error) if outcome::is_unknown_resource(error.code));
+            let failure = called.failure(error);
+            if is_unknown { outcome::not_found(failure) } else { failure }
+        })
+    }
+
+    async fn unsubscribe(&self, uri: &str) {
+        self.shared.beside.watched.remove(uri);
+        let Some(connection) = self.shared.current().connection.clone() else { return };
+        if connection.writer.version.generation() == Generation::Legacy
+            && let Err(error) = self.about(&connection, "resources/unsubscribe", uri).await
+        {
+            tracing::debug!(server = %self.shared.config.name, uri, %error, "the server goes on telling of a resource");
+        }
+    }
+
+    async fn log_level_wanted(&self, level: Option<LogLevel>) {
+        self.shared.beside.want_logs(level);
+    }
+
+    async fn notice(&self) -> ContextNotice {
+        self.shared.beside.said.next().await
+    }
+
+    async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
+        let tool = match request {
+            ContextRequest::Read { .. }
+            | ContextRequest::Complete(Completion { of: CompletionOf::Template(_), .. }) => READ_RESOURCE,
+            ContextRequest::Get { .. } | ContextRequest::Complete(Completion { of: CompletionOf::Prompt(_), .. }) => {
+                GET_PROMPT
+            }
+        };
+        Ok(vec![Access::CallUpstream { server: self.shared.config.name.clone(), tool: tool.into() }])
+    }
+
+    async fn answer(
+        &self,
+        request: &ContextRequest,
+        context: &CallContext<'_>,
+    ) -> Result<Map<String, Value>, ToolFailure> {
+        match self.ask(request, &Map::new(), context).await? {
+            CallOutcome::Done(result) => Ok(result.into_object()),
+            _ => {
+                let message = format!("{} needs an answer of the client first.", self.called(request.subject()));
+                Err(ToolFailure::new(ErrorKind::Unavailable, message))
+            }
+        }
+    }
+
+    async fn respond<'s, 'q, 'c, 'r, 'x>(
+        &'s self,
+        request: &'q ContextRequest,
+        call: &'c ToolCall,
+        context: &'r CallContext<'x>,
+    ) -> Result<CallOutcome, ToolFailure> {
+        let outcome = self.ask(request, &call.meta, context).await;
+        match outcome {
+            // It completes nothing, which is no fault of the client.
+            Err(failure)
+                if request.kind() == RequestKind::Completion
+                    && failure.upstream.as_ref().is_some_and(|error| error.code == RpcError::METHOD_NOT_FOUND) =>
+            {
+                let nothing = json!({"completion": {"values": [], "hasMore": false}});
+                let members = nothing.as_object().cloned().unwrap_or_default();
+                Ok(CallOutcome::Done(ToolResult::of_members(members)))
+            }
+            outcome => outcome,
+        }
+    }
+}

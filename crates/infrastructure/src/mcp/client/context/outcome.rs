@@ -1,0 +1,92 @@
+//! What the answer of a server means to the one who asked for a resource, a prompt or a completion.
+
+use crate::mcp::{
+    client::{outcome::Called, own_members, request_error::RequestError},
+    wire::{incoming::Answer, message::RpcError},
+};
+use serde_json::Value;
+use toolstead_domain::{
+    client_profile::Generation, error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_execution::RequestKind,
+    tool_failure::ToolFailure, tool_result::ToolResult,
+};
+
+impl Called<'_> {
+    /// The outcome that an answer tells: the members of the result, as they came.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] for an error, and for what is no result.
+    pub(super) fn members(
+        &self,
+        answer: Answer,
+        generation: Generation,
+        kind: RequestKind,
+    ) -> Result<CallOutcome, ToolFailure> {
+        let malformed = |reason: String| self.failure(RequestError::Malformed(reason));
+        if answer.heavy_result().is_some() {
+            return Err(malformed("its result holds too many values".into()));
+        }
+        let result = match answer.into_outcome() {
+            Ok(Ok(Value::Object(result))) => result,
+            Ok(Ok(_)) => return Err(malformed("its result is no object".into())),
+            Ok(Err(error)) => {
+                let is_unknown = kind == RequestKind::Resource
+                    && (error.code == RpcError::RESOURCE_NOT_FOUND
+                        || (generation == Generation::Modern && error.code == RpcError::INVALID_PARAMS));
+                let failure = self.failure(RequestError::Rpc(error));
+                return Err(if is_unknown { not_found(failure) } else { failure });
+            }
+            Err(error) => return Err(malformed(error.to_string())),
+        };
+        let mut result = match generation {
+            Generation::Legacy => result,
+            Generation::Modern => match self.modern_result(result)? {
+                Ok(Value::Object(result)) => result,
+                Ok(_) => return Err(malformed("its result is no object".into())),
+                Err(outcome) => return Ok(outcome),
+            },
+        };
+        own_members::take_out(&mut result);
+        let lists = ["contents", "messages"].into_iter();
+        let items = lists.filter_map(|list| result.get(list)).filter_map(Value::as_array).flatten();
+        let has_own = items.clone().any(|item| item.get("_meta").is_some() || item.get("content").is_some());
+        if has_own {
+            for list in ["contents", "messages"] {
+                for item in result.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                    take_out(item);
+                }
+            }
+        }
+        // A result with this member would be taken for one of a tool.
+        result.shift_remove("content");
+        Ok(CallOutcome::Done(ToolResult::of_members(result)))
+    }
+}
+
+/// Takes our members out of an item of a list, and out of what it holds.
+fn take_out(item: &mut Value) {
+    let Value::Object(members) = item else { return };
+    own_members::take_out(members);
+    for name in ["content", "resource"] {
+        match members.get_mut(name) {
+            Some(Value::Array(blocks)) => blocks.iter_mut().for_each(take_out),
+            Some(block) => take_out(block),
+            None => {}
+        }
+    }
+}
+
+/// Whether an error of this code says that there is no such resource.
+pub(super) fn is_unknown_resource(code: i64) -> bool {
+    matches!(code, RpcError::RESOURCE_NOT_FOUND | RpcError::INVALID_PARAMS)
+}
+
+/// The failure as that of a resource which there is not: its code is ours to say, by the generation of the client.
+pub(super) fn not_found(mut failure: ToolFailure) -> ToolFailure {
+    failure.kind = ErrorKind::NotFound;
+    if let Some(error) = failure.upstream.take()
+        && let Some(data @ Value::Object(_)) = error.data
+    {
+        failure.data = data;
+    }
+    failure
+}
