@@ -38,7 +38,7 @@ enum Way {
 /// A recording client.
 enum Door {
     Lines(Box<StdioClient>),
-    Http { front: HttpFront, session: Option<String> },
+    Http { front: Box<HttpFront>, session: Option<String> },
 }
 
 /// Both ends, with Toolstead between them.
@@ -72,6 +72,15 @@ impl Cell {
         let nothing = Arc::new(ScriptedProvider::new("scripted"));
         let app = TestApp::with_policy(nothing, CallSettings::default(), policy).await;
         app.app.registry.register(server.clone()).await.unwrap();
+        let context = &app.app.context;
+        let mut changes = context.changes();
+        context.register(server.clone()).await.unwrap();
+        soon(async {
+            while context.snapshot().prompts().is_empty() || context.snapshot().resources().is_empty() {
+                changes.changed().await.unwrap();
+            }
+        })
+        .await;
         let door = match (way, client) {
             (Way::Lines, Generation::Legacy) => Door::Lines(Box::new(StdioClient::legacy(&app).await)),
             (Way::Lines, Generation::Modern) => {
@@ -83,7 +92,7 @@ impl Cell {
                     Generation::Legacy => Some(front.open_session().await),
                     Generation::Modern => None,
                 };
-                Door::Http { front, session }
+                Door::Http { front: Box::new(front), session }
             }
         };
         Self { recorder, server, door, client, wild: Wild::of(4), next: 0 }
@@ -211,15 +220,51 @@ fn saying(wild: &mut Wild) -> Saying {
 /// What the server said, as the client should hear it. The members of the hop are taken out on both sides.
 async fn check_call(cell: &mut Cell, wild: &mut Wild) {
     let saying = saying(wild);
-    cell.recorder.will_say(saying.clone());
     let tool = format!("t{:02}", wild.below(TOOLS));
     let arguments = Value::Object(wild.object(3));
-    let token = wild.pick(&[json!("theirs"), json!(-7)]);
-    let mut params = wild.among(&[("name", tool.as_str().into()), ("arguments", arguments)]);
+    let params = wild.among(&[("name", tool.as_str().into()), ("arguments", arguments)]);
+    check_exchange(cell, "tools/call", params, saying).await;
+}
+
+/// The same of a request for a resource, a prompt or a completion.
+async fn check_request(cell: &mut Cell, wild: &mut Wild) {
+    let text = wild.text();
+    let (method, asked, told) = match wild.below(3) {
+        0 => {
+            let contents = wild.among(&[("uri", "a://b".into()), ("text", text.into())]);
+            ("resources/read", vec![("uri", "a://b".into())], ("contents", json!([contents])))
+        }
+        1 => {
+            let content = block(wild);
+            let message = wild.among(&[("role", "user".into()), ("content", content)]);
+            ("prompts/get", vec![("name", "p".into())], ("messages", json!([message])))
+        }
+        _ => {
+            let completion = wild.among(&[("values", json!([text])), ("total", 1.into()), ("hasMore", false.into())]);
+            let of = json!({"type": "ref/prompt", "name": "p"});
+            let argument = json!({"name": "a", "value": "v"});
+            let asked = vec![("ref", of), ("argument", argument)];
+            ("completion/complete", asked, ("completion", completion.into()))
+        }
+    };
+    let mut saying = saying(wild);
+    saying.answer = match saying.answer {
+        // The code of a resource that there is not is fitted to the client.
+        Err(said) if said["code"] == -32002 || said["code"] == -32602 => Err(json!({"code": -32042, "message": "m"})),
+        Err(said) => Err(said),
+        Ok(_) => Ok(wild.among(&[told])),
+    };
+    let params = wild.among(&asked);
+    check_exchange(cell, method, params, saying).await;
+}
+
+/// Makes the request and compares what either side heard with what the other one said.
+async fn check_exchange(cell: &mut Cell, method: &str, mut params: Map<String, Value>, saying: Saying) {
+    cell.recorder.will_say(saying.clone());
+    let token = json!("theirs");
     let meta = params.entry("_meta").or_insert_with(|| json!({}));
     meta["progressToken"] = token.clone();
-
-    let mut heard = cell.exchange("tools/call", params.clone()).await;
+    let mut heard = cell.exchange(method, params.clone()).await;
     let answer = heard.pop().unwrap();
     for (told, (method, said)) in heard.iter().zip(&saying.before) {
         assert_eq!(told["method"], *method, "{heard:?}");
@@ -233,7 +278,7 @@ async fn check_call(cell: &mut Cell, wild: &mut Wild) {
     match saying.answer {
         Ok(said) => {
             let mut heard = answer["result"].as_object().unwrap_or_else(|| panic!("{answer}")).clone();
-            heard.shift_remove("resultType");
+            heard.retain(|name, _| !matches!(name.as_str(), "resultType" | "ttlMs" | "cacheScope"));
             check_same(heard, said);
         }
         Err(said) => check_same(answer["error"].clone(), said),
@@ -244,11 +289,11 @@ async fn check_call(cell: &mut Cell, wild: &mut Wild) {
     check_same(without_hop(heard), without_hop(&params));
 }
 
-/// Tool and arguments, `_meta` without what belongs to the hop, then what nobody here knows, in its order.
+/// The parameters of the method, `_meta` without what belongs to the hop, then what nobody here knows, in its order.
 fn without_hop(params: &Map<String, Value>) -> Map<String, Value> {
     let mut rest = params.clone();
     let mut of_call = Map::new();
-    for name in ["name", "arguments", "_meta"] {
+    for name in ["name", "arguments", "uri", "ref", "argument", "_meta"] {
         of_call.insert(name.into(), rest.shift_remove(name).unwrap_or_default());
     }
     if let Some(Value::Object(meta)) = of_call.get_mut("_meta") {
@@ -276,6 +321,9 @@ async fn check_cell(way: Way, client: Generation, server: ProtocolVersion) {
     }
     for _ in 0..CALLS {
         check_call(&mut cell, &mut wild).await;
+    }
+    for _ in 0..CALLS {
+        check_request(&mut cell, &mut wild).await;
     }
     cell.server.close().await;
 }

@@ -160,7 +160,7 @@ fn seven_servers_three_of_them_twice_are_listed_cold_and_each_call_ends_once_whi
         let Some(id) = message["id"].as_i64() else { continue };
         let had = answers.insert(id, message);
         assert!(had.is_none() && id >= first, "two answers to {id}: {had:?}, {}", answers[&id]);
-        if answers.len() % 40 == 0
+        if answers.len().is_multiple_of(40)
             && let Some(victim) = victims.next()
         {
             kill_all(&format!("server-{victim}"));

@@ -68,18 +68,22 @@ impl Recorder {
     fn answers(&self, message: &[u8]) -> Vec<String> {
         let message: Value = serde_json::from_slice(message).unwrap();
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { return Vec::new() };
+        let capabilities = json!({"tools": {}, "logging": {}, "resources": {}, "prompts": {}, "completions": {}});
         let mut said = Vec::new();
         let answer = match method {
             "initialize" if !self.is_modern() => Ok(json!({"protocolVersion": self.version.as_str(),
-                "capabilities": {"tools": {}, "logging": {}}, "serverInfo": {"name": "recorder", "version": "1"}})),
+                "capabilities": capabilities, "serverInfo": {"name": "recorder", "version": "1"}})),
             "server/discover" if self.is_modern() => Ok(json!({"resultType": "complete",
-                "supportedVersions": [self.version.as_str()], "capabilities": {"tools": {}, "logging": {}}})),
+                "supportedVersions": [self.version.as_str()], "capabilities": capabilities})),
             "tools/list" => {
                 let mut list = self.list.clone();
                 list.insert("tools".into(), self.definitions.clone().into());
                 Ok(list.into())
             }
-            "tools/call" => {
+            "resources/list" => Ok(json!({"resources": [{"uri": "a://b", "name": "b"}]})),
+            "resources/templates/list" => Ok(json!({"resourceTemplates": [{"uriTemplate": "a://{x}", "name": "t"}]})),
+            "prompts/list" => Ok(json!({"prompts": [{"name": "p"}]})),
+            "tools/call" | "resources/read" | "prompts/get" | "completion/complete" => {
                 let saying = {
                     let mut state = self.state.lock().unwrap();
                     state.heard.push(message["params"].as_object().unwrap().clone());
