@@ -3,6 +3,7 @@
 use crate::mcp::{
     client::{
         in_flight::{Notice, Waiting},
+        peer::Reply,
         request_error::RequestError,
         transport::Transport,
     },
@@ -16,7 +17,6 @@ use futures::{
     future::{AbortHandle, Abortable, BoxFuture, abortable},
     stream::FuturesUnordered,
 };
-use serde_json::Value;
 use std::{
     collections::HashMap,
     future::{Future, pending},
@@ -77,7 +77,7 @@ pub(super) async fn relay(
 /// The questions of a call that are with its caller.
 #[derive(Default)]
 struct Asked<'a> {
-    answers: FuturesUnordered<Abortable<BoxFuture<'a, (Id, Result<Value, RpcError>)>>>,
+    answers: FuturesUnordered<Abortable<BoxFuture<'a, Reply>>>,
     open: HashMap<Id, AbortHandle>,
 }
 
@@ -112,7 +112,7 @@ fn tell(caller: &dyn Caller, notice: Notice) {
     }
 }
 
-async fn ask(caller: &dyn Caller, id: Id, request: InputRequest) -> (Id, Result<Value, RpcError>) {
+async fn ask(caller: &dyn Caller, id: Id, request: InputRequest) -> Reply {
     let outcome = match caller.ask(request).await {
         Ok(InputResponse(answer)) => Ok(answer),
         Err(why) => Err(RpcError::new(code_of(&why), message_of(why))),
