@@ -1,7 +1,7 @@
 //! Resources and prompts from outside: over both transports, for both generations, and from the command line.
 
 use crate::{
-    binaries::{Home, stderr, stdout},
+    binaries::{Home, Pipe, node_path, node_program, stderr, stdout},
     support::{HttpFront, StdioClient, TestApp, echo, legacy, modern, soon},
 };
 use serde_json::{Value, json};
@@ -220,4 +220,64 @@ fn files_are_read_within_roots_and_rules_and_the_trail_tells_of_it() {
     let listed = home.run(&["--config", closed.to_str().unwrap(), "--json", "resources", "list"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed, json!({"resources": [], "resourceTemplates": []}));
+}
+
+#[test]
+fn resources_and_prompts_of_real_servers_are_listed_read_and_completed_and_told_apart() {
+    let home = Home::new();
+    let server = |name: &str| {
+        let program = node_program("mcp-server-everything");
+        format!(
+            "[mcp_servers.{name}]\ncommand = {program:?}\nargs = [\"stdio\"]\nallow_tools = [\"*\"]\nenv = {{ PATH = {:?} }}\n",
+            node_path()
+        )
+    };
+    let config = home.config(&(server("one") + &server("two")));
+    let mut command = home.toolstead(&["mcp", "--config"]);
+    command.arg(config);
+    let mut pipe = Pipe::start(command);
+    pipe.initialize();
+    let mut ask = |id: i64, method: &str, params: Value| {
+        pipe.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
+        pipe.answer(id)
+    };
+    let features = "demo://resource/static/document/features.md";
+    for (id, uri) in [
+        (1, features.to_owned()),
+        (2, format!("toolstead://one/{features}")),
+        (3, format!("toolstead://two/{features}")),
+    ] {
+        let answer = ask(id, "resources/read", json!({"uri": uri}));
+        let content = &answer["result"]["contents"][0];
+        assert_eq!((&content["uri"], &content["mimeType"]), (&json!(uri), &json!("text/markdown")), "{answer}");
+    }
+    let uris = |answer: &Value, list: &str, member: &str| -> Vec<String> {
+        let listed = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}")).iter();
+        listed.map(|one| one[member].as_str().unwrap().to_owned()).collect()
+    };
+    let listed = uris(&ask(4, "resources/list", json!({})), "resources", "uri");
+    let of_both = listed.iter().filter(|uri| uri.ends_with("features.md")).count();
+    assert!(of_both == 2 && listed.iter().any(|uri| uri == features), "{listed:?}");
+    let templates = uris(&ask(5, "resources/templates/list", json!({})), "resourceTemplates", "uriTemplate");
+    assert_eq!(templates.iter().filter(|text| text.ends_with("demo://resource/dynamic/text/{resourceId}")).count(), 2);
+    let prompts = uris(&ask(6, "prompts/list", json!({})), "prompts", "name");
+    for server in ["one", "two"] {
+        assert!(prompts.contains(&format!("mcp__{server}__simple-prompt")), "{prompts:?}");
+    }
+    let got = ask(7, "prompts/get", json!({"name": "mcp__two__args-prompt", "arguments": {"city": "Rome"}}));
+    assert!(got["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("Rome"), "{got}");
+    let completed = ask(
+        8,
+        "completion/complete",
+        json!({"ref": {"type": "ref/prompt", "name": "mcp__one__completable-prompt"},
+            "argument": {"name": "department", "value": "E"}}),
+    );
+    assert_eq!(completed["result"]["completion"]["values"], json!(["Engineering"]), "{completed}");
+    let watched = ask(9, "resources/subscribe", json!({"uri": features}));
+    assert_eq!(watched["result"], json!({}), "{watched}");
+    let missing = ask(10, "resources/read", json!({"uri": "demo://resource/none"}));
+    assert_eq!(
+        (&missing["error"]["code"], &missing["error"]["data"]["uri"]),
+        (&json!(-32002), &json!("demo://resource/none"))
+    );
 }

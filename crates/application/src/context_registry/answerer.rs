@@ -178,12 +178,22 @@ impl ToolProvider for Asked {
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let outcome = self.provider.respond(&self.request(call)?, call, context).await?;
+        let request = self.request(call)?;
+        let outcome = self.provider.respond(&request, call, context).await?;
         let CallOutcome::Done(result) = outcome else { return Ok(outcome) };
         let snapshot = self.registry.upgrade().map(|registry| registry.snapshot());
         let mut members = result.into_object();
         if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.has_distinct_uris()) {
             snapshot.publish_uris(self.provider.name(), &mut members);
+        }
+        if let (ContextRequest::Read { uri: own }, Some(asked)) = (&request, call.arguments.get("uri"))
+            && asked != own
+        {
+            for content in members.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(uri) = content.get_mut("uri").filter(|uri| *uri == own) {
+                    *uri = asked.clone();
+                }
+            }
         }
         Ok(CallOutcome::Done(ToolResult::of_members(members)))
     }

@@ -271,4 +271,7 @@ async fn requests_of_a_server_are_judged_by_its_name_and_reach_it_with_its_own_u
     assert_eq!(house.row().called_as, uri);
     assert!(house.asked(template("toolstead://half/b://{y}")).await.is_ok());
     assert_eq!(half.asked(), [read("a://x"), template("b://{y}")]);
+    // Whoever asks for it under the name that tells it apart hears of it under that name, also where it is the only one.
+    house.handler.registry.unregister("closed");
+    assert_eq!(house.asked(read(uri)).await, Ok(json!({"contents": [{"uri": uri, "text": "a://x"}]})));
 }
