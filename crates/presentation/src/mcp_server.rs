@@ -43,11 +43,12 @@ struct McpServer {
     /// How long the first list waits for servers of which nothing is known yet. Later ones are told by `list_changed`.
     first_list_waits: Duration,
     settled: OnceCell<()>,
+    context_settled: OnceCell<()>,
 }
 
 impl McpServer {
     fn new(app: App, identity: ServerIdentity, first_list_waits: Duration) -> Self {
-        Self { app, identity, first_list_waits, settled: OnceCell::new() }
+        Self { app, identity, first_list_waits, settled: OnceCell::new(), context_settled: OnceCell::new() }
     }
 
     /// The scope in the configured dialect.
@@ -58,6 +59,11 @@ impl McpServer {
     /// Waits, the first time, until the providers have listed their tools once or the time for that is over.
     async fn settle(&self) {
         self.settled.get_or_init(|| self.app.registry.settled(self.first_list_waits)).await;
+    }
+
+    /// The same for their resources and prompts.
+    async fn settle_context(&self) {
+        self.context_settled.get_or_init(|| self.app.context.settled(self.first_list_waits)).await;
     }
 
     /// Whether the first wait is over.

@@ -31,6 +31,9 @@ impl McpServer {
             Ok(cursor) => cursor,
             Err(error) => return Answer::error(id, &error),
         };
+        if cursor.is_none() {
+            self.settle_context().await;
+        }
         let query = ListContextQuery { of, scope, cursor, page_bytes: PAGE_BYTES };
         let page = match self.app.list_context.handle(&query) {
             Ok(page) => page,

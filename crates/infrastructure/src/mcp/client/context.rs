@@ -239,9 +239,10 @@ impl ContextProvider for McpServer {
     ) -> Result<CallOutcome, ToolFailure> {
         let outcome = self.ask(request, &call.meta, context).await;
         match outcome {
-            // It completes nothing, which is no fault of the client.
+            // It completes nothing and never said so, which is no fault of the client.
             Err(failure)
                 if request.kind() == RequestKind::Completion
+                    && !self.declares("completions")
                     && failure.upstream.as_ref().is_some_and(|error| error.code == RpcError::METHOD_NOT_FOUND) =>
             {
                 let nothing = json!({"completion": {"values": [], "hasMore": false}});
@@ -250,5 +251,13 @@ impl ContextProvider for McpServer {
             }
             outcome => outcome,
         }
+    }
+}
+
+impl McpServer {
+    /// Whether the server declares the capability on the connection that its lists come from.
+    fn declares(&self, capability: &str) -> bool {
+        let current = self.shared.current();
+        current.connection.as_ref().is_some_and(|listed| listed.card.capabilities.contains_key(capability))
     }
 }
