@@ -81,6 +81,8 @@ struct State {
     /// Reports and log messages that have not been taken, in their order. Of reports that follow one another, the newest.
     told: VecDeque<Notice>,
     questions: VecDeque<(Id, InputRequest)>,
+    /// How many questions came for it, also those that were taken back.
+    questions_taken: usize,
     /// The ids of all questions that came for it and were not taken back.
     asked: Vec<Id>,
     /// Those that were taken back after they were handed on.
@@ -246,8 +248,9 @@ impl Waiting {
     pub(super) fn push_question(&self, id: Id, request: InputRequest) -> bool {
         let mut taken = false;
         self.update(|state| {
-            taken = state.asked.len() < WAITING_NOTICES;
+            taken = state.questions_taken < WAITING_NOTICES;
             if taken {
+                state.questions_taken += 1;
                 state.asked.push(id.clone());
                 let page = request.params.get("elicitationId").and_then(serde_json::Value::as_str);
                 state.pages.extend(page.filter(|page| page.len() <= MAX_PAGE_ID).map(str::to_owned));
@@ -504,6 +507,19 @@ mod tests {
         assert!(!in_flight.withdraw(&Id::Number(1)) && !in_flight.withdraw(&Id::Number(3)));
         assert_eq!(two.state().take_notice(true), Some(Notice::Withdrawn(Id::Number(1))));
         assert_eq!((two.state().take_notice(true), one.state().take_notice(true)), (None, None));
+    }
+
+    #[test]
+    fn a_question_that_was_taken_back_makes_no_room_for_another() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
+        let taken = (0..1000).map(Id::Number).filter(|id| {
+            let is_taken = call.push_question(id.clone(), question());
+            in_flight.withdraw(id);
+            is_taken
+        });
+        assert_eq!(taken.count(), WAITING_NOTICES);
     }
 
     #[test]
