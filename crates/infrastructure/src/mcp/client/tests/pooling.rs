@@ -272,6 +272,26 @@ async fn a_server_that_keeps_state_has_a_connection_for_each_principal_until_its
     assert_eq!(seen.borrow().calls.last().unwrap().0, 3);
 }
 
+#[tokio::test]
+async fn one_principal_leaves_room_for_the_connections_of_others() {
+    let (transport, _) = old_server(open_gate());
+    let server = start(McpServerConfig { stateful: true, ..config(transport) });
+    until_ready(&server).await;
+    let client = |name: &str, says: usize| {
+        let capabilities = json!({"elicitation": {"form": {}, "x": says}});
+        Client { principal: Principal::token(name), session: "one", capabilities }
+    };
+    for says in 0..16 {
+        call_as(&server, &client("a", says), "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    }
+    let refused = call_as(&server, &client("a", 16), "echo", json!({}), &Listener::default(), SOON).await;
+    let (kind, text) = refused.unwrap_err();
+    assert!(kind == ErrorKind::Unavailable && text.contains("its 16 connections for one principal"), "{text}");
+    for (name, says) in [("a", 3), ("b", 16)] {
+        call_as(&server, &client(name, says), "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_nobody_uses_rests_until_the_next_call() {
     let (transport, seen) = old_server(open_gate());
