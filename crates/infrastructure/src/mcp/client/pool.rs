@@ -106,7 +106,8 @@ pub(super) struct Lease {
     /// Whether the call got its answer: else something may still come for it.
     answered: AtomicBool,
     _turn: Option<OwnedMutexGuard<()>>,
-    _room: Option<OwnedSemaphorePermit>,
+    /// Where the call has it for itself: given back when the connection may be used again, or has ended.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Key {
@@ -153,7 +154,7 @@ impl Pool {
             pooled: None,
             answered: AtomicBool::new(true),
             _turn: None,
-            _room: room,
+            room,
         };
         if slot.key.is_exclusive {
             lease._turn = Some(slot.turn.clone().lock_owned().await);
@@ -374,12 +375,14 @@ impl Drop for Lease {
         if let (true, false, Some(pooled), Ok(runtime)) =
             (is_tainted, is_lost, self.pooled.take(), Handle::try_current())
         {
-            let grace = self.pool.grace;
+            let (grace, room) = (self.pool.grace, self.room.take());
             let ending = async move {
                 let Connection { transport, writer, .. } = &*pooled.connection;
                 // Its answer says that the server has read that the call was taken back.
                 drop(timeout(grace, transport.request(writer, "ping", &Map::new())).await);
                 transport.close(grace).await;
+                // Calls that are made and given up in turn leave no crowd of children that end.
+                drop(room);
             };
             self.pool.ending.spawn_on(ending, &runtime);
         }

@@ -230,6 +230,30 @@ async fn the_connection_of_a_call_that_was_given_up_is_not_used_again() {
 }
 
 #[tokio::test]
+async fn connections_of_calls_that_were_given_up_count_until_they_have_ended() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = old_server(gate.subscribe());
+    let mut config = config(transport);
+    config.timeouts.close = SOON;
+    let server = serving(config);
+    until_ready(&server).await;
+    let (client, person) = (askable(), Person::new("x"));
+    {
+        let held = join_all((0..8).map(|_| call_as(&server, &client, "echo", json!({"hold": true}), &person, SOON)));
+        tokio::select! {
+            answers = held => panic!("{answers:?}"),
+            () = until_seen(&seen, |seen| seen.running == 8) => {}
+        }
+    }
+    let call = |time| call_as(&server, &client, "echo", json!({}), &person, time);
+    let (kind, text) = call(Duration::from_millis(30)).await.unwrap_err();
+    assert_eq!(kind, ErrorKind::Unavailable, "{text}");
+    assert_eq!(seen.borrow().declared.len(), 9);
+    gate.send_replace(true);
+    call(SOON).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_connection_that_dies_ends_its_own_call_alone() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = old_server(gate.subscribe());
