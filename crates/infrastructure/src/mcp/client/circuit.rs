@@ -35,6 +35,8 @@ struct Open {
     /// Since when one tries.
     tried: Option<Instant>,
     reason: String,
+    /// Whether the last failure was that no answer came.
+    is_silent: bool,
 }
 
 /// A call that may go through. Dropping it without a word lets another one try.
@@ -71,6 +73,13 @@ impl Circuit {
         self.state().open.as_ref().map(Open::told)
     }
 
+    /// Where it is open because no answers come: how many calls may be under way that try it. `None`: it is not.
+    pub(super) fn tries_in_silence(&self) -> Option<usize> {
+        let state = self.state();
+        let open = state.open.as_ref().filter(|open| open.is_silent)?;
+        Some(usize::from(open.tried.is_some()))
+    }
+
     /// The server answered, whatever it said. Says whether that closed the circuit.
     pub(super) fn answered(&self) -> bool {
         let mut state = self.state();
@@ -98,7 +107,7 @@ impl Circuit {
         }
         state.opened = state.opened.saturating_add(1);
         let until = Instant::now() + pause_after(state.opened, self.retry);
-        state.open = Some(Open { until, tried: None, reason: error.to_string() });
+        state.open = Some(Open { until, tried: None, reason: error.to_string(), is_silent: is_silence(error) });
         true
     }
 
@@ -133,6 +142,11 @@ impl Drop for Pass<'_> {
             open.tried = None;
         }
     }
+}
+
+/// Whether an error says that no answer came in time.
+pub(super) fn is_silence(error: &RequestError) -> bool {
+    matches!(error, RequestError::Late(_))
 }
 
 /// Whether an error says that the server is not well, and not only that it did not like the request.

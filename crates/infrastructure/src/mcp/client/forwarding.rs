@@ -3,6 +3,7 @@
 use crate::mcp::{
     client::{
         McpServer,
+        circuit::is_silence,
         connection::{Connection, Opening},
         may_ask::{MayAsk, declared},
         peer::Loss,
@@ -252,6 +253,10 @@ impl McpServer {
         if self.shared.circuit.failed(error) {
             tracing::warn!(server = %self.shared.config.name, %error, "the MCP server fails again and again; calls are kept from it");
             self.shared.tell();
+            if is_silence(error) {
+                // Its list says whether it is only slow.
+                self.shared.want_list();
+            }
         }
     }
 }

@@ -160,6 +160,11 @@ impl InFlight {
         calls.into_iter()
     }
 
+    /// How many calls wait.
+    pub(super) fn call_count(&self) -> usize {
+        self.table().calls
+    }
+
     /// The one call that waits; `None` if there is none, or more than one.
     pub(super) fn sole_call(&self) -> Option<Arc<Waiting>> {
         let table = self.table();

@@ -1,7 +1,7 @@
 //! Over which connection a call goes, and how long connections last.
 
 use super::{
-    calling::{Client, Listener, SOON, call, call_as, config, deps, start, until_ready},
+    calling::{Client, Listener, SOON, call, call_as, call_with, config, deps, start, until_ready},
     http_server::{Reply, http_server},
     line_server::line_server,
 };
@@ -413,4 +413,36 @@ async fn calls_are_kept_from_a_server_that_fails_again_and_again() {
     assert!(kind == ErrorKind::Unavailable && text.contains("the next try is in 60 s"), "{text}");
     assert_eq!(asked.lock().unwrap()["tools/call"], 5);
     assert!(matches!(server.state(), ProviderState::Failed { .. }));
+}
+
+/// A server that answers no call on its first connection, and nothing more there after the first call if `is_stuck`.
+fn silent_server(is_stuck: bool) -> McpTransport {
+    line_server(move |connection, mut end| {
+        Box::pin(async move {
+            let mut hears_on = true;
+            while let Some(message) = end.hear().await {
+                let is_call = message["method"] == "tools/call" && connection == 0;
+                hears_on &= !(is_call && is_stuck);
+                if hears_on && !is_call {
+                    end.answer_plainly(&message).await;
+                }
+            }
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_on_which_nothing_is_answered_any_more_is_made_anew() {
+    for is_stuck in [true, false] {
+        let server = start(config(silent_server(is_stuck)));
+        until_ready(&server).await;
+        for _ in 0..5 {
+            let second = Duration::from_secs(1);
+            let late = call_with(&server, "echo", json!({}), &Listener::default(), second).await;
+            assert_eq!(late.unwrap_err().0, ErrorKind::Timeout);
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let answered = call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_secs(1)).await;
+        assert_eq!(answered.is_ok(), is_stuck, "{answered:?}");
+    }
 }
