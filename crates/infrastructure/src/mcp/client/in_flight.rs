@@ -12,7 +12,9 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
     task::{Context, Poll, Waker},
+    time::Duration,
 };
+use tokio::time::Instant;
 use toolstead_domain::{
     ports::caller::{InputRequest, LogMessage, Progress},
     principal::Principal,
@@ -21,6 +23,10 @@ use toolstead_domain::{
 /// So many reports and log messages wait for the one who made the call, and as many questions; what comes on top is dropped
 /// or refused.
 const WAITING_NOTICES: usize = 64;
+/// So long a server may still speak of a call that was taken back.
+const SPEAKS_ON: Duration = Duration::from_secs(60);
+/// So many calls that were taken back are remembered.
+const TAKEN_BACK: usize = 64;
 /// The longest id of a page that is kept, in bytes.
 const MAX_PAGE_ID: usize = 512;
 
@@ -36,6 +42,8 @@ struct Table {
     waiting: HashMap<i64, Arc<Waiting>>,
     /// How many of them are calls.
     calls: usize,
+    /// On whose behalf calls were made that were taken back, and when; the newest last.
+    taken_back: VecDeque<(Option<Principal>, Instant)>,
     /// Why no request can be made any more.
     ended: Option<String>,
 }
@@ -138,6 +146,19 @@ impl InFlight {
         self.table().remove(id).is_some()
     }
 
+    /// The same for one that its server may go on with: what it says that names no call may be about this one.
+    pub(super) fn take_back(&self, id: i64) -> bool {
+        let mut table = self.table();
+        let Some(waiting) = table.remove(id) else { return false };
+        if waiting.is_call() {
+            if table.taken_back.len() == TAKEN_BACK {
+                table.taken_back.pop_front();
+            }
+            table.taken_back.push_back((waiting.principal.get().cloned(), Instant::now()));
+        }
+        true
+    }
+
     /// Reports progress to the call that asked for it under this token. `false` for a token that nobody uses, and for
     /// progress that does not move forward.
     pub(super) fn progress(&self, token: &Id, progress: Progress) -> bool {
@@ -165,18 +186,22 @@ impl InFlight {
         self.table().calls
     }
 
-    /// The one call that waits; `None` if there is none, or more than one.
+    /// The one call that waits; `None` if there is none, or more than one, or if one of somebody else was just taken back.
     pub(super) fn sole_call(&self) -> Option<Arc<Waiting>> {
         let table = self.table();
-        let call = || table.waiting.values().find(|waiting| waiting.purpose.is_call()).cloned();
-        if table.calls == 1 { call() } else { None }
+        if table.calls != 1 {
+            return None;
+        }
+        let call = table.waiting.values().find(|waiting| waiting.purpose.is_call())?;
+        table.just_taken_back().all(|principal| principal == call.principal.get()).then(|| call.clone())
     }
 
-    /// Those on whose behalf calls wait.
+    /// Those on whose behalf calls wait, or were just taken back.
     pub(super) fn callers(&self) -> Callers {
         let table = self.table();
         let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
-        calls.fold(Callers::None, |callers, call| match (callers, call.principal.get()) {
+        let principals = calls.map(|call| call.principal.get()).chain(table.just_taken_back());
+        principals.fold(Callers::None, |callers, principal| match (callers, principal) {
             (Callers::None, Some(principal)) => Callers::One(principal.clone()),
             (Callers::One(one), Some(principal)) if one == *principal => Callers::One(one),
             _ => Callers::Several,
@@ -212,6 +237,11 @@ impl Table {
         let waiting = self.waiting.remove(&id)?;
         self.calls -= usize::from(waiting.purpose.is_call());
         Some(waiting)
+    }
+
+    fn just_taken_back(&self) -> impl Iterator<Item = Option<&Principal>> {
+        let recent = self.taken_back.iter().rev().take_while(|(_, at)| at.elapsed() < SPEAKS_ON);
+        recent.map(|(principal, _)| principal.as_ref())
     }
 }
 
@@ -497,6 +527,28 @@ mod tests {
         assert!(in_flight.sole_call().is_none() && in_flight.sole_id().is_none());
         in_flight.forget(one.id);
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(two.id));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_of_a_call_that_was_taken_back_reaches_nobody_else() {
+        let in_flight = InFlight::default();
+        let principal = |name: &str| Principal::token(name);
+        let call = |name: &str| {
+            let call = in_flight.begin(CALL).unwrap();
+            call.belongs_to(Some(&principal(name)));
+            call
+        };
+        let first = call("a");
+        assert!(in_flight.take_back(first.id) && !in_flight.take_back(first.id));
+        assert_eq!(in_flight.callers(), Callers::One(principal("a")));
+        let own = call("a");
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(own.id));
+        in_flight.forget(own.id);
+        let other = call("b");
+        assert_eq!((in_flight.sole_call().is_none(), in_flight.callers()), (true, Callers::Several));
+        tokio::time::advance(SPEAKS_ON).await;
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(other.id));
+        assert_eq!(in_flight.callers(), Callers::One(principal("b")));
     }
 
     #[test]

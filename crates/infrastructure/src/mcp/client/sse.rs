@@ -209,7 +209,7 @@ impl SseRequest<'_> {
 impl Drop for SseRequest<'_> {
     fn drop(&mut self) {
         let transport = self.transport;
-        if !transport.peer.in_flight.forget(self.waiting.id) || !self.cancellable {
+        if !transport.peer.in_flight.take_back(self.waiting.id) || !self.cancellable {
             return;
         }
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
