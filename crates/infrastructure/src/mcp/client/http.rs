@@ -31,7 +31,7 @@ use crate::{
     },
 };
 use answer::Posted;
-pub(super) use answer::{http_error, is_event_stream, unauthorized};
+pub(super) use answer::{http_error, is_event_stream, note_wish, unauthorized};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
