@@ -7,7 +7,7 @@ use crate::mcp::{
         connection::{Connection, Opening},
         may_ask::{MayAsk, declared},
         peer::Loss,
-        pool::{Key, LEASED, Lease},
+        pool::{Key, Lease},
         repeating,
         request::ForwardedRequest,
         request_error::RequestError,
@@ -88,7 +88,7 @@ impl McpServer {
                 }
                 Err(_) if self.shared.current().connection.is_some() => {
                     let seconds = time.as_secs_f32();
-                    let reason = format!("none of its {LEASED} connections became free within {seconds} s");
+                    let reason = format!("no connection to it was free and ready within {seconds} s");
                     return Err(RequestError::Unreachable(reason));
                 }
                 Err(_) => return Err(RequestError::Late(time)),

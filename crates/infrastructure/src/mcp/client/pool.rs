@@ -30,7 +30,7 @@ use toolstead_domain::principal::Principal;
 
 /// So many calls of one server have a connection for themselves: each may be a process, and a call that asks a person may
 /// keep it for minutes. As many connections wait for the next such call.
-pub(super) const LEASED: usize = 8;
+const LEASED: usize = 8;
 /// So many connections of one server several calls share, or belong to one principal each.
 const OTHERS: usize = 64;
 /// So many of them belong to the same principal: with each connection goes what its client declares, which a client may
