@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 /// So many failures in a row open the circuit: fewer happen by chance, more only make callers wait.
 const FAILURES: u32 = 5;
+/// So long one call tries alone: one that takes its time keeps the others out no longer.
+const ALONE: Duration = Duration::from_secs(10);
 
 /// The circuit of one server. It is closed while calls go through it.
 #[derive(Debug)]
@@ -30,16 +32,19 @@ struct State {
 struct Open {
     /// From when on one call may try.
     until: Instant,
-    /// Whether one tries.
-    tried: bool,
+    /// Since when one tries.
+    tried: Option<Instant>,
     reason: String,
+    /// Whether the last failure was that no answer came.
+    is_silent: bool,
 }
 
 /// A call that may go through. Dropping it without a word lets another one try.
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
     circuit: &'a Circuit,
-    tries: bool,
+    /// Since when it tries, where the circuit is open.
+    tries: Option<Instant>,
 }
 
 impl Circuit {
@@ -54,17 +59,25 @@ impl Circuit {
     /// [`RequestError::Unreachable`] with the time of the next try, while it is open.
     pub(super) fn admit(&self) -> Result<Pass<'_>, RequestError> {
         let mut state = self.state();
-        let Some(open) = &mut state.open else { return Ok(Pass { circuit: self, tries: false }) };
-        if open.tried || Instant::now() < open.until {
+        let Some(open) = &mut state.open else { return Ok(Pass { circuit: self, tries: None }) };
+        let now = Instant::now();
+        if open.is_tried(now) || now < open.until {
             return Err(RequestError::Unreachable(open.told()));
         }
-        open.tried = true;
-        Ok(Pass { circuit: self, tries: true })
+        open.tried = Some(now);
+        Ok(Pass { circuit: self, tries: open.tried })
     }
 
     /// Why calls do not go through now; `None` while they do.
     pub(super) fn refusal(&self) -> Option<String> {
         self.state().open.as_ref().map(Open::told)
+    }
+
+    /// Where it is open because no answers come: how many calls may be under way that try it. `None`: it is not.
+    pub(super) fn tries_in_silence(&self) -> Option<usize> {
+        let state = self.state();
+        let open = state.open.as_ref().filter(|open| open.is_silent)?;
+        Some(usize::from(open.tried.is_some()))
     }
 
     /// The server answered, whatever it said. Says whether that closed the circuit.
@@ -83,7 +96,7 @@ impl Circuit {
         let mut state = self.state();
         match &state.open {
             // A call from before it was opened.
-            Some(open) if !open.tried => return false,
+            Some(open) if open.tried.is_none() => return false,
             Some(_) => {}
             None => {
                 state.failures += 1;
@@ -94,7 +107,7 @@ impl Circuit {
         }
         state.opened = state.opened.saturating_add(1);
         let until = Instant::now() + pause_after(state.opened, self.retry);
-        state.open = Some(Open { until, tried: false, reason: error.to_string() });
+        state.open = Some(Open { until, tried: None, reason: error.to_string(), is_silent: is_silence(error) });
         true
     }
 
@@ -104,9 +117,14 @@ impl Circuit {
 }
 
 impl Open {
+    fn is_tried(&self, now: Instant) -> bool {
+        self.tried.is_some_and(|since| now < since + ALONE)
+    }
+
     fn told(&self) -> String {
-        let wait = self.until.saturating_duration_since(Instant::now());
-        let when = match (self.tried, wait) {
+        let now = Instant::now();
+        let wait = self.until.saturating_duration_since(now);
+        let when = match (self.is_tried(now), wait) {
             (true, _) => "another call is trying it just now".to_owned(),
             (false, Duration::ZERO) => "the next call tries it again".to_owned(),
             (false, wait) => format!("the next try is in {} s", wait.as_secs_f32().ceil()),
@@ -117,10 +135,18 @@ impl Open {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        if let (true, Some(open)) = (self.tries, &mut self.circuit.state().open) {
-            open.tried = false;
+        if self.tries.is_some()
+            && let Some(open) = &mut self.circuit.state().open
+            && open.tried == self.tries
+        {
+            open.tried = None;
         }
     }
+}
+
+/// Whether an error says that no answer came in time.
+pub(super) fn is_silence(error: &RequestError) -> bool {
+    matches!(error, RequestError::Late(_))
 }
 
 /// Whether an error says that the server is not well, and not only that it did not like the request.
@@ -173,6 +199,23 @@ mod tests {
         assert!(circuit.answered());
         drop(pass);
         assert!(circuit.refusal().is_none() && circuit.admit().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_takes_its_time_does_not_keep_the_others_out() {
+        let circuit = circuit();
+        assert!((0..5).any(|_| circuit.failed(&down())));
+        advance(Duration::from_secs(10)).await;
+        let slow = circuit.admit().unwrap();
+        advance(Duration::from_secs(9)).await;
+        assert!(circuit.admit().is_err());
+        advance(Duration::from_secs(2)).await;
+        let next = circuit.admit().unwrap();
+        drop(slow);
+        assert!(circuit.admit().is_err(), "the next one tries");
+        assert!(circuit.answered());
+        drop(next);
+        assert!(circuit.admit().is_ok());
     }
 
     #[tokio::test(start_paused = true)]

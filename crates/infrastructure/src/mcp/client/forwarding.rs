@@ -3,10 +3,11 @@
 use crate::mcp::{
     client::{
         McpServer,
+        circuit::is_silence,
         connection::{Connection, Opening},
         may_ask::{MayAsk, declared},
         peer::Loss,
-        pool::{Key, LEASED, Lease},
+        pool::{Key, Lease},
         repeating,
         request::ForwardedRequest,
         request_error::RequestError,
@@ -87,7 +88,7 @@ impl McpServer {
                 }
                 Err(_) if self.shared.current().connection.is_some() => {
                     let seconds = time.as_secs_f32();
-                    let reason = format!("none of its {LEASED} connections became free within {seconds} s");
+                    let reason = format!("no connection to it was free and ready within {seconds} s");
                     return Err(RequestError::Unreachable(reason));
                 }
                 Err(_) => return Err(RequestError::Late(time)),
@@ -252,6 +253,10 @@ impl McpServer {
         if self.shared.circuit.failed(error) {
             tracing::warn!(server = %self.shared.config.name, %error, "the MCP server fails again and again; calls are kept from it");
             self.shared.tell();
+            if is_silence(error) {
+                // Its list says whether it is only slow.
+                self.shared.want_list();
+            }
         }
     }
 }

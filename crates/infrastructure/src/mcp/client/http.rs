@@ -31,7 +31,7 @@ use crate::{
     },
 };
 use answer::Posted;
-pub(super) use answer::{http_error, is_event_stream, unauthorized};
+pub(super) use answer::{http_error, is_event_stream, note_wish, unauthorized};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -338,9 +338,14 @@ impl HttpRequest<'_> {
 
 impl Drop for HttpRequest<'_> {
     fn drop(&mut self) {
-        self.transport.peer.in_flight.forget(self.waiting.id);
+        let in_flight = &self.transport.peer.in_flight;
+        if self.finished.get().is_some() {
+            in_flight.forget(self.waiting.id);
+            return;
+        }
+        in_flight.take_back(self.waiting.id);
         // To a new server, the end of the stream says it.
-        if self.finished.get().is_some() || self.generation == Generation::Modern {
+        if self.generation == Generation::Modern {
             return;
         }
         let transport = self.transport;

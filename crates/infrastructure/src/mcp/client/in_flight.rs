@@ -12,7 +12,9 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
     task::{Context, Poll, Waker},
+    time::Duration,
 };
+use tokio::time::Instant;
 use toolstead_domain::{
     ports::caller::{InputRequest, LogMessage, Progress},
     principal::Principal,
@@ -21,6 +23,10 @@ use toolstead_domain::{
 /// So many reports and log messages wait for the one who made the call, and as many questions; what comes on top is dropped
 /// or refused.
 const WAITING_NOTICES: usize = 64;
+/// So long a server may still speak of a call that was taken back.
+const SPEAKS_ON: Duration = Duration::from_secs(60);
+/// So many calls that were taken back are remembered.
+const TAKEN_BACK: usize = 64;
 /// The longest id of a page that is kept, in bytes.
 const MAX_PAGE_ID: usize = 512;
 
@@ -36,6 +42,8 @@ struct Table {
     waiting: HashMap<i64, Arc<Waiting>>,
     /// How many of them are calls.
     calls: usize,
+    /// On whose behalf calls were made that were taken back, and when; the newest last.
+    taken_back: VecDeque<(Option<Principal>, Instant)>,
     /// Why no request can be made any more.
     ended: Option<String>,
 }
@@ -81,6 +89,8 @@ struct State {
     /// Reports and log messages that have not been taken, in their order. Of reports that follow one another, the newest.
     told: VecDeque<Notice>,
     questions: VecDeque<(Id, InputRequest)>,
+    /// How many questions came for it, also those that were taken back.
+    questions_taken: usize,
     /// The ids of all questions that came for it and were not taken back.
     asked: Vec<Id>,
     /// Those that were taken back after they were handed on.
@@ -136,6 +146,19 @@ impl InFlight {
         self.table().remove(id).is_some()
     }
 
+    /// The same for one that its server may go on with: what it says that names no call may be about this one.
+    pub(super) fn take_back(&self, id: i64) -> bool {
+        let mut table = self.table();
+        let Some(waiting) = table.remove(id) else { return false };
+        if waiting.is_call() {
+            if table.taken_back.len() == TAKEN_BACK {
+                table.taken_back.pop_front();
+            }
+            table.taken_back.push_back((waiting.principal.get().cloned(), Instant::now()));
+        }
+        true
+    }
+
     /// Reports progress to the call that asked for it under this token. `false` for a token that nobody uses, and for
     /// progress that does not move forward.
     pub(super) fn progress(&self, token: &Id, progress: Progress) -> bool {
@@ -158,18 +181,27 @@ impl InFlight {
         calls.into_iter()
     }
 
-    /// The one call that waits; `None` if there is none, or more than one.
-    pub(super) fn sole_call(&self) -> Option<Arc<Waiting>> {
-        let table = self.table();
-        let call = || table.waiting.values().find(|waiting| waiting.purpose.is_call()).cloned();
-        if table.calls == 1 { call() } else { None }
+    /// How many calls wait.
+    pub(super) fn call_count(&self) -> usize {
+        self.table().calls
     }
 
-    /// Those on whose behalf calls wait.
+    /// The one call that waits; `None` if there is none, or more than one, or if one of somebody else was just taken back.
+    pub(super) fn sole_call(&self) -> Option<Arc<Waiting>> {
+        let table = self.table();
+        if table.calls != 1 {
+            return None;
+        }
+        let call = table.waiting.values().find(|waiting| waiting.purpose.is_call())?;
+        table.just_taken_back().all(|principal| principal == call.principal.get()).then(|| call.clone())
+    }
+
+    /// Those on whose behalf calls wait, or were just taken back.
     pub(super) fn callers(&self) -> Callers {
         let table = self.table();
         let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
-        calls.fold(Callers::None, |callers, call| match (callers, call.principal.get()) {
+        let principals = calls.map(|call| call.principal.get()).chain(table.just_taken_back());
+        principals.fold(Callers::None, |callers, principal| match (callers, principal) {
             (Callers::None, Some(principal)) => Callers::One(principal.clone()),
             (Callers::One(one), Some(principal)) if one == *principal => Callers::One(one),
             _ => Callers::Several,
@@ -205,6 +237,11 @@ impl Table {
         let waiting = self.waiting.remove(&id)?;
         self.calls -= usize::from(waiting.purpose.is_call());
         Some(waiting)
+    }
+
+    fn just_taken_back(&self) -> impl Iterator<Item = Option<&Principal>> {
+        let recent = self.taken_back.iter().rev().take_while(|(_, at)| at.elapsed() < SPEAKS_ON);
+        recent.map(|(principal, _)| principal.as_ref())
     }
 }
 
@@ -246,8 +283,9 @@ impl Waiting {
     pub(super) fn push_question(&self, id: Id, request: InputRequest) -> bool {
         let mut taken = false;
         self.update(|state| {
-            taken = state.asked.len() < WAITING_NOTICES;
+            taken = state.questions_taken < WAITING_NOTICES;
             if taken {
+                state.questions_taken += 1;
                 state.asked.push(id.clone());
                 let page = request.params.get("elicitationId").and_then(serde_json::Value::as_str);
                 state.pages.extend(page.filter(|page| page.len() <= MAX_PAGE_ID).map(str::to_owned));
@@ -491,6 +529,28 @@ mod tests {
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(two.id));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_of_a_call_that_was_taken_back_reaches_nobody_else() {
+        let in_flight = InFlight::default();
+        let principal = |name: &str| Principal::token(name);
+        let call = |name: &str| {
+            let call = in_flight.begin(CALL).unwrap();
+            call.belongs_to(Some(&principal(name)));
+            call
+        };
+        let first = call("a");
+        assert!(in_flight.take_back(first.id) && !in_flight.take_back(first.id));
+        assert_eq!(in_flight.callers(), Callers::One(principal("a")));
+        let own = call("a");
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(own.id));
+        in_flight.forget(own.id);
+        let other = call("b");
+        assert_eq!((in_flight.sole_call().is_none(), in_flight.callers()), (true, Callers::Several));
+        tokio::time::advance(SPEAKS_ON).await;
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(other.id));
+        assert_eq!(in_flight.callers(), Callers::One(principal("b")));
+    }
+
     #[test]
     fn a_question_is_taken_back_wherever_it_is() {
         let in_flight = InFlight::default();
@@ -504,6 +564,19 @@ mod tests {
         assert!(!in_flight.withdraw(&Id::Number(1)) && !in_flight.withdraw(&Id::Number(3)));
         assert_eq!(two.state().take_notice(true), Some(Notice::Withdrawn(Id::Number(1))));
         assert_eq!((two.state().take_notice(true), one.state().take_notice(true)), (None, None));
+    }
+
+    #[test]
+    fn a_question_that_was_taken_back_makes_no_room_for_another() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
+        let taken = (0..1000).map(Id::Number).filter(|id| {
+            let is_taken = call.push_question(id.clone(), question());
+            in_flight.withdraw(id);
+            is_taken
+        });
+        assert_eq!(taken.count(), WAITING_NOTICES);
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl LineRequest<'_> {
 
 impl Drop for LineRequest<'_> {
     fn drop(&mut self) {
-        if self.transport.peer.in_flight.forget(self.waiting.id) && self.cancellable {
+        if self.transport.peer.in_flight.take_back(self.waiting.id) && self.cancellable {
             // Lost only where the server does not read; then it would not be heard either.
             self.transport.sender.try_send(request::cancelled(self.waiting.id, "the caller does not wait any more"));
         }

@@ -7,6 +7,9 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
+/// The longest capability of a client that goes on, in bytes of its JSON: connections are kept with what they declared.
+const MAX_CAPABILITY: usize = 4 << 10;
+
 /// A kind of question, by the capability that a client declares for it (MCP's `ClientCapabilities`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -40,10 +43,12 @@ pub fn everything() -> Map<String, Value> {
     all.as_object().cloned().unwrap_or_default()
 }
 
-/// What is declared to a server about a client that declared this to us: as much of it as the server may ask.
+/// What is declared to a server about a client that declared this to us: as much of it as the server may ask. One that is
+/// too long to be kept is left out.
 pub(super) fn declared(client: &Map<String, Value>, may_ask: &[MayAsk]) -> Map<String, Value> {
     let open = client.iter().filter(|(name, _)| may_ask.iter().any(|kind| kind.capability() == name.as_str()));
-    open.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let kept = open.filter(|(_, value)| value.to_string().len() <= MAX_CAPABILITY);
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Checks that the server asks nothing that it was not told the client answers, though the client does. What the client
@@ -100,5 +105,7 @@ mod tests {
         assert_eq!(Value::Object(declared(client, &[MayAsk::Elicitation])), json!({"elicitation": {"url": {}}}));
         assert_eq!(declared(client, MayAsk::ALL).len(), 3);
         assert_eq!(declared(client, &[]), Map::new());
+        let long = json!({"elicitation": {"x": "y".repeat(MAX_CAPABILITY)}, "roots": {}});
+        assert_eq!(Value::Object(declared(long.as_object().unwrap(), MayAsk::ALL)), json!({"roots": {}}));
     }
 }

@@ -30,9 +30,12 @@ use toolstead_domain::principal::Principal;
 
 /// So many calls of one server have a connection for themselves: each may be a process, and a call that asks a person may
 /// keep it for minutes. As many connections wait for the next such call.
-pub(super) const LEASED: usize = 8;
+const LEASED: usize = 8;
 /// So many connections of one server several calls share, or belong to one principal each.
 const OTHERS: usize = 64;
+/// So many of them belong to the same principal: with each connection goes what its client declares, which a client may
+/// change with every call.
+const OF_ONE_PRINCIPAL: usize = 16;
 
 /// The connections of one server.
 #[derive(Debug)]
@@ -103,7 +106,8 @@ pub(super) struct Lease {
     /// Whether the call got its answer: else something may still come for it.
     answered: AtomicBool,
     _turn: Option<OwnedMutexGuard<()>>,
-    _room: Option<OwnedSemaphorePermit>,
+    /// Where the call has it for itself: given back when the connection may be used again, or has ended.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Key {
@@ -150,7 +154,7 @@ impl Pool {
             pooled: None,
             answered: AtomicBool::new(true),
             _turn: None,
-            _room: room,
+            room,
         };
         if slot.key.is_exclusive {
             lease._turn = Some(slot.turn.clone().lock_owned().await);
@@ -248,19 +252,13 @@ impl Pool {
         let at = match slots.entries.iter().position(fits) {
             Some(at) => at,
             None => {
-                let is_leased = key.is_leased();
-                let same_kind = |entry: &&Entry| entry.slot.key.is_leased() == is_leased;
-                let bound = if is_leased { LEASED } else { OTHERS };
-                if slots.entries.iter().filter(same_kind).count() >= bound {
-                    // The state of a principal lasts; anything else can be had again.
-                    let may_go = |entry: &&Entry| same_kind(entry) && entry.users == 0 && !entry.slot.key.is_stateful;
-                    let oldest = slots.entries.iter().filter(may_go).min_by_key(|entry| entry.since);
-                    let oldest = oldest.map(|entry| entry.slot.clone()).ok_or_else(|| {
-                        RequestError::Unreachable(format!("its {bound} connections are in use; try again later"))
-                    })?;
-                    slots.entries.retain(|entry| !Arc::ptr_eq(&entry.slot, &oldest));
-                    self.end_slot(oldest);
+                if let Some(principal) = &key.principal {
+                    let of_the_same = |entry: &Entry| entry.slot.key.principal.as_ref() == Some(principal);
+                    self.make_room(&mut slots, OF_ONE_PRINCIPAL, " for one principal", of_the_same)?;
                 }
+                let is_leased = key.is_leased();
+                let bound = if is_leased { LEASED } else { OTHERS };
+                self.make_room(&mut slots, bound, "", |entry| entry.slot.key.is_leased() == is_leased)?;
                 let slot = Slot { key, connection: AsyncMutex::default(), turn: Arc::default() };
                 let sessions = BTreeSet::new();
                 slots.entries.push(Entry { slot: Arc::new(slot), users: 0, since: Instant::now(), sessions });
@@ -274,6 +272,28 @@ impl Pool {
             entry.sessions.insert(session.to_owned());
         }
         Ok(entry.slot.clone())
+    }
+
+    /// Room for one more among these, if need be in the place of one that nobody uses.
+    fn make_room(
+        &self,
+        slots: &mut Slots,
+        bound: usize,
+        whose: &str,
+        among: impl Fn(&Entry) -> bool,
+    ) -> Result<(), RequestError> {
+        if slots.entries.iter().filter(|entry| among(entry)).count() < bound {
+            return Ok(());
+        }
+        // The state of a principal lasts; anything else can be had again.
+        let may_go = |entry: &&Entry| among(entry) && entry.users == 0 && !entry.slot.key.is_stateful;
+        let oldest = slots.entries.iter().filter(may_go).min_by_key(|entry| entry.since);
+        let oldest = oldest.map(|entry| entry.slot.clone()).ok_or_else(|| {
+            RequestError::Unreachable(format!("its {bound} connections{whose} are in use; try again later"))
+        })?;
+        slots.entries.retain(|entry| !Arc::ptr_eq(&entry.slot, &oldest));
+        self.end_slot(oldest);
+        Ok(())
     }
 
     /// Gives a place back; with `gone` it is given up where nobody else uses it.
@@ -355,12 +375,14 @@ impl Drop for Lease {
         if let (true, false, Some(pooled), Ok(runtime)) =
             (is_tainted, is_lost, self.pooled.take(), Handle::try_current())
         {
-            let grace = self.pool.grace;
+            let (grace, room) = (self.pool.grace, self.room.take());
             let ending = async move {
                 let Connection { transport, writer, .. } = &*pooled.connection;
                 // Its answer says that the server has read that the call was taken back.
                 drop(timeout(grace, transport.request(writer, "ping", &Map::new())).await);
                 transport.close(grace).await;
+                // Calls that are made and given up in turn leave no crowd of children that end.
+                drop(room);
             };
             self.pool.ending.spawn_on(ending, &runtime);
         }

@@ -12,7 +12,7 @@ use crate::{
         client::{
             config::{HttpServer, shown_url},
             foreign_text::shown,
-            http::{configured_headers, failed, http_error, is_event_stream, unauthorized},
+            http::{configured_headers, failed, http_error, is_event_stream, note_wish, unauthorized},
             in_flight::{Purpose, Waiting},
             peer::{Loss, Peer},
             relay::relay,
@@ -209,7 +209,7 @@ impl SseRequest<'_> {
 impl Drop for SseRequest<'_> {
     fn drop(&mut self) {
         let transport = self.transport;
-        if !transport.peer.in_flight.forget(self.waiting.id) || !self.cancellable {
+        if !transport.peer.in_flight.take_back(self.waiting.id) || !self.cancellable {
             return;
         }
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
@@ -225,6 +225,7 @@ impl Mailbox {
     async fn post(&self, peer: &Peer, text: Vec<u8>) -> Result<(), RequestError> {
         let request = Request { method: Method::POST, headers: self.headers.clone(), body: text.into() };
         let response = self.endpoint.send(request).await.map_err(|error| failed(peer, error))?;
+        note_wish(peer, &response);
         match response.status() {
             // 202 as a rule. The answer comes on the stream, whatever stands here.
             status if status.is_success() => Ok(()),

@@ -323,7 +323,8 @@ fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
     true
 }
 
-/// Takes the list anew. One that cannot be had leaves the old one, unless the connection is lost.
+/// Takes the list anew. One that cannot be had leaves the old one, unless the connection is lost or nothing at all is
+/// answered on it.
 async fn relist(shared: &Shared, connection: &Connection) -> Result<(), Loss> {
     let peer = connection.transport.peer();
     let listing = tokio::select! {
@@ -343,6 +344,10 @@ async fn relist(shared: &Shared, connection: &Connection) -> Result<(), Loss> {
         }
         Ok(Err(loss @ Loss::Unauthorized(_))) => return Err(loss),
         Ok(Err(Loss::Failed(reason))) => Some(reason),
+        // Calls from before may yet be answered: a server that does one thing at a time is silent meanwhile.
+        Err(_) if shared.circuit.tries_in_silence().is_some_and(|tries| peer.in_flight.call_count() <= tries) => {
+            return Err(Loss::Failed("it answered neither its calls nor the request for its tools".into()));
+        }
         Err(_) => Some("it took too long".into()),
     };
     if let Some(reason) = failed {

@@ -52,10 +52,7 @@ impl HttpTransport {
         let opens_session = !headers.contains_key(headers::PROTOCOL_VERSION);
         let response = self.execute(Method::POST, headers, text).await?;
         let status = response.status();
-        let wish = response.headers().get(header::RETRY_AFTER).filter(|_| !status.is_success());
-        if let Some(wish) = wish.and_then(|wish| repeating::wish(wish.to_str().ok()?)) {
-            self.peer.leave_alone_for(wish);
-        }
+        note_wish(&self.peer, &response);
         if opens_session && status.is_success() {
             self.take_session(response.headers())?;
         }
@@ -138,6 +135,14 @@ impl HttpTransport {
             Some(error) if status != StatusCode::FORBIDDEN => Err(RequestError::Rpc(error)),
             Some(_) | None => Err(RequestError::Http { status: status.as_u16(), detail }),
         }
+    }
+}
+
+/// Notes for how long the server wants to be left alone, if it says so.
+pub(in crate::mcp::client) fn note_wish(peer: &Peer, response: &Response) {
+    let wish = response.headers().get(header::RETRY_AFTER).filter(|_| !response.status().is_success());
+    if let Some(wish) = wish.and_then(|wish| repeating::wish(wish.to_str().ok()?)) {
+        peer.leave_alone_for(wish);
     }
 }
 

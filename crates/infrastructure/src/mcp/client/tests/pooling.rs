@@ -1,7 +1,7 @@
 //! Over which connection a call goes, and how long connections last.
 
 use super::{
-    calling::{Client, Listener, SOON, call, call_as, config, deps, start, until_ready},
+    calling::{Client, Listener, SOON, call, call_as, call_with, config, deps, start, until_ready},
     http_server::{Reply, http_server},
     line_server::line_server,
 };
@@ -207,7 +207,7 @@ async fn who_waits_for_a_connection_waits_no_longer_than_its_call_may_take() {
     let (held, late) = tokio::join!(held, late);
     assert!(held.iter().all(Result::is_ok));
     let (kind, text) = late.unwrap_err();
-    assert!(kind == ErrorKind::Unavailable && text.contains("none of its 8 connections became free"), "{text}");
+    assert!(kind == ErrorKind::Unavailable && text.contains("no connection to it was free and ready"), "{text}");
 }
 
 #[tokio::test]
@@ -227,6 +227,30 @@ async fn the_connection_of_a_call_that_was_given_up_is_not_used_again() {
     until_seen(&seen, |seen| seen.cancelled == [1] && seen.ended == [1]).await;
     call_as(&server, &askable(), "echo", json!({}), &person, SOON).await.unwrap();
     assert_eq!(seen.borrow().calls.last().unwrap().0, 2);
+}
+
+#[tokio::test]
+async fn connections_of_calls_that_were_given_up_count_until_they_have_ended() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = old_server(gate.subscribe());
+    let mut config = config(transport);
+    config.timeouts.close = SOON;
+    let server = serving(config);
+    until_ready(&server).await;
+    let (client, person) = (askable(), Person::new("x"));
+    {
+        let held = join_all((0..8).map(|_| call_as(&server, &client, "echo", json!({"hold": true}), &person, SOON)));
+        tokio::select! {
+            answers = held => panic!("{answers:?}"),
+            () = until_seen(&seen, |seen| seen.running == 8) => {}
+        }
+    }
+    let call = |time| call_as(&server, &client, "echo", json!({}), &person, time);
+    let (kind, text) = call(Duration::from_millis(30)).await.unwrap_err();
+    assert_eq!(kind, ErrorKind::Unavailable, "{text}");
+    assert_eq!(seen.borrow().declared.len(), 9);
+    gate.send_replace(true);
+    call(SOON).await.unwrap();
 }
 
 #[tokio::test]
@@ -270,6 +294,26 @@ async fn a_server_that_keeps_state_has_a_connection_for_each_principal_until_its
     until_seen(&seen, |seen| seen.ended == [1]).await;
     call_as(&server, &client("a", "four"), "echo", json!({}), &Listener::default(), SOON).await.unwrap();
     assert_eq!(seen.borrow().calls.last().unwrap().0, 3);
+}
+
+#[tokio::test]
+async fn one_principal_leaves_room_for_the_connections_of_others() {
+    let (transport, _) = old_server(open_gate());
+    let server = start(McpServerConfig { stateful: true, ..config(transport) });
+    until_ready(&server).await;
+    let client = |name: &str, says: usize| {
+        let capabilities = json!({"elicitation": {"form": {}, "x": says}});
+        Client { principal: Principal::token(name), session: "one", capabilities }
+    };
+    for says in 0..16 {
+        call_as(&server, &client("a", says), "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    }
+    let refused = call_as(&server, &client("a", 16), "echo", json!({}), &Listener::default(), SOON).await;
+    let (kind, text) = refused.unwrap_err();
+    assert!(kind == ErrorKind::Unavailable && text.contains("its 16 connections for one principal"), "{text}");
+    for (name, says) in [("a", 3), ("b", 16)] {
+        call_as(&server, &client(name, says), "echo", json!({}), &Listener::default(), SOON).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -369,4 +413,36 @@ async fn calls_are_kept_from_a_server_that_fails_again_and_again() {
     assert!(kind == ErrorKind::Unavailable && text.contains("the next try is in 60 s"), "{text}");
     assert_eq!(asked.lock().unwrap()["tools/call"], 5);
     assert!(matches!(server.state(), ProviderState::Failed { .. }));
+}
+
+/// A server that answers no call on its first connection, and nothing more there after the first call if `is_stuck`.
+fn silent_server(is_stuck: bool) -> McpTransport {
+    line_server(move |connection, mut end| {
+        Box::pin(async move {
+            let mut hears_on = true;
+            while let Some(message) = end.hear().await {
+                let is_call = message["method"] == "tools/call" && connection == 0;
+                hears_on &= !(is_call && is_stuck);
+                if hears_on && !is_call {
+                    end.answer_plainly(&message).await;
+                }
+            }
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_on_which_nothing_is_answered_any_more_is_made_anew() {
+    for is_stuck in [true, false] {
+        let server = start(config(silent_server(is_stuck)));
+        until_ready(&server).await;
+        for _ in 0..5 {
+            let second = Duration::from_secs(1);
+            let late = call_with(&server, "echo", json!({}), &Listener::default(), second).await;
+            assert_eq!(late.unwrap_err().0, ErrorKind::Timeout);
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let answered = call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_secs(1)).await;
+        assert_eq!(answered.is_ok(), is_stuck, "{answered:?}");
+    }
 }

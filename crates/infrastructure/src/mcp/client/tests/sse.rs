@@ -270,6 +270,16 @@ async fn a_message_that_is_refused_fails_its_call_and_a_lost_session_is_opened_a
     assert!(old.requests("notifications/cancelled").is_empty());
 }
 
+#[tokio::test]
+async fn a_mailbox_that_wants_to_be_left_alone_is_heard() {
+    let busy = || Reply::Whole(429, vec![("retry-after", "600".to_owned())], vec![]);
+    let (_end, _old, server) = ready(move |_, request| (request.rpc() == "tools/call").then(busy)).await;
+    let connection = server.shared.current().connection.clone().unwrap();
+    assert_eq!(connection.transport.peer().wishes_pause(), None);
+    assert_eq!(call(&server, "echo", json!({})).await.unwrap_err().0, ErrorKind::RateLimited);
+    assert!(connection.transport.peer().wishes_pause().is_some());
+}
+
 /// A stream that begins like this is none of a server that is used: the reason holds these words, and nothing is posted.
 async fn check_start(reply: impl Fn() -> Reply + Send + Sync + 'static, words: &str) {
     let posted = Arc::new(AtomicUsize::new(0));
