@@ -75,6 +75,9 @@ fn answer(upstream: &Shared, headers: &HeaderMap, message: &Value) -> Value {
             task(json!({"resultType": "task", "status": "working"}))
         }
         "tools/call" => json!({"resultType": "complete", "content": [{"type": "text", "text": "at once"}]}),
+        "tasks/get" if upstream.state == "forgetful" => {
+            return json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "tasks?"}});
+        }
         "tasks/get" if params["taskId"] == "theirs" => task(match upstream.state {
             "" => json!({"resultType": "complete", "status": "input_required", "inputRequests": {
                 "q": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object"}}}}}),
@@ -123,13 +126,17 @@ impl House {
     }
 
     async fn ask(&self, token: &str, request: &Value) -> Value {
+        self.ask_with_status(token, request).await.1
+    }
+
+    async fn ask_with_status(&self, token: &str, request: &Value) -> (u16, Value) {
         let params = &request["params"];
         let name = params["name"].as_str().or(params["taskId"].as_str()).unwrap();
         let post = self.front.client.post(self.front.url("/mcp")).bearer_auth(token).body(request.to_string());
         let post = post.header("accept", "application/json, text/event-stream").header("mcp-name", name);
         let post = post.header("content-type", "application/json").header("mcp-protocol-version", "2026-07-28");
         let sent = soon(post.header("mcp-method", request["method"].as_str().unwrap()).send()).await.unwrap();
-        serde_json::from_str(&soon(sent.text()).await.unwrap()).unwrap()
+        (sent.status().as_u16(), serde_json::from_str(&soon(sent.text()).await.unwrap()).unwrap())
     }
 
     /// A request about the task.
@@ -232,6 +239,16 @@ async fn a_client_that_takes_no_tasks_hears_of_none() {
     params["task"] = json!({"ttl": 60_000});
     assert_eq!(text_of(&client.answer_to(legacy(4, "tools/call", params)).await), "at once");
     assert!(house.heard("tools/call").iter().all(|message| message["params"].get("task").is_none()));
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_such_method_speaks_of_itself_and_not_of_this_server() {
+    let house = House::open().await;
+    let task = house.task().await;
+    house.upstream.lock().unwrap().state = "forgetful";
+    let request = taking_tasks(modern(2, "tasks/get", json!({"taskId": task})));
+    let (status, answer) = house.ask_with_status(TOKEN, &request).await;
+    assert_eq!((status, &answer["error"]["code"], &answer["error"]["message"]), (200, &json!(-32601), &json!("tasks?")));
 }
 
 #[tokio::test]
