@@ -2,7 +2,7 @@
 
 use crate::{
     mcp_client::calling::{config, deps, http},
-    support::{HttpFront, PATIENCE, StdioClient, TOKEN, TestApp, call, legacy, modern, soon, text_of},
+    support::{HttpFront, PATIENCE, StdioClient, TOKEN, TestApp, call, initialize, legacy, modern, soon, text_of},
 };
 use axum::{extract::State, http::HeaderMap, routing::post};
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ use toolstead_domain::{
     tool_execution::{Outcome, RequestKind},
 };
 use toolstead_infrastructure::mcp::client::McpServer;
-use toolstead_presentation::mcp_server::http::settings::BearerToken;
+use toolstead_presentation::mcp_server::{http::settings::BearerToken, stdio::StdioSettings};
 
 const OTHER: &str = "the-token-of-somebody-else";
 
@@ -238,6 +238,14 @@ async fn a_client_that_takes_no_tasks_hears_of_none() {
     let mut params = call("mcp__s__slow", json!({}));
     params["task"] = json!({"ttl": 60_000});
     assert_eq!(text_of(&client.answer_to(legacy(4, "tools/call", params)).await), "at once");
+    // It declares the extension, and has no way to follow a task.
+    let mut client = StdioClient::start(&house.test, StdioSettings::default());
+    let mut opening = initialize("2025-11-25");
+    opening["params"]["capabilities"] = capabilities().into();
+    client.ask(opening).await;
+    client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let params = call("mcp__s__slow", json!({}));
+    assert_eq!(text_of(&client.answer_to(legacy(5, "tools/call", params)).await), "at once");
     assert!(house.heard("tools/call").iter().all(|message| message["params"].get("task").is_none()));
 }
 

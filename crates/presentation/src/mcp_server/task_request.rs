@@ -68,7 +68,7 @@ impl McpServer {
             return Some(Answer::error(id, &method_not_found(method.as_str())));
         }
         let failed = |failure: &ToolFailure| Answer::failure(id, failure);
-        if !takes_tasks(&client.profile.capabilities) {
+        if !takes_tasks(&client.profile) {
             let missing = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
             return Some(failed(&missing.with_data(json!({"requiredCapabilities": tasks_declared()}))));
         }
