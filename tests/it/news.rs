@@ -207,6 +207,22 @@ async fn clients_with_a_session_watch_resources_until_they_have_enough() {
     }
     let reads = app.log.rows().iter().filter(|row| row.kind == RequestKind::Resource).count();
     assert_eq!(reads, 6, "watching is on record as reading is");
+    assert!(app.log.rows().iter().all(|row| row.client == "test 1"), "{:?}", app.log.rows());
+}
+
+#[tokio::test]
+async fn no_provider_tells_of_a_resource_of_another() {
+    let (app, provider) = app().await;
+    let other = Arc::new(ScriptedContext::new("other").with_resource("other://a"));
+    app.app.context.register(other.clone()).await.unwrap();
+    for transport in TRANSPORTS {
+        let mut client = Listener::old(&app, transport).await;
+        client.ask("resources/subscribe", json!({"uri": "team://a"})).await;
+        other.say(updated("team://a"));
+        assert!(client.is_silent().await);
+        provider.say(updated("team://a"));
+        assert_eq!(client.next().await["params"], json!({"uri": "team://a"}));
+    }
 }
 
 #[tokio::test]

@@ -256,7 +256,10 @@ async fn a_server_that_knows_no_such_method_speaks_of_itself_and_not_of_this_ser
     house.upstream.lock().unwrap().state = "forgetful";
     let request = taking_tasks(modern(2, "tasks/get", json!({"taskId": task})));
     let (status, answer) = house.ask_with_status(TOKEN, &request).await;
-    assert_eq!((status, &answer["error"]["code"], &answer["error"]["message"]), (200, &json!(-32601), &json!("tasks?")));
+    assert_eq!(
+        (status, &answer["error"]["code"], &answer["error"]["message"]),
+        (200, &json!(-32601), &json!("tasks?"))
+    );
 }
 
 #[tokio::test]

@@ -231,7 +231,8 @@ fn with_context(
     command: &ExecuteToolCommand,
 ) -> Result<CallOutcome, ExecuteToolError> {
     let Some(text) = joined(context) else { return outcome };
-    let is_of_no_tool = |result: &ToolResult| command.answered_by.is_some() && !result.as_object().contains_key("content");
+    let is_of_no_tool =
+        |result: &ToolResult| command.answered_by.is_some() && !result.as_object().contains_key("content");
     let add = |mut failure: ToolFailure| {
         failure.next = Some(failure.next.map_or(text.clone(), |next| format!("{next}\n{text}")));
         failure

@@ -58,7 +58,8 @@ async fn house(deny: &[&str]) -> House {
 impl House {
     async fn watched_by(&self, who: &str, uri: &str) -> Result<Watched, ErrorKind> {
         let scope = Scope::of(Principal::new("user", who), "s");
-        self.handler.handle(WatchResourceCommand { uri: uri.into(), scope }).await.map_err(|failure| failure.kind)
+        let command = WatchResourceCommand { uri: uri.into(), scope, client: "agent 1".into() };
+        self.handler.handle(command).await.map_err(|failure| failure.kind)
     }
 
     /// Waits until the provider's resources that are watched are these.
@@ -90,12 +91,13 @@ async fn watching_is_judged_and_recorded_as_a_read() {
     let house = house(&["read_resource(uri:a://*)"]).await;
     assert_eq!(house.watched_by("a", "a://x").await.unwrap_err(), ErrorKind::PermissionDenied);
     assert_eq!(house.watched_by("a", "c://z").await.unwrap_err(), ErrorKind::NotFound);
-    let _watched = house.watched_by("a", "b://7").await.unwrap();
-    assert_eq!(house.provider.watched(), ["b://7"]);
+    let watched = house.watched_by("a", "b://7").await.unwrap();
+    assert_eq!((watched.provider(), house.provider.watched()), ("team", vec!["b://7".to_owned()]));
     let rows = house.log.rows();
     let told: Vec<_> = rows.iter().map(|row| (row.kind, &*row.called_as, row.arguments["watch"].clone())).collect();
     let row = |uri| (RequestKind::Resource, uri, json!(true));
     assert_eq!(told, [row("a://x"), row("c://z"), row("b://7")]);
+    assert!(rows.iter().all(|row| row.client == "agent 1"));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The messages of one `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions).
 
 use super::{
+    call_tool::Client,
     news::{List, News},
     newsfeed::Interests,
     protocol_error::{invalid_params, of_kind},
@@ -10,7 +11,7 @@ use super::{
 use crate::app::App;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
-use toolstead_domain::{error_kind::ErrorKind, scope::Scope};
+use toolstead_domain::error_kind::ErrorKind;
 use toolstead_infrastructure::mcp::wire::{
     message::{Id, RpcError, response},
     meta::SUBSCRIPTION_ID,
@@ -49,15 +50,15 @@ impl Subscription {
     }
 
     /// Begins to watch the resources. Those that cannot be watched, or not by this client, are not agreed to.
-    pub(super) async fn agree(&mut self, app: &App, scope: Scope) -> Interests {
+    pub(super) async fn agree(&mut self, app: &App, client: Client) -> Interests {
         let watches = Arc::new(Watches::default());
         for uri in std::mem::take(&mut self.resources) {
-            match watches.add(app, scope.clone(), uri.clone()).await {
+            match watches.add(app, &client, uri.clone()).await {
                 Ok(()) => drop(self.resources.insert(uri)),
                 Err(failure) => tracing::debug!(uri, reason = failure.message, "a resource is not watched"),
             }
         }
-        Interests { scope, lists: self.lists.clone(), watches, logs: None }
+        Interests { client, lists: self.lists.clone(), watches, logs: None }
     }
 
     /// The first message, with what was agreed to.
