@@ -189,7 +189,8 @@ impl Watches {
             *is_asked = false;
         }
         let mut table = self.lock();
-        if table.by_key.get(key).is_some_and(|(count, _)| *count == 0) {
+        // Another entry may be there by now, which somebody else settles.
+        if table.by_key.get(key).is_some_and(|(count, of)| *count == 0 && Arc::ptr_eq(of, &turn)) {
             table.by_key.remove(key);
         }
     }

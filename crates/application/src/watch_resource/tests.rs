@@ -6,6 +6,8 @@ use crate::{
     permission_book::PermissionBook,
     tool_registry::ToolRegistry,
 };
+use futures::FutureExt;
+use std::pin::pin;
 use toolstead_domain::{
     context::notice::ContextNotice,
     permission::{
@@ -84,6 +86,26 @@ async fn a_provider_hears_of_the_first_and_of_the_last_who_watch() {
     house.provider_watches(&[]).await;
     let _again = house.watched_by("a", "a://x").await.unwrap();
     house.provider_watches(&["a://x"]).await;
+}
+
+#[tokio::test]
+async fn who_settles_late_leaves_what_began_anew_to_others() {
+    let house = house(&[]).await;
+    let watches = house.handler.watches.clone();
+    let key: Key = ("team".into(), "a://x".into());
+    let before: Arc<tokio::sync::Mutex<bool>> = Arc::default();
+    watches.lock().by_key.insert(key.clone(), (0, before.clone()));
+    let turn = before.clone().lock_owned().await;
+    let mut late = pin!(watches.settle(&key, &*house.provider));
+    assert!(late.as_mut().now_or_never().is_none(), "it waits for its turn");
+    let anew: Arc<tokio::sync::Mutex<bool>> = Arc::new(tokio::sync::Mutex::new(true));
+    watches.lock().by_key.insert(key.clone(), (0, anew));
+    drop(turn);
+    late.await;
+    assert!(watches.lock().by_key.contains_key(&key));
+    house.provider.subscribe("a://x").await.unwrap();
+    watches.settle(&key, &*house.provider).await;
+    assert!(house.provider.watched().is_empty() && watches.lock().by_key.is_empty());
 }
 
 #[tokio::test]
