@@ -23,7 +23,7 @@ use toolstead_domain::{
     principal::Principal,
     scope::{Scope, View},
     task_request::{TaskMethod, tasks_declared},
-    testing::scripted_provider::ScriptedProvider,
+    testing::{scripted_context::ScriptedContext, scripted_provider::ScriptedProvider},
     tool_execution::{Outcome, RequestKind},
 };
 use toolstead_infrastructure::mcp::client::McpServer;
@@ -84,6 +84,8 @@ fn answer(upstream: &Shared, headers: &HeaderMap, message: &Value) -> Value {
             "hostile" => json!({"resultType": "complete", "status": "input_required", "inputRequests": {
                 "q": {"method": "sampling/createMessage", "params": {}}}}),
             "cancelled" => json!({"resultType": "complete", "status": "cancelled"}),
+            "links" => json!({"resultType": "complete", "status": "completed", "result": {
+                "content": [{"type": "resource_link", "uri": "a://x", "name": "x"}]}}),
             _ => json!({"resultType": "complete", "status": "completed", "result": {
                 "content": [{"type": "text", "text": "done"}], "_meta": {"toolstead/errorKind": "denied"}}}),
         }),
@@ -260,6 +262,19 @@ async fn a_server_that_knows_no_such_method_speaks_of_itself_and_not_of_this_ser
         (status, &answer["error"]["code"], &answer["error"]["message"]),
         (200, &json!(-32601), &json!("tasks?"))
     );
+}
+
+#[tokio::test]
+async fn the_result_of_a_task_names_resources_as_lists_do() {
+    let house = House::open().await;
+    let task = house.task().await;
+    for server in ["first", "s"] {
+        let offer = ScriptedContext::new(server).of_server().with_resource("a://x");
+        house.test.app.context.register(Arc::new(offer)).await.unwrap();
+    }
+    house.upstream.lock().unwrap().state = "links";
+    let done = house.about(TOKEN, "tasks/get", &task).await["result"].clone();
+    assert_eq!(done["result"]["content"][0]["uri"], "toolstead://s/a://x", "{done}");
 }
 
 #[tokio::test]
