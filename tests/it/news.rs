@@ -3,14 +3,25 @@
 use crate::support::{
     Events, HttpFront, StdioClient, TOKEN, TestApp, call, echo, endless, initialize, legacy, modern, soon,
 };
+use async_trait::async_trait;
 use futures::FutureExt;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::time::timeout;
+use tokio::{sync::Barrier, time::timeout};
 use toolstead_domain::{
-    client_profile::LogLevel, context::notice::ContextNotice, ports::caller::LogMessage, principal::Principal,
-    testing::scripted_context::ScriptedContext, tool_execution::RequestKind,
+    access::Access,
+    client_profile::LogLevel,
+    context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
+    ports::{
+        caller::LogMessage,
+        context_provider::ContextProvider,
+        tool_provider::{CallContext, ProviderError},
+    },
+    principal::Principal,
+    testing::scripted_context::ScriptedContext,
+    tool_execution::RequestKind,
+    tool_failure::ToolFailure,
 };
 use toolstead_presentation::mcp_server::{
     http::settings::BearerToken, server_identity::ServerIdentity, stdio::StdioSettings,
@@ -138,8 +149,15 @@ async fn log_of(client: &mut Listener) -> Value {
 }
 
 async fn until_watched(provider: &ScriptedContext, uris: &[&str]) {
+    let watched = || {
+        let mut watched = provider.watched();
+        watched.sort();
+        watched
+    };
+    let mut uris = uris.to_vec();
+    uris.sort_unstable();
     soon(async {
-        while provider.watched() != uris {
+        while watched() != uris {
             tokio::task::yield_now().await;
         }
     })
@@ -207,6 +225,22 @@ async fn clients_with_a_session_watch_resources_until_they_have_enough() {
     }
     let reads = app.log.rows().iter().filter(|row| row.kind == RequestKind::Resource).count();
     assert_eq!(reads, 6, "watching is on record as reading is");
+    assert!(app.log.rows().iter().all(|row| row.client == "test 1"), "{:?}", app.log.rows());
+}
+
+#[tokio::test]
+async fn no_provider_tells_of_a_resource_of_another() {
+    let (app, provider) = app().await;
+    let other = Arc::new(ScriptedContext::new("other").with_resource("other://a"));
+    app.app.context.register(other.clone()).await.unwrap();
+    for transport in TRANSPORTS {
+        let mut client = Listener::old(&app, transport).await;
+        client.ask("resources/subscribe", json!({"uri": "team://a"})).await;
+        other.say(updated("team://a"));
+        assert!(client.is_silent().await);
+        provider.say(updated("team://a"));
+        assert_eq!(client.next().await["params"], json!({"uri": "team://a"}));
+    }
 }
 
 #[tokio::test]
@@ -260,6 +294,44 @@ async fn a_subscription_watches_what_may_be_watched_until_it_ends() {
             }
         })
         .await;
+    }
+}
+
+/// Lets two be watched only when both are asked for.
+struct Pair(Barrier);
+
+#[async_trait]
+impl ContextProvider for Pair {
+    fn name(&self) -> &str {
+        "pair"
+    }
+
+    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+        ScriptedContext::new("pair").with_resource("pair://a").with_resource("pair://b").list().await
+    }
+
+    async fn subscribe(&self, _: &str) -> Result<(), ToolFailure> {
+        self.0.wait().await;
+        Ok(())
+    }
+
+    async fn accesses(&self, _: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn answer(&self, _: &ContextRequest, _: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {
+        Ok(Map::new())
+    }
+}
+
+#[tokio::test]
+async fn no_resource_of_a_subscription_waits_for_another() {
+    let wanted = json!({"resourceSubscriptions": ["pair://a", "pair://b"]});
+    for transport in TRANSPORTS {
+        let app = TestApp::with([echo()]).await;
+        app.app.context.register(Arc::new(Pair(Barrier::new(2)))).await.unwrap();
+        let (_client, agreed) = Listener::new(&app, transport, &wanted).await;
+        assert_eq!(agreed, wanted);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     mcp_client::calling::{config, deps, http},
-    support::{HttpFront, PATIENCE, StdioClient, TOKEN, TestApp, call, legacy, modern, soon, text_of},
+    support::{HttpFront, PATIENCE, StdioClient, TOKEN, TestApp, call, initialize, legacy, modern, soon, text_of},
 };
 use axum::{extract::State, http::HeaderMap, routing::post};
 use serde_json::{Map, Value, json};
@@ -23,11 +23,11 @@ use toolstead_domain::{
     principal::Principal,
     scope::{Scope, View},
     task_request::{TaskMethod, tasks_declared},
-    testing::scripted_provider::ScriptedProvider,
+    testing::{scripted_context::ScriptedContext, scripted_provider::ScriptedProvider},
     tool_execution::{Outcome, RequestKind},
 };
 use toolstead_infrastructure::mcp::client::McpServer;
-use toolstead_presentation::mcp_server::http::settings::BearerToken;
+use toolstead_presentation::mcp_server::{http::settings::BearerToken, stdio::StdioSettings};
 
 const OTHER: &str = "the-token-of-somebody-else";
 
@@ -75,12 +75,17 @@ fn answer(upstream: &Shared, headers: &HeaderMap, message: &Value) -> Value {
             task(json!({"resultType": "task", "status": "working"}))
         }
         "tools/call" => json!({"resultType": "complete", "content": [{"type": "text", "text": "at once"}]}),
+        "tasks/get" if upstream.state == "forgetful" => {
+            return json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "tasks?"}});
+        }
         "tasks/get" if params["taskId"] == "theirs" => task(match upstream.state {
             "" => json!({"resultType": "complete", "status": "input_required", "inputRequests": {
                 "q": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object"}}}}}),
             "hostile" => json!({"resultType": "complete", "status": "input_required", "inputRequests": {
                 "q": {"method": "sampling/createMessage", "params": {}}}}),
             "cancelled" => json!({"resultType": "complete", "status": "cancelled"}),
+            "links" => json!({"resultType": "complete", "status": "completed", "result": {
+                "content": [{"type": "resource_link", "uri": "a://x", "name": "x"}]}}),
             _ => json!({"resultType": "complete", "status": "completed", "result": {
                 "content": [{"type": "text", "text": "done"}], "_meta": {"toolstead/errorKind": "denied"}}}),
         }),
@@ -123,13 +128,17 @@ impl House {
     }
 
     async fn ask(&self, token: &str, request: &Value) -> Value {
+        self.ask_with_status(token, request).await.1
+    }
+
+    async fn ask_with_status(&self, token: &str, request: &Value) -> (u16, Value) {
         let params = &request["params"];
         let name = params["name"].as_str().or(params["taskId"].as_str()).unwrap();
         let post = self.front.client.post(self.front.url("/mcp")).bearer_auth(token).body(request.to_string());
         let post = post.header("accept", "application/json, text/event-stream").header("mcp-name", name);
         let post = post.header("content-type", "application/json").header("mcp-protocol-version", "2026-07-28");
         let sent = soon(post.header("mcp-method", request["method"].as_str().unwrap()).send()).await.unwrap();
-        serde_json::from_str(&soon(sent.text()).await.unwrap()).unwrap()
+        (sent.status().as_u16(), serde_json::from_str(&soon(sent.text()).await.unwrap()).unwrap())
     }
 
     /// A request about the task.
@@ -231,7 +240,41 @@ async fn a_client_that_takes_no_tasks_hears_of_none() {
     let mut params = call("mcp__s__slow", json!({}));
     params["task"] = json!({"ttl": 60_000});
     assert_eq!(text_of(&client.answer_to(legacy(4, "tools/call", params)).await), "at once");
+    // It declares the extension, and has no way to follow a task.
+    let mut client = StdioClient::start(&house.test, StdioSettings::default());
+    let mut opening = initialize("2025-11-25");
+    opening["params"]["capabilities"] = capabilities().into();
+    client.ask(opening).await;
+    client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let params = call("mcp__s__slow", json!({}));
+    assert_eq!(text_of(&client.answer_to(legacy(5, "tools/call", params)).await), "at once");
     assert!(house.heard("tools/call").iter().all(|message| message["params"].get("task").is_none()));
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_such_method_speaks_of_itself_and_not_of_this_server() {
+    let house = House::open().await;
+    let task = house.task().await;
+    house.upstream.lock().unwrap().state = "forgetful";
+    let request = taking_tasks(modern(2, "tasks/get", json!({"taskId": task})));
+    let (status, answer) = house.ask_with_status(TOKEN, &request).await;
+    assert_eq!(
+        (status, &answer["error"]["code"], &answer["error"]["message"]),
+        (200, &json!(-32601), &json!("tasks?"))
+    );
+}
+
+#[tokio::test]
+async fn the_result_of_a_task_names_resources_as_lists_do() {
+    let house = House::open().await;
+    let task = house.task().await;
+    for server in ["first", "s"] {
+        let offer = ScriptedContext::new(server).of_server().with_resource("a://x");
+        house.test.app.context.register(Arc::new(offer)).await.unwrap();
+    }
+    house.upstream.lock().unwrap().state = "links";
+    let done = house.about(TOKEN, "tasks/get", &task).await["result"].clone();
+    assert_eq!(done["result"]["content"][0]["uri"], "toolstead://s/a://x", "{done}");
 }
 
 #[tokio::test]

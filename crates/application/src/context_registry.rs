@@ -214,7 +214,8 @@ impl ContextRegistry {
         let answerer = self.answerer(request).await;
         let found = answerer.registered.as_ref().and_then(|registered| {
             let (provider, own) = self.snapshot().provider_of(request.subject())?;
-            Some((registered.tool.clone(), provider, own))
+            // Lists may have changed meanwhile: the provider whose tool is judged is the one that is asked.
+            (provider.name() == registered.provider.name()).then(|| (registered.tool.clone(), provider, own))
         });
         (answerer, found)
     }

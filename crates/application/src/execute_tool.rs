@@ -421,6 +421,11 @@ impl ExecuteToolHandler {
         }
     }
 
+    /// The names of resources here, where there are any.
+    pub(crate) fn context(&self) -> Option<&Arc<ContextRegistry>> {
+        self.context.get()
+    }
+
     /// The calls that go on as tasks.
     pub(crate) fn tasks(&self) -> &Tasks {
         &self.tasks
@@ -553,7 +558,7 @@ impl ExecuteToolHandler {
         let grant = Grant::new(policy, call.tool.clone(), by_person);
         let running = Running { command, grant: &grant, record, is_on_record };
         let mut outcome = running::run(self, provider, &call, &running).await;
-        if let (Some(context), Ok(CallOutcome::Done(result))) = (self.context.get(), &mut outcome) {
+        if let (Some(context), Ok(CallOutcome::Done(result))) = (self.context(), &mut outcome) {
             context.snapshot().publish_blocks(provider.name(), result.content_mut());
         }
         if command.answered_by.is_some() {

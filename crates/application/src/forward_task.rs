@@ -4,7 +4,7 @@
 //! task was allowed to make the call, so they are not asked about again by default.
 
 use crate::{
-    context_registry::answerer::Answerer,
+    context_registry::{ContextRegistry, answerer::Answerer},
     execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
     tool_registry::{ToolRegistry, snapshot::RegisteredTool},
 };
@@ -90,7 +90,8 @@ impl ForwardTaskHandler {
         let schema = json!({"type": "object", "properties": {"taskId": {"type": "string"}}, "required": ["taskId"]});
         let definition = Map::from_iter([("inputSchema".to_owned(), schema)]);
         let stands_for = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
-        let asked = AskedTask { provider: registered.provider.clone(), method, tool, name: task.into(), id: known.id };
+        let (provider, context) = (registered.provider.clone(), self.calls.context().cloned());
+        let asked = AskedTask { provider, context, method, tool, name: task.into(), id: known.id };
         Some(Arc::new(RegisteredTool::new(Arc::new(stands_for), Arc::new(asked))))
     }
 }
@@ -98,6 +99,8 @@ impl ForwardTaskHandler {
 /// One request to the provider of one task.
 struct AskedTask {
     provider: Arc<dyn ToolProvider>,
+    /// The names of resources here.
+    context: Option<Arc<ContextRegistry>>,
     method: TaskMethod,
     tool: Arc<Tool>,
     /// Our name of the task.
@@ -135,6 +138,12 @@ impl ToolProvider for AskedTask {
         let mut answer = self.provider.task(&request, context).await?;
         if let Some(id) = answer.get_mut("taskId") {
             *id = self.name.as_str().into();
+        }
+        if let (Some(context), Some(Value::Object(result))) = (&self.context, answer.get_mut("result")) {
+            let snapshot = context.snapshot();
+            if snapshot.has_distinct_uris() {
+                snapshot.publish_uris(self.provider.name(), result);
+            }
         }
         Ok(CallOutcome::Done(ToolResult::of_members(answer)))
     }

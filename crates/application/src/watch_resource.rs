@@ -15,6 +15,7 @@ use std::{
 use tokio::runtime::Handle;
 use toolstead_domain::{
     access::Access,
+    client_profile::ClientProfile,
     context::request::ContextRequest,
     error_kind::ErrorKind,
     ports::{
@@ -40,6 +41,8 @@ pub struct WatchResourceCommand {
     pub uri: String,
     /// On whose behalf.
     pub scope: Scope,
+    /// The name of the client, for the row.
+    pub client: String,
 }
 
 /// A resource that is watched: [`ContextRegistry::heard`] tells its changes. Dropping it ends that; within a tokio runtime,
@@ -71,6 +74,13 @@ impl fmt::Debug for Watched {
     }
 }
 
+impl Watched {
+    /// The name of its provider, whose news of it count.
+    pub fn provider(&self) -> &str {
+        self.provider.name()
+    }
+}
+
 impl WatchResourceHandler {
     /// Watches the registry's resources, on the path of these calls.
     pub fn new(registry: Arc<ContextRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
@@ -84,7 +94,7 @@ impl WatchResourceHandler {
     /// [`ToolFailure`]: `not_found` for what nobody offers or cannot be watched, `permission_denied` for what may not be
     /// read, `rate_limited` for one resource too many.
     pub async fn handle(&self, command: WatchResourceCommand) -> Result<Watched, ToolFailure> {
-        let WatchResourceCommand { uri, scope } = command;
+        let WatchResourceCommand { uri, scope, client } = command;
         let request = ContextRequest::Read { uri: uri.clone() };
         let (read, found) = self.registry.read_by(&request).await;
         let begun = Arc::new(Mutex::new(None));
@@ -95,6 +105,8 @@ impl WatchResourceHandler {
         let answerer = Answerer { registered: found.map(watching), ..read };
         let call = ExecuteToolCommand {
             answered_by: Some(answerer),
+            // It is asked nothing, whatever it can answer.
+            client: Arc::new(ClientProfile::without_protocol(&client)),
             ..ExecuteToolCommand::new(uri.clone(), json!({"uri": uri, "watch": true})).within(scope)
         };
         self.calls.handle(call).await.map_err(failure)?;
@@ -177,7 +189,8 @@ impl Watches {
             *is_asked = false;
         }
         let mut table = self.lock();
-        if table.by_key.get(key).is_some_and(|(count, _)| *count == 0) {
+        // Another entry may be there by now, which somebody else settles.
+        if table.by_key.get(key).is_some_and(|(count, of)| *count == 0 && Arc::ptr_eq(of, &turn)) {
             table.by_key.remove(key);
         }
     }

@@ -1,6 +1,9 @@
 //! What a client asks about a call that goes on as a task (MCP's extension `io.modelcontextprotocol/tasks`).
 
-use crate::{client_profile::ClientProfile, tool::Tool};
+use crate::{
+    client_profile::{ClientProfile, Generation},
+    tool::Tool,
+};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -49,9 +52,12 @@ impl TaskMethod {
     }
 }
 
-/// Whether the client takes a task in the place of a result.
-pub fn takes_tasks(capabilities: &Map<String, Value>) -> bool {
-    capabilities.get("extensions").and_then(|all| all.get(TASKS)).is_some_and(Value::is_object)
+/// Whether the client takes a task in the place of a result. One up to MCP 2025-11-25 could not follow it, whatever it
+/// declares.
+pub fn takes_tasks(client: &ClientProfile) -> bool {
+    let is_legacy = client.protocol.is_some_and(|version| version.generation() == Generation::Legacy);
+    let declared = client.capabilities.get("extensions").and_then(|all| all.get(TASKS));
+    !is_legacy && declared.is_some_and(Value::is_object)
 }
 
 /// MCP's `ClientCapabilities` or `ServerCapabilities` that declare the extension and nothing else.
@@ -61,7 +67,7 @@ pub fn tasks_declared() -> Map<String, Value> {
 
 /// The same client for calls that it does not make itself: whoever makes them waits for results.
 pub fn without_tasks(client: &Arc<ClientProfile>) -> Arc<ClientProfile> {
-    if !takes_tasks(&client.capabilities) {
+    if !takes_tasks(client) {
         return client.clone();
     }
     let mut client = ClientProfile::clone(client);
@@ -74,18 +80,33 @@ pub fn without_tasks(client: &Arc<ClientProfile>) -> Arc<ClientProfile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client_profile::ProtocolVersion;
 
     #[test]
     fn who_does_not_make_a_call_itself_takes_no_task() {
         let mut client = ClientProfile::without_protocol("test");
         client.capabilities = json!({"extensions": {TASKS: {}, "com.example/x": {}}}).as_object().unwrap().clone();
         let client = Arc::new(client);
-        assert!(takes_tasks(&client.capabilities));
+        assert!(takes_tasks(&client));
         let inner = without_tasks(&client);
         assert_eq!(Value::Object(inner.capabilities.clone()), json!({"extensions": {"com.example/x": {}}}));
-        assert!(!takes_tasks(&inner.capabilities) && Arc::ptr_eq(&without_tasks(&inner), &inner));
-        for odd in [json!({}), json!({"extensions": 1}), json!({"extensions": {TASKS: true}})] {
-            assert!(!takes_tasks(odd.as_object().unwrap()), "{odd}");
+        assert!(!takes_tasks(&inner) && Arc::ptr_eq(&without_tasks(&inner), &inner));
+    }
+
+    #[test]
+    fn tasks_are_for_clients_that_declare_them_and_can_follow_them() {
+        let declared = Value::Object(tasks_declared());
+        for (protocol, capabilities, expected) in [
+            (None, &declared, true),
+            (Some(ProtocolVersion::NEWEST), &declared, true),
+            (Some(ProtocolVersion::NEWEST_LEGACY), &declared, false),
+            (Some(ProtocolVersion::NEWEST), &json!({}), false),
+            (Some(ProtocolVersion::NEWEST), &json!({"extensions": 1}), false),
+            (Some(ProtocolVersion::NEWEST), &json!({"extensions": {TASKS: true}}), false),
+        ] {
+            let capabilities = capabilities.as_object().unwrap().clone();
+            let client = ClientProfile { protocol, capabilities, ..ClientProfile::without_protocol("test") };
+            assert_eq!(takes_tasks(&client), expected, "{client:?}");
         }
     }
 }

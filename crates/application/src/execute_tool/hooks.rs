@@ -121,7 +121,8 @@ impl Hooked {
         Decision { verdict, decisive, trace }
     }
 
-    /// Tells each hook how the call ended, and gives the model what they have to say. `record` learns of an output that
+    /// Tells each hook how the call ended, and gives the model what they have to say; the client's log, where the answer is
+    /// no tool's. `record` learns of an output that
     /// a hook changed.
     pub(super) async fn after(
         self,
@@ -163,7 +164,7 @@ impl Hooked {
                 }
             }
         }
-        with_context(outcome, &context)
+        with_context(outcome, &context, command)
     }
 }
 
@@ -227,13 +228,21 @@ fn withheld_if_too_long(output: ToolResult, hook: &str, budget: Budget) -> ToolR
 fn with_context(
     outcome: Result<CallOutcome, ExecuteToolError>,
     context: &[(String, String)],
+    command: &ExecuteToolCommand,
 ) -> Result<CallOutcome, ExecuteToolError> {
     let Some(text) = joined(context) else { return outcome };
+    let is_of_no_tool =
+        |result: &ToolResult| command.answered_by.is_some() && !result.as_object().contains_key("content");
     let add = |mut failure: ToolFailure| {
         failure.next = Some(failure.next.map_or(text.clone(), |next| format!("{next}\n{text}")));
         failure
     };
     match outcome {
+        // A task, a resource or a prompt has no blocks: one more would stand in the place of all that it says.
+        Ok(CallOutcome::Done(result)) if result.is_task() || is_of_no_tool(&result) => {
+            command.caller.log(LogMessage::new(LogLevel::Info, text).by("hooks"));
+            Ok(CallOutcome::Done(result))
+        }
         Ok(CallOutcome::Done(result)) => Ok(CallOutcome::Done(result.with_block(text_block(text)))),
         Err(ExecuteToolError::Refused(failure)) => Err(ExecuteToolError::Refused(add(failure))),
         Err(ExecuteToolError::Failed(failure)) => Err(ExecuteToolError::Failed(add(failure))),

@@ -246,6 +246,11 @@ async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
     assert_eq!(replaced.asked(read("config://a")).await, Ok(text));
     let message = json!({"role": "user", "content": {"type": "text", "text": "hidden"}});
     assert_eq!(replaced.asked(get("p")).await, Ok(json!({"messages": [message]})));
+
+    let talks = |_: &ToolCall| BeforeCall { context: vec!["mind the gap".into()], ..BeforeCall::default() };
+    let told = house(&[], vec![gate(talks, None)], CallSettings::default()).await;
+    let whole = json!({"contents": [{"uri": "config://a", "text": "config://a"}]});
+    assert_eq!(told.asked(read("config://a")).await, Ok(whole), "what a hook says is beside it");
 }
 
 #[tokio::test]

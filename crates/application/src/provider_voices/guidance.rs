@@ -50,7 +50,7 @@ fn fit(text: &str) -> String {
     if fit.len() <= OF_ONE {
         return fit.to_owned();
     }
-    format!("{}\n[cut: {} bytes in all]", fit[..fit.floor_char_boundary(OF_ONE)].trim_end(), fit.len())
+    format!("{}\n[the rest is cut]", fit[..fit.floor_char_boundary(OF_ONE)].trim_end())
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
         let long = "ä".repeat(3000);
         let many: Vec<_> = (0..20).map(|n| (format!("s{n:02}"), long.clone())).collect();
         let text = joined(&many).unwrap();
-        assert!(text.contains("ä\n[cut: 6000 bytes in all]\n\n## s01\n"), "{text}");
+        assert!(text.contains("ä\n[the rest is cut]\n\n## s01\n"), "{text}");
         assert!(text.ends_with("is left out: all of it together is too long.]") && text.contains("of s07, s08"));
         assert!(text.len() <= OF_ALL + OF_ONE);
     }

@@ -6,6 +6,8 @@ use crate::{
     permission_book::PermissionBook,
     tool_registry::ToolRegistry,
 };
+use futures::FutureExt;
+use std::pin::pin;
 use toolstead_domain::{
     context::notice::ContextNotice,
     permission::{
@@ -58,7 +60,8 @@ async fn house(deny: &[&str]) -> House {
 impl House {
     async fn watched_by(&self, who: &str, uri: &str) -> Result<Watched, ErrorKind> {
         let scope = Scope::of(Principal::new("user", who), "s");
-        self.handler.handle(WatchResourceCommand { uri: uri.into(), scope }).await.map_err(|failure| failure.kind)
+        let command = WatchResourceCommand { uri: uri.into(), scope, client: "agent 1".into() };
+        self.handler.handle(command).await.map_err(|failure| failure.kind)
     }
 
     /// Waits until the provider's resources that are watched are these.
@@ -86,16 +89,37 @@ async fn a_provider_hears_of_the_first_and_of_the_last_who_watch() {
 }
 
 #[tokio::test]
+async fn who_settles_late_leaves_what_began_anew_to_others() {
+    let house = house(&[]).await;
+    let watches = house.handler.watches.clone();
+    let key: Key = ("team".into(), "a://x".into());
+    let before: Arc<tokio::sync::Mutex<bool>> = Arc::default();
+    watches.lock().by_key.insert(key.clone(), (0, before.clone()));
+    let turn = before.clone().lock_owned().await;
+    let mut late = pin!(watches.settle(&key, &*house.provider));
+    assert!(late.as_mut().now_or_never().is_none(), "it waits for its turn");
+    let anew: Arc<tokio::sync::Mutex<bool>> = Arc::new(tokio::sync::Mutex::new(true));
+    watches.lock().by_key.insert(key.clone(), (0, anew));
+    drop(turn);
+    late.await;
+    assert!(watches.lock().by_key.contains_key(&key));
+    house.provider.subscribe("a://x").await.unwrap();
+    watches.settle(&key, &*house.provider).await;
+    assert!(house.provider.watched().is_empty() && watches.lock().by_key.is_empty());
+}
+
+#[tokio::test]
 async fn watching_is_judged_and_recorded_as_a_read() {
     let house = house(&["read_resource(uri:a://*)"]).await;
     assert_eq!(house.watched_by("a", "a://x").await.unwrap_err(), ErrorKind::PermissionDenied);
     assert_eq!(house.watched_by("a", "c://z").await.unwrap_err(), ErrorKind::NotFound);
-    let _watched = house.watched_by("a", "b://7").await.unwrap();
-    assert_eq!(house.provider.watched(), ["b://7"]);
+    let watched = house.watched_by("a", "b://7").await.unwrap();
+    assert_eq!((watched.provider(), house.provider.watched()), ("team", vec!["b://7".to_owned()]));
     let rows = house.log.rows();
     let told: Vec<_> = rows.iter().map(|row| (row.kind, &*row.called_as, row.arguments["watch"].clone())).collect();
     let row = |uri| (RequestKind::Resource, uri, json!(true));
     assert_eq!(told, [row("a://x"), row("c://z"), row("b://7")]);
+    assert!(rows.iter().all(|row| row.client == "agent 1"));
 }
 
 #[tokio::test]

@@ -272,12 +272,11 @@ impl ToolProvider for McpServer {
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let called = called(call)?;
-        let client = &context.client.capabilities;
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
             params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.beside.params },
-            capabilities: &tasks::with_tasks(self.capabilities_of(context.client), client),
+            capabilities: &tasks::with_tasks(self.capabilities_of(context.client), context.client),
             meta: &call.meta,
             answers: context.answers,
             log_level: context.client.log_level,
@@ -288,9 +287,9 @@ impl ToolProvider for McpServer {
         let outcome = called.outcome(answer, generation);
         match &outcome {
             Ok(CallOutcome::InputRequired(required)) => {
-                may_ask::check(required, client, called.server, &self.shared.config.may_ask)?;
+                may_ask::check(required, &context.client.capabilities, called.server, &self.shared.config.may_ask)?;
             }
-            Ok(CallOutcome::Done(result)) if result.is_task() && !takes_tasks(client) => {
+            Ok(CallOutcome::Done(result)) if result.is_task() && !takes_tasks(context.client) => {
                 let reason = "it made a task of a call whose client takes none";
                 return Err(called.failure(RequestError::Malformed(reason.into())));
             }

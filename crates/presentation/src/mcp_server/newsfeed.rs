@@ -1,6 +1,7 @@
 //! What a client hears outside of its requests: as much as it asked for, and not too often.
 
 use super::{
+    call_tool::Client,
     news::{List, News},
     watches::Watches,
 };
@@ -22,7 +23,7 @@ use toolstead_application::{
     context_registry::{ContextChanges, Heard},
     provider_voices::LogListener,
 };
-use toolstead_domain::{client_profile::LogLevel, context::notice::ContextNotice, scope::Scope};
+use toolstead_domain::{client_profile::LogLevel, context::notice::ContextNotice};
 
 /// No client hears of changes more often than this. One that comes alone is told at once.
 const BETWEEN_TWO: Duration = Duration::from_millis(250);
@@ -30,8 +31,8 @@ const BETWEEN_TWO: Duration = Duration::from_millis(250);
 /// What a client wants to hear.
 #[derive(Debug, Clone)]
 pub(super) struct Interests {
-    /// On whose behalf.
-    pub(super) scope: Scope,
+    /// Who it is.
+    pub(super) client: Client,
     /// Of which lists it wants to hear that they changed.
     pub(super) lists: BTreeSet<List>,
     /// The resources that it watches.
@@ -42,8 +43,8 @@ pub(super) struct Interests {
 
 impl Interests {
     /// Those of a client with a session: every list, and what it asks for while the session lasts.
-    pub(super) fn of_session(scope: Scope, watches: Arc<Watches>, level: watch::Receiver<Option<LogLevel>>) -> Self {
-        Self { scope, lists: List::ALL.into(), watches, logs: Some(level) }
+    pub(super) fn of_session(client: Client, watches: Arc<Watches>, level: watch::Receiver<Option<LogLevel>>) -> Self {
+        Self { client, lists: List::ALL.into(), watches, logs: Some(level) }
     }
 }
 
@@ -107,7 +108,7 @@ impl Newsfeed {
         let sources = Sources::new(app.registry.changes(), app.context.changes(), app.context.heard());
         let mut feed = Self::of(sources, interests);
         feed.logs = interests.logs.clone().map(|mut level| {
-            let mut listener = app.voices.listen(interests.scope.clone());
+            let mut listener = app.voices.listen(interests.client.scope.clone());
             listener.set_level(*level.borrow_and_update());
             (listener, level)
         });
@@ -172,7 +173,9 @@ impl Newsfeed {
                 }
             }
             Event::Heard(heard) => match &heard.notice {
-                ContextNotice::ResourceUpdated { uri } => self.updated.extend(self.watches.changed_with(uri)),
+                ContextNotice::ResourceUpdated { uri } => {
+                    self.updated.extend(self.watches.changed_with(&heard.provider, uri))
+                }
                 ContextNotice::Log { .. } => {
                     let said = self.logs.as_ref().and_then(|(listener, _)| listener.hears(&heard));
                     self.telling.extend(said.cloned().map(News::Said));
@@ -227,6 +230,7 @@ async fn until(moment: Option<Instant>) {
 mod tests {
     use super::*;
     use futures::FutureExt;
+    use toolstead_domain::{client_profile::ClientProfile, scope::Scope};
 
     struct Registries {
         tools: watch::Sender<u64>,
@@ -243,7 +247,9 @@ mod tests {
         let sources =
             Sources::new(registries.tools.subscribe(), registries.context.subscribe(), registries.heard.subscribe());
         let lists = lists.iter().copied().collect();
-        let interests = Interests { scope: Scope::default(), lists, watches: Arc::default(), logs: None };
+        let profile = Arc::new(ClientProfile::without_protocol("test"));
+        let client = Client { scope: Scope::default(), profile };
+        let interests = Interests { client, lists, watches: Arc::default(), logs: None };
         (registries, Newsfeed::of(sources, &interests))
     }
 

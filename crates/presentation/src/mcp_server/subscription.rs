@@ -1,6 +1,7 @@
 //! The messages of one `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions).
 
 use super::{
+    call_tool::Client,
     news::{List, News},
     newsfeed::Interests,
     protocol_error::{invalid_params, of_kind},
@@ -8,9 +9,10 @@ use super::{
     watches::{MAX_WATCHED, Watches},
 };
 use crate::app::App;
+use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
-use toolstead_domain::{error_kind::ErrorKind, scope::Scope};
+use toolstead_domain::error_kind::ErrorKind;
 use toolstead_infrastructure::mcp::wire::{
     message::{Id, RpcError, response},
     meta::SUBSCRIPTION_ID,
@@ -49,15 +51,19 @@ impl Subscription {
     }
 
     /// Begins to watch the resources. Those that cannot be watched, or not by this client, are not agreed to.
-    pub(super) async fn agree(&mut self, app: &App, scope: Scope) -> Interests {
+    pub(super) async fn agree(&mut self, app: &App, client: Client) -> Interests {
         let watches = Arc::new(Watches::default());
-        for uri in std::mem::take(&mut self.resources) {
-            match watches.add(app, scope.clone(), uri.clone()).await {
-                Ok(()) => drop(self.resources.insert(uri)),
-                Err(failure) => tracing::debug!(uri, reason = failure.message, "a resource is not watched"),
+        let asked: Vec<String> = std::mem::take(&mut self.resources).into_iter().collect();
+        for some in asked.chunks(AT_ONCE) {
+            let adding: Vec<_> = some.iter().map(|uri| watches.add(app, &client, uri.clone())).collect();
+            for (uri, added) in some.iter().zip(join_all(adding).await) {
+                match added {
+                    Ok(()) => drop(self.resources.insert(uri.clone())),
+                    Err(failure) => tracing::debug!(uri, reason = failure.message, "a resource is not watched"),
+                }
             }
         }
-        Interests { scope, lists: self.lists.clone(), watches, logs: None }
+        Interests { client, lists: self.lists.clone(), watches, logs: None }
     }
 
     /// The first message, with what was agreed to.
@@ -98,6 +104,8 @@ impl Subscription {
     }
 }
 
+/// So many resources are begun to be watched side by side: each may have to wait for a server that is on its way.
+const AT_ONCE: usize = 16;
 /// The member of the filter that names resources to be watched.
 const RESOURCES: &str = "resourceSubscriptions";
 

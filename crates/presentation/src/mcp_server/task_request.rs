@@ -4,7 +4,7 @@ use super::{
     McpServer,
     answer::Answer,
     call_tool::{Client, not_recorded, shut_down},
-    protocol_error::{invalid_params, method_not_found, of_failure},
+    protocol_error::{invalid_params, method_not_found},
     trace_context,
 };
 use serde_json::{Map, Value, json};
@@ -67,8 +67,8 @@ impl McpServer {
         if client.generation() == Generation::Legacy {
             return Some(Answer::error(id, &method_not_found(method.as_str())));
         }
-        let failed = |failure: &ToolFailure| Answer::error(id, &of_failure(failure));
-        if !takes_tasks(&client.profile.capabilities) {
+        let failed = |failure: &ToolFailure| Answer::failure(id, failure);
+        if !takes_tasks(&client.profile) {
             let missing = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
             return Some(failed(&missing.with_data(json!({"requiredCapabilities": tasks_declared()}))));
         }

@@ -20,11 +20,8 @@ const LABEL: &str = "trace";
 /// Makes the trace context of a request one of our own hop. Where the metadata have none, that of the carrier counts, such
 /// as the headers of HTTP. What is malformed is dropped.
 pub(super) fn hop<'h>(meta: &mut Map<String, Value>, carrier: impl Fn(&'static str) -> Option<&'h str>) {
-    if !meta.contains_key(TRACEPARENT)
-        && let Some(parent) = carrier(TRACEPARENT)
-    {
-        meta.insert(TRACEPARENT.into(), parent.into());
-        for name in [TRACESTATE, BAGGAGE] {
+    if !meta.contains_key(TRACEPARENT) {
+        for name in [TRACEPARENT, TRACESTATE, BAGGAGE] {
             if let (false, Some(value)) = (meta.contains_key(name), carrier(name)) {
                 meta.insert(name.into(), value.into());
             }
@@ -111,6 +108,7 @@ mod tests {
         let meta = hopped(json!({BAGGAGE: "m=1"}), &headers);
         check_child(&meta);
         assert_eq!((&meta[TRACESTATE], &meta[BAGGAGE]), (&json!("h=1"), &json!("m=1")));
+        assert_eq!(Value::Object(hopped(json!({}), &headers[1..])), json!({BAGGAGE: "h=2"}), "it needs no trace");
         let other = PARENT.replace("0af", "1af");
         let meta = hopped(json!({TRACEPARENT: other}), &headers);
         assert!(meta[TRACEPARENT].as_str().unwrap().contains("-1af7") && meta.len() == 1, "{meta:?}");

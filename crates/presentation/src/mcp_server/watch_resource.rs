@@ -1,8 +1,11 @@
 //! `resources/subscribe` and `resources/unsubscribe`, up to MCP 2025-11-25.
 
-use super::{McpServer, answer::Answer, forward_request::failed, protocol_error::invalid_params, watches::Watches};
+use super::{
+    McpServer, answer::Answer, call_tool::Client, forward_request::failed, protocol_error::invalid_params,
+    watches::Watches,
+};
 use serde_json::{Map, Value, json};
-use toolstead_domain::{client_profile::Generation, scope::Scope, tool_execution::RequestKind};
+use toolstead_domain::{client_profile::Generation, tool_execution::RequestKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl McpServer {
@@ -12,7 +15,7 @@ impl McpServer {
         id: &Id,
         method: &str,
         params: &Map<String, Value>,
-        scope: Scope,
+        client: &Client,
         watches: &Watches,
     ) -> Answer {
         let uri = match uri(params) {
@@ -23,7 +26,7 @@ impl McpServer {
             watches.remove(uri);
             return Answer::result(id, &json!({}));
         }
-        match watches.add(&self.app, self.in_dialect(scope), uri.to_owned()).await {
+        match watches.add(&self.app, client, uri.to_owned()).await {
             Ok(()) => Answer::result(id, &json!({})),
             Err(failure) => failed(id, RequestKind::Resource, uri, &failure, Generation::Legacy),
         }

@@ -1,12 +1,13 @@
 //! The resources that one client watches.
 
+use super::call_tool::Client;
 use crate::app::App;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use toolstead_application::watch_resource::{WatchResourceCommand, Watched};
-use toolstead_domain::{error_kind::ErrorKind, scope::Scope, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// So many resources one session or subscription watches.
 pub(super) const MAX_WATCHED: usize = 256;
@@ -22,9 +23,10 @@ impl Watches {
     ///
     /// # Errors
     /// The application's; `rate_limited` for one too many.
-    pub(super) async fn add(&self, app: &App, scope: Scope, uri: String) -> Result<(), ToolFailure> {
+    pub(super) async fn add(&self, app: &App, client: &Client, uri: String) -> Result<(), ToolFailure> {
         self.check_room(&uri)?;
-        let watched = app.watch_resource.handle(WatchResourceCommand { uri: uri.clone(), scope }).await?;
+        let (scope, client) = (client.scope.clone().in_dialect(app.dialect), client.profile.client.clone());
+        let watched = app.watch_resource.handle(WatchResourceCommand { uri: uri.clone(), scope, client }).await?;
         // Another request may have taken the last place meanwhile.
         self.check_room(&uri)?;
         // The one before ends when its place is given away and the lock is open again.
@@ -33,9 +35,9 @@ impl Watches {
     }
 
     /// Watches the same in another application, as far as that lets it.
-    pub(super) async fn renew(&self, app: &App, scope: &Scope) {
+    pub(super) async fn renew(&self, app: &App, client: &Client) {
         for uri in self.uris() {
-            if let Err(failure) = self.add(app, scope.clone(), uri.clone()).await {
+            if let Err(failure) = self.add(app, client, uri.clone()).await {
                 tracing::info!(uri, reason = failure.message, "a resource is watched no longer");
                 self.remove(&uri);
             }
@@ -59,11 +61,14 @@ impl Watches {
 
     /// The watched resources that changed with this one. A provider may tell of one below a resource that is watched (MCP
     /// 2026-07-28, schema, `ResourceUpdatedNotificationParams`); it is not named, since rules may close it to this client.
-    pub(super) fn changed_with(&self, uri: &str) -> Vec<String> {
-        let is_meant = |watched: &&String| {
+    /// Nobody but its own provider tells of a resource.
+    pub(super) fn changed_with(&self, provider: &str, uri: &str) -> Vec<String> {
+        let is_meant = |watched: &str| {
             uri.strip_prefix(watched.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        self.lock().keys().filter(is_meant).cloned().collect()
+        let watched = self.lock();
+        let changed = watched.iter().filter(|(watched, by)| by.provider() == provider && is_meant(watched));
+        changed.map(|(uri, _)| uri.clone()).collect()
     }
 
     fn check_room(&self, uri: &str) -> Result<(), ToolFailure> {

@@ -96,6 +96,16 @@ async fn what_hooks_say_reaches_the_model_and_a_changed_output_is_marked() {
     assert!(told.len() < 10_200 && told.ends_with("ends here, after 10000 characters]"), "{}", told.len());
 }
 
+#[tokio::test]
+async fn what_hooks_say_of_a_call_that_goes_on_as_a_task_leaves_the_task_whole() {
+    let task = json!({"taskId": "theirs", "status": "working"}).as_object().unwrap().clone();
+    let provider = provider().with(ScriptedTool::named("slow").answers(ToolResult::task(task)));
+    let house = Plan { hooks: vec![Arc::new(Guard::default())], ..Default::default() }.house(provider).await;
+    let outcome = house.handler.handle(command("slow", json!({"path": "context"}))).await.unwrap();
+    let CallOutcome::Done(task) = outcome else { panic!("nobody is to be asked") };
+    assert!(task.is_task() && task.as_object()["status"] == "working", "{task:?}");
+}
+
 /// Rewrites the path, and keeps what the hooks beside it are told of the call.
 #[derive(Default)]
 struct Witness {

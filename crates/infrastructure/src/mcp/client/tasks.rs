@@ -11,7 +11,7 @@ use crate::mcp::client::{
 use serde_json::{Map, Value};
 use toolstead_domain::{
     client_capability::Capability,
-    client_profile::Generation,
+    client_profile::{ClientProfile, Generation},
     error_kind::ErrorKind,
     ports::{caller::InputRequest, tool_provider::CallContext},
     task_request::{TaskMethod, TaskRequest, takes_tasks, tasks_declared},
@@ -19,7 +19,7 @@ use toolstead_domain::{
 };
 
 /// What is declared to a server about its caller: what it may ask, and whether it takes tasks.
-pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &Map<String, Value>) -> Map<String, Value> {
+pub(super) fn with_tasks(mut capabilities: Map<String, Value>, client: &ClientProfile) -> Map<String, Value> {
     if takes_tasks(client) {
         capabilities.extend(tasks_declared());
     }
@@ -34,7 +34,6 @@ impl McpServer {
         request: &TaskRequest,
         context: &CallContext<'_>,
     ) -> Result<Map<String, Value>, ToolFailure> {
-        let client = &context.client.capabilities;
         let may_ask = self.capabilities_of(context.client);
         let mut params = Map::from_iter([("taskId".to_owned(), Value::from(request.id.as_str()))]);
         params.extend(request.params.clone().into_iter().filter(|(name, _)| name != "taskId"));
@@ -42,7 +41,7 @@ impl McpServer {
             method: request.method.as_str(),
             name: Some(&request.id),
             params: Params::Members(&params),
-            capabilities: &with_tasks(may_ask.clone(), client),
+            capabilities: &with_tasks(may_ask.clone(), context.client),
             meta: &request.meta,
             answers: None,
             log_level: None,

@@ -209,7 +209,7 @@ impl HttpSession {
 
     /// What the client hears on its stream.
     pub(super) fn interests(&self) -> Interests {
-        Interests::of_session(self.client().scope, self.watches.clone(), self.threshold.chosen())
+        Interests::of_session(self.client(), self.watches.clone(), self.threshold.chosen())
     }
 
     /// Changes from which level on the client hears of logs.

@@ -117,6 +117,11 @@ impl Connection {
         Scope::of(self.session.principal.clone(), self.session.id.clone())
     }
 
+    /// The client of a session.
+    fn client(&self) -> Client {
+        Client { scope: self.scope(), profile: self.profile.clone() }
+    }
+
     /// What servers say about their use, as far as the application is there already.
     fn guidance(&self) -> Option<String> {
         self.served.now()?.app.voices.instructions(&self.scope())
@@ -309,7 +314,10 @@ impl Connection {
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 self.list(id, method, params, Generation::Modern, bytes)
             }
-            "subscriptions/listen" => self.listen(id, &params),
+            "subscriptions/listen" => {
+                let client = Client { scope: self.scope(), profile: Arc::new(profile) };
+                self.listen(id, &params, client)
+            }
             _ => {
                 let threshold = LogThreshold::Request(profile.log_level);
                 self.call(id, method, params, meta, Arc::new(profile), threshold, bytes)
@@ -414,27 +422,27 @@ impl Connection {
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
         let (served, turns, watches) = (self.served.clone(), self.turns.clone(), self.watches.clone());
-        let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
+        let (own_id, method, client) = (id.clone(), method.to_owned(), self.client());
         self.beside(id, bytes, async move {
             let server = served.for_calls().await?;
             let _turn = turns.acquire().await;
-            Some(server.watch(&own_id, &method, &params, scope, &watches).await)
+            Some(server.watch(&own_id, &method, &params, &client, &watches).await)
         })
     }
 
-    fn listen(&self, id: &Id, params: &Map<String, Value>) -> Result<Option<Answer>, RpcError> {
+    fn listen(&self, id: &Id, params: &Map<String, Value>, client: Client) -> Result<Option<Answer>, RpcError> {
         let mut subscription = Subscription::parse(id.clone(), params)?;
         let place = self.subscriptions.clone().try_acquire_owned();
         let place = place.map_err(|_| overloaded(format!("{MAX_SUBSCRIPTIONS} subscriptions are open already")))?;
         let running = self.in_flight.begin(id.clone())?;
-        let (served, scope) = (self.served.clone(), self.scope());
+        let served = self.served.clone();
         let (identity, lines, ending) = (self.identity.clone(), self.lines.clone(), self.ending.clone());
         self.tasks.spawn(async move {
             let _place = place;
             let mut is_open = false;
             let told = async {
                 let Some(server) = served.server().await else { return Ok(()) };
-                let interests = subscription.agree(&server.app, scope).await;
+                let interests = subscription.agree(&server.app, client).await;
                 let mut news = Newsfeed::new(&server.app, &interests);
                 lines.send(subscription.acknowledgement()).await?;
                 is_open = true;
@@ -466,7 +474,7 @@ impl Connection {
 
     /// Tells a client with a session all news, for as long as it is there.
     fn tell_news(&self) {
-        let interests = Interests::of_session(self.scope(), self.watches.clone(), self.threshold.chosen());
+        let interests = Interests::of_session(self.client(), self.watches.clone(), self.threshold.chosen());
         let mut news = ServedNews::new(self.served.clone(), interests);
         let (lines, ending) = (self.lines.clone(), self.ending.clone());
         let told = async move {

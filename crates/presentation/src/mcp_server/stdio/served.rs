@@ -101,7 +101,7 @@ impl ServedNews {
 
     /// Lists may have been asked for meanwhile, and answered by another application.
     async fn begin_anew(&mut self, server: Arc<McpServer>) {
-        self.interests.watches.renew(&server.app, &self.interests.scope).await;
+        self.interests.watches.renew(&server.app, &self.interests.client).await;
         let feed = Newsfeed::new(&server.app, &self.interests).beginning_anew();
         self.of = Some((server, feed));
     }

@@ -71,7 +71,7 @@ impl Endpoint {
                 self.server.list(&id, &method, &params, Generation::Legacy, scope).await
             }
             "resources/subscribe" | "resources/unsubscribe" => {
-                self.server.watch(&id, &method, &params, session.client().scope, &session.watches).await
+                self.server.watch(&id, &method, &params, &session.client(), &session.watches).await
             }
             _ => return self.call_in_session(session, accept, RpcRequest { id, method, params, meta }, room).await,
         };

@@ -51,7 +51,7 @@ impl Endpoint {
                 self.server.list(&id, &method, &params, Generation::Modern, scope).await
             }
             "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
-                Ok(subscription) => return self.listen(holder, subscription, accept).await,
+                Ok(subscription) => return self.listen(holder, profile, subscription, accept).await,
                 Err(error) => Answer::error(&id, &error),
             },
             _ => {
@@ -106,12 +106,19 @@ impl Endpoint {
         respond(Work::new(work, Abandoned::Ends), caller, accept, status, keep_alive).await
     }
 
-    async fn listen(&self, holder: &Authenticated, mut subscription: Subscription, accept: Accept) -> Response<Body> {
+    async fn listen(
+        &self,
+        holder: &Authenticated,
+        profile: ClientProfile,
+        mut subscription: Subscription,
+        accept: Accept,
+    ) -> Response<Body> {
         if !accept.events {
             return text(StatusCode::NOT_ACCEPTABLE, "a subscription is answered by `text/event-stream`");
         }
         let app = &self.server.app;
-        let interests = subscription.agree(app, self.server.in_dialect(stateless(holder))).await;
+        let client = Client { scope: stateless(holder), profile: Arc::new(profile) };
+        let interests = subscription.agree(app, client).await;
         let (news, last) = (Newsfeed::new(app, &interests), subscription.result(&self.server.identity));
         let stream = NewsStream::new(news, self.settings.keep_alive).of_subscription(subscription, last);
         live_events(stream.until(self.ending.clone()))
