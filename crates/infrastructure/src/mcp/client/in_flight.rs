@@ -83,6 +83,8 @@ struct State {
     questions: VecDeque<(Id, InputRequest)>,
     /// The ids of all questions that came for it and were not taken back.
     asked: Vec<Id>,
+    /// How many came, with those that were taken back.
+    came: usize,
     /// Those that were taken back after they were handed on.
     withdrawn: VecDeque<Id>,
     /// The pages that a person was sent to, by their ids.
@@ -246,8 +248,10 @@ impl Waiting {
     pub(super) fn push_question(&self, id: Id, request: InputRequest) -> bool {
         let mut taken = false;
         self.update(|state| {
-            taken = state.asked.len() < WAITING_NOTICES;
+            // In all: what each leaves behind stays until the call ends.
+            taken = state.came < WAITING_NOTICES;
             if taken {
+                state.came += 1;
                 state.asked.push(id.clone());
                 let page = request.params.get("elicitationId").and_then(serde_json::Value::as_str);
                 state.pages.extend(page.filter(|page| page.len() <= MAX_PAGE_ID).map(str::to_owned));
@@ -523,7 +527,13 @@ mod tests {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
-        let asked = (0..1000).filter(|n| call.push_question(Id::Number(*n), question())).count();
+        // One that is taken back makes no room: the pages that it named are known until the call ends.
+        let asked = (0..1000).filter(|n| {
+            let is_taken = call.push_question(Id::Number(*n), question());
+            in_flight.withdraw(&Id::Number(*n));
+            is_taken
+        });
+        let asked = asked.count();
         for n in 0..1000 {
             call.push_log(log(&n.to_string()));
         }
