@@ -18,7 +18,7 @@ use tokio::{
 };
 use toolstead_domain::{
     client_profile::LogLevel,
-    context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
+    context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest, server_uri},
     permission::policy::PermissionPolicy,
     ports::{context_provider::ContextProvider, tool_provider::ProviderError},
     tool::Tool,
@@ -317,16 +317,28 @@ async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn Conte
             registry.take_list(&provider).await;
             continue;
         };
-        let notice = match notice {
+        let notices: Vec<ContextNotice> = match notice {
             ContextNotice::ResourceUpdated { uri } => {
-                let uri = registry.snapshot().public_uri(provider.name(), &uri).into_owned();
-                ContextNotice::ResourceUpdated { uri }
+                let known_by = uris_of(&registry.snapshot(), &*provider, &uri);
+                known_by.into_iter().map(|uri| ContextNotice::ResourceUpdated { uri }).collect()
             }
-            notice @ ContextNotice::Log { .. } => notice,
+            notice @ ContextNotice::Log { .. } => vec![notice],
         };
-        // An error says that nobody listens.
-        let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
+        for notice in notices {
+            // An error says that nobody listens.
+            let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
+        }
     }
+}
+
+/// The URIs by which a resource of the provider may be watched here. A server tells of nobody else's.
+fn uris_of(snapshot: &ContextSnapshot, provider: &dyn ContextProvider, uri: &str) -> Vec<String> {
+    let public = snapshot.public_uri(provider.name(), uri).into_owned();
+    // This form leads to its server whoever has the plain one.
+    let distinct = provider.server().map(|server| server_uri::of_server(server.as_str(), uri));
+    let is_anothers = snapshot.provider_of(&public).is_some_and(|(of, _)| of.name() != provider.name());
+    let distinct = distinct.filter(|distinct| *distinct != public);
+    Some(public).filter(|_| !is_anothers).into_iter().chain(distinct).collect()
 }
 
 async fn tell_logs_wanted(mut wanted: watch::Receiver<Option<LogLevel>>, provider: Arc<dyn ContextProvider>) {

@@ -35,6 +35,7 @@ use crate::{
 };
 use approval::Approvals;
 use arguments::Prepared;
+pub(crate) use asking::fitted;
 use futures::FutureExt;
 use held::{
     HeldCalls,

@@ -5,7 +5,7 @@
 
 use crate::{
     context_registry::{ContextRegistry, answerer::Answerer},
-    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
+    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, fitted},
     tool_registry::{ToolRegistry, snapshot::RegisteredTool},
 };
 use async_trait::async_trait;
@@ -14,7 +14,10 @@ use std::sync::Arc;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
+    ports::{
+        caller::{InputRequest, NotAnswered},
+        tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
+    },
     task_request::{TaskMethod, TaskRequest},
     tool::Tool,
     tool_call::ToolCall,
@@ -136,6 +139,13 @@ impl ToolProvider for AskedTask {
             meta: call.meta.clone(),
         };
         let mut answer = self.provider.task(&request, context).await?;
+        let fit = |question: &mut Value| fit(question, &self.tool, self.provider.asks_in_own_words(&self.tool));
+        if let Some(Value::Object(asked)) = answer.get_mut("inputRequests")
+            && let Err(why) = asked.values_mut().try_for_each(fit)
+        {
+            let message = format!("The task of `{}` asks what cannot be passed on: {why}.", self.tool.name());
+            return Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message).caused_by(why));
+        }
         if let Some(id) = answer.get_mut("taskId") {
             *id = self.name.as_str().into();
         }
@@ -146,5 +156,39 @@ impl ToolProvider for AskedTask {
             }
         }
         Ok(CallOutcome::Done(ToolResult::of_members(answer)))
+    }
+}
+
+/// The question of a task as its client hears it: named as those of calls are.
+fn fit(question: &mut Value, tool: &Tool, in_own_words: bool) -> Result<(), NotAnswered> {
+    let method = question.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let params = question.get_mut("params").map(Value::take).unwrap_or_default();
+    let request = fitted(InputRequest { method, params }, tool, in_own_words)?;
+    if let Some(question) = question.as_object_mut().filter(|_| !request.params.is_null()) {
+        question.insert("params".into(), request.params);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{category::Category, server_name::ServerName, tool::ToolSource, tool_name::ToolName};
+
+    #[test]
+    fn a_question_of_a_task_names_its_server_as_one_of_a_call_does() {
+        let server = ServerName::parse("git").unwrap();
+        let name = ToolName::for_upstream(&server, "log");
+        let tool = Tool::new(name, Map::new(), Category::Mcp, ToolSource::McpServer { server, tool: "log".into() });
+        let mut question = json!({"x": 1, "method": "elicitation/create", "params": {"message": "PIN?"}});
+        fit(&mut question, &tool, false).unwrap();
+        let params = json!({"message": "The MCP server `git` asks: PIN?", "_meta": {"toolstead/server": "git"}});
+        assert_eq!(question, json!({"x": 1, "method": "elicitation/create", "params": params}));
+        let mut page =
+            json!({"method": "elicitation/create", "params": {"mode": "url", "url": "https://bank.com@evil.org"}});
+        assert!(matches!(fit(&mut page, &tool, true), Err(NotAnswered::Unfit(_))));
+        let mut roots = json!({"method": "roots/list"});
+        fit(&mut roots, &tool, false).unwrap();
+        assert_eq!(roots, json!({"method": "roots/list"}));
     }
 }

@@ -173,6 +173,11 @@ impl ToolProvider for Asked {
         self.provider.server().is_none()
     }
 
+    /// The tool stands for requests to any provider, so its name says nothing about that.
+    fn asks_in_own_words(&self, _: &Tool) -> bool {
+        self.provider.has_own_names()
+    }
+
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
         self.provider.accesses(&self.request(call)?).await
     }

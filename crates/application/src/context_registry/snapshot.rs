@@ -116,7 +116,7 @@ impl ContextSnapshot {
                 let text = one.template().as_str();
                 match templates.take(provider, text) {
                     Taken::Twice => tracing::warn!(provider, text, "offered twice, so the second one is left out"),
-                    Taken::Plain if !is_of_server || !server_uri::is_ours(text) => {
+                    Taken::Plain if !is_of_server || !server_uri::is_ours(text) && one.template().has_scheme() => {
                         snapshot.templates.push(Offered { definition: one.clone(), own: None, answerers: answerers() })
                     }
                     Taken::Plain | Taken::ByAnother => match one.at(&server_uri::of_server(provider, text)) {

@@ -80,7 +80,8 @@ async fn a_uri_of_one_server_stays_and_those_of_several_are_told_apart() {
             .with_resource("config://a")
             .with_resource("file:///etc/passwd")
             .with_resource("toolstead://one/a://x")
-            .with_template("file:///{path}"),
+            .with_template("file:///{path}")
+            .with_template("{+all}"),
     ])
     .await
     .unwrap();
@@ -98,6 +99,7 @@ async fn a_uri_of_one_server_stays_and_those_of_several_are_told_apart() {
             "c://{z}",
             "file:///{path}",
             "toolstead://sly/file:///{path}",
+            "toolstead://sly/{+all}",
             "toolstead://two/b://{y}",
         ]
     );
@@ -150,9 +152,9 @@ async fn who_has_a_uri_or_prompt_keeps_it_whoever_comes_later() {
 #[tokio::test]
 async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here() {
     let server = |name: &str| ScriptedContext::new(name).of_server().with_resource("a://x").with_template("b://{y}");
-    let (one, two) = (Arc::new(server("one")), Arc::new(server("two")));
+    let (one, two) = (Arc::new(server("one").with_resource("c://of-one")), Arc::new(server("two")));
     let registry = ContextRegistry::new();
-    registry.register(one).await.unwrap();
+    registry.register(one.clone()).await.unwrap();
     registry.register(two.clone()).await.unwrap();
     let link = |uri: &str| json!({"type": "resource_link", "uri": uri, "name": "n"});
     let embedded = |uri: &str| json!({"type": "resource", "resource": {"uri": uri, "text": "t"}});
@@ -174,6 +176,16 @@ async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here(
     }
     let mut heard = registry.heard();
     two.say(ContextNotice::ResourceUpdated { uri: "b://7".into() });
-    let uri = "toolstead://two/b://7".to_owned();
-    assert_eq!(heard.recv().await.unwrap().notice, ContextNotice::ResourceUpdated { uri });
+    one.say(ContextNotice::ResourceUpdated { uri: "a://x".into() });
+    two.say(ContextNotice::ResourceUpdated { uri: "c://of-one".into() });
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        match &heard.recv().await.unwrap().notice {
+            ContextNotice::ResourceUpdated { uri } => told.push(uri.clone()),
+            notice => panic!("{notice:?}"),
+        }
+    }
+    told.sort();
+    // Whoever watches the distinct form hears of it as well; of what another has, only that one tells.
+    assert_eq!(told, ["a://x", "toolstead://one/a://x", "toolstead://two/b://7", "toolstead://two/c://of-one"]);
 }

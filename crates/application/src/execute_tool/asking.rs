@@ -12,6 +12,7 @@ use crate::open_calls::OpenCalls;
 use async_trait::async_trait;
 pub(super) use questions::Questions;
 use questions::Rows;
+pub(crate) use questions::fitted;
 use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 use toolstead_domain::{

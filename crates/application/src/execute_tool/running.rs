@@ -79,7 +79,8 @@ pub(super) async fn run(
     let time = settings.time_for(&call.tool, wanted, parent);
     // Takes its secrets out of texts; `None` where no text of it may be told.
     let redaction = record.redaction();
-    let questions = Questions::new(call, grant, record, ports);
+    let in_own_words = provider.asks_in_own_words(&call.tool);
+    let questions = Questions::new(call, grant, record, ports, in_own_words);
     let asking = Asking::new(command, call, record.row(), ports, &handler.open_calls).for_tool(questions);
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);

@@ -10,7 +10,10 @@ use async_trait::async_trait;
 use std::{path::PathBuf, sync::Mutex};
 use toolstead_domain::{
     access::Access,
-    context::request::{Completion, CompletionOf},
+    context::{
+        ContextCatalogue,
+        request::{Completion, CompletionOf},
+    },
     error_kind::ErrorKind,
     permission::{
         path_pattern::PatternBase,
@@ -20,18 +23,23 @@ use toolstead_domain::{
     },
     ports::{
         approver::Unattended,
+        caller::{InputRequest, InputResponse},
         clock::Timestamp,
+        context_provider::ContextProvider,
         output_store::NoOutputs,
         schema_validator::NoSchemaValidator,
         tool_hook::{AfterCall, BeforeCall, EndedCall, ToolHook},
+        tool_provider::{CallContext, ProviderError},
     },
+    server_name::ServerName,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
         in_memory_rule_store::InMemoryRuleStore, in_memory_tool_repository::InMemoryToolRepository,
-        scripted_context::ScriptedContext,
+        recording_caller::RecordingCaller, scripted_context::ScriptedContext,
     },
     tool_call::ToolCall,
     tool_execution::{Outcome, ToolExecution},
+    tool_failure::ToolFailure,
     workspace_roots::WorkspaceRoots,
 };
 
@@ -279,4 +287,59 @@ async fn requests_of_a_server_are_judged_by_its_name_and_reach_it_with_its_own_u
     // Whoever asks for it under the name that tells it apart hears of it under that name, also where it is the only one.
     house.handler.registry.unregister("closed");
     assert_eq!(house.asked(read(uri)).await, Ok(json!({"contents": [{"uri": uri, "text": "a://x"}]})));
+}
+
+/// Asks before it answers.
+struct Curious {
+    offer: ScriptedContext,
+    has_own_names: bool,
+}
+
+#[async_trait]
+impl ContextProvider for Curious {
+    fn name(&self) -> &str {
+        self.offer.name()
+    }
+
+    fn server(&self) -> Option<&ServerName> {
+        self.offer.server()
+    }
+
+    fn has_own_names(&self) -> bool {
+        self.has_own_names
+    }
+
+    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+        self.offer.list().await
+    }
+
+    async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
+        self.offer.accesses(request).await
+    }
+
+    async fn answer(
+        &self,
+        request: &ContextRequest,
+        context: &CallContext<'_>,
+    ) -> Result<Map<String, Value>, ToolFailure> {
+        let question = InputRequest { method: "elicitation/create".into(), params: json!({"message": "PIN?"}) };
+        context.caller.ask(question).await.unwrap();
+        self.offer.answer(request, context).await
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_asks_about_a_resource_or_prompt_names_it_as_what_its_tools_ask() {
+    for (has_own_names, expected) in [(false, "The MCP server `git` asks: PIN?"), (true, "PIN?")] {
+        let house = house(&[], Vec::new(), CallSettings::default()).await;
+        let offer = ScriptedContext::new("git").of_server().with_resource("a://x").with_prompt("mcp__git__p");
+        house.handler.registry.register(Arc::new(Curious { offer, has_own_names })).await.unwrap();
+        for request in [read("a://x"), get("mcp__git__p")] {
+            let caller = Arc::new(RecordingCaller::answering([Ok(InputResponse(json!({"action": "accept"})))]));
+            let mut command = ForwardRequestCommand::new(request);
+            command.call.caller = caller.clone();
+            house.handler.handle(command).await.unwrap();
+            assert_eq!(caller.questions()[0].params["message"], expected);
+        }
+    }
 }

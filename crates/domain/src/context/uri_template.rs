@@ -66,6 +66,11 @@ impl UriTemplate {
         &self.text
     }
 
+    /// Tells whether all URIs of the family have one scheme. One that begins with a variable could fit everybody's URIs.
+    pub fn has_scheme(&self) -> bool {
+        self.fixed.first().is_some_and(|beginning| beginning.contains(':'))
+    }
+
     /// The variables, in their order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(String::as_str)
@@ -115,6 +120,11 @@ mod tests {
         }
         let variables = UriTemplate::parse("a/{b}/{+c.d}{?e,f*,g:3}").unwrap();
         assert_eq!(variables.variables().collect::<Vec<_>>(), ["b", "c.d", "e", "f", "g"]);
+        for (template, has_scheme) in
+            [("a://{b}", true), ("a:{b}", true), ("{+b}", false), ("a{b}:c", false), ("a", false)]
+        {
+            assert_eq!(UriTemplate::parse(template).unwrap().has_scheme(), has_scheme, "{template}");
+        }
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub trait ContextProvider: Send + Sync {
         None
     }
 
+    /// Whether its names stand as they are, so that what it asks goes to people in its own words as well.
+    fn has_own_names(&self) -> bool {
+        false
+    }
+
     /// Everything it offers, in any order; URIs, templates and names of prompts unique.
     ///
     /// # Errors

@@ -85,6 +85,12 @@ pub trait ToolProvider: Send + Sync {
         true
     }
 
+    /// Whether what this tool asks goes to people in the provider's own words, without the name of its server before them.
+    /// So it is where names stand as they are.
+    fn asks_in_own_words(&self, tool: &Tool) -> bool {
+        tool.name() != tool.rule_name()
+    }
+
     /// What the call would touch: real paths, hosts, commands. Empty: nothing that a rule could judge.
     ///
     /// # Errors

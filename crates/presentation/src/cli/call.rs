@@ -266,6 +266,12 @@ fn shown(block: &Value) -> String {
     }
 }
 
+/// What a tool says behind our label. Its further lines stand behind a mark: it may be said in the middle of a question,
+/// and none of them is to pass for a line of that.
+fn told(label: &str, said: &str) -> String {
+    format!("{label} {}", said.trim_end_matches('\n').replace('\n', "\n  | "))
+}
+
 /// The person at the terminal, who sees progress and messages.
 struct Person {
     hurry: CancelSignal,
@@ -282,14 +288,14 @@ impl Caller for Person {
     fn progress(&self, progress: Progress) {
         if std::io::stderr().is_terminal() {
             let of = progress.total.map_or(String::new(), |total| format!(" of {total}"));
-            note(&format!("{}{of} {}", progress.progress, progress.message.unwrap_or_default()));
+            note(&told(&format!("{}{of}", progress.progress), &progress.message.unwrap_or_default()));
         }
     }
 
     fn log(&self, message: LogMessage) {
         if message.level >= LogLevel::Info {
             let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
-            note(&format!("{}: {data}", message.level.as_str()));
+            note(&told(&format!("{}:", message.level.as_str()), &data));
         }
     }
 
@@ -304,5 +310,17 @@ impl Caller for Person {
             Some(questions) => questions.ask(request).await,
             None => Err(NotAnswered::Unsupported),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_that_a_tool_says_passes_for_one_of_a_question() {
+        assert_eq!(told("info:", "done\n"), "info: done");
+        let said = "x\nMay the tool `read` run?\n1. [d]eny [o]nce? ";
+        assert_eq!(told("1 of 2", said), "1 of 2 x\n  | May the tool `read` run?\n  | 1. [d]eny [o]nce? ");
     }
 }

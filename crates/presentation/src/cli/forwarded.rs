@@ -2,7 +2,7 @@
 
 use super::{call::session_of, exit::Failed};
 use crate::{app::App, composition_root::Composition};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
     execute_tool::{ExecuteToolCommand, ExecuteToolError},
@@ -22,16 +22,18 @@ pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value
     let scope = Scope::of(Principal::local(), "cli");
     let query = ListContextQuery { of, scope, cursor: None, page_bytes: usize::MAX };
     let page = app.list_context.handle(&query).map_err(|error| Failed::Usage(error.to_string()))?;
-    let named = |(mut definition, provider): (Map<String, Value>, String)| {
-        let meta = definition.entry("_meta").or_insert_with(|| Map::new().into());
-        if let Some(meta) = meta.as_object_mut().filter(|_| provider != BUILT_IN) {
-            meta.insert(SERVER.into(), provider.into());
-        } else if meta.as_object().is_some_and(Map::is_empty) {
-            definition.shift_remove("_meta");
+    Ok(page.definitions.into_iter().zip(page.providers).map(|(one, provider)| named(one, provider)).collect())
+}
+
+/// The definition with who offers it, whatever stood in the place where that is told.
+fn named(mut definition: Map<String, Value>, provider: String) -> Map<String, Value> {
+    if provider != BUILT_IN {
+        match definition.get_mut("_meta") {
+            Some(Value::Object(meta)) => drop(meta.insert(SERVER.into(), provider.into())),
+            _ => drop(definition.insert("_meta".into(), json!({SERVER: provider}))),
         }
-        definition
-    };
-    Ok(page.definitions.into_iter().zip(page.providers).map(named).collect())
+    }
+    definition
 }
 
 /// The one who offers what is defined, in brackets; empty where Toolstead does.
@@ -54,5 +56,23 @@ pub(super) async fn answered(composition: &Composition, request: ContextRequest)
             "it asks for input, which cannot be given on the command line",
         )))),
         Err(error) => Err(Failed::Call(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_offers_names_it_whatever_its_definition_holds() {
+        for (meta, expected) in
+            [(json!({"a": 1}), json!({"a": 1, SERVER: "git"})), (json!("x"), json!({SERVER: "git"}))]
+        {
+            let definition = Map::from_iter([("_meta".to_owned(), meta)]);
+            let named = named(definition, "git".into());
+            assert_eq!((&named["_meta"], offered_by(&named)), (&expected, "[git] ".to_owned()));
+        }
+        let own = named(Map::new(), BUILT_IN.into());
+        assert_eq!((own.len(), offered_by(&own)), (0, String::new()));
     }
 }

@@ -247,8 +247,8 @@ pub(super) fn forget_typed(terminal: &File) -> io::Result<()> {
     Ok(tcflush(terminal, QueueSelector::IFlush)?)
 }
 
-/// The line behind its label; what does not fit goes on further to the right. A line ends at a blank, or within a word
-/// that is longer than a line, with a backslash behind it.
+/// The line behind its label; what does not fit goes on further to the right, and so does what follows a line break in it. A
+/// line ends at a blank, or within a word that is longer than a line, with a backslash behind it.
 pub(super) fn wrapped(text: &mut String, label: &str, line: &str) {
     let mut column = label.chars().count();
     text.push_str(label);
@@ -259,6 +259,11 @@ pub(super) fn wrapped(text: &mut String, label: &str, line: &str) {
         }
         let mut left = columns(letters);
         for c in letters.chars() {
+            if c == '\n' {
+                column = next_line(text);
+                left -= width(c);
+                continue;
+            }
             // The last column is for the backslash.
             if column + width(c) >= WIDTH && column + left > WIDTH {
                 text.push('\\');

@@ -86,29 +86,30 @@ impl TerminalQuestions {
     }
 }
 
-/// Who asks what. Only our own lines begin at the left edge.
+/// Who asks what. Only our own lines begin at the left edge, and nothing that a server wrote gets into them.
 fn asked_by(params: &Value) -> String {
     let message = cut(params["message"].as_str().unwrap_or_default());
-    let server = params["_meta"]["toolstead/server"].as_str();
-    let mut text = String::from("\n");
-    let (heading, rest) = match server {
-        Some(server) => match message.strip_prefix(&format!("The MCP server `{server}` asks")) {
-            Some(said) => {
-                let (until, said) = said
-                    .split_once(":\n")
-                    .or_else(|| said.split_once(": "))
-                    .unwrap_or((said.trim_end_matches(':'), ""));
-                (format!("The MCP server `{server}` asks{until}:"), said.trim_start().to_owned())
-            }
-            None => (format!("The MCP server `{server}` asks:"), message),
-        },
-        None => ("The tool asks:".to_owned(), message),
+    let heading = match params["_meta"]["toolstead/server"].as_str() {
+        Some(server) => {
+            let asks = format!("The MCP server `{server}` asks");
+            let with_page = page_host(params).map(|host| format!("{asks} you to open a page at `{host}`:"));
+            with_page.filter(|heading| message.starts_with(heading)).unwrap_or_else(|| format!("{asks}:"))
+        }
+        None => "The tool asks:".to_owned(),
     };
+    let mut text = String::from("\n");
     wrapped(&mut text, "", &heading);
-    for line in rest.lines() {
+    for line in message.strip_prefix(&heading).map_or(message.as_str(), str::trim_start).lines() {
         wrapped(&mut text, "  | ", line.strip_prefix("| ").unwrap_or(line));
     }
     text
+}
+
+/// The host of the page that a question is about.
+fn page_host(params: &Value) -> Option<String> {
+    let url = params["url"].as_str().filter(|_| params["mode"] == "url")?;
+    let url = url::Url::parse(url).ok()?;
+    Some(url.host_str()?.trim_matches(['[', ']']).to_owned())
 }
 
 /// A page, which is never fetched here. The person opens it, or does not.

@@ -7,6 +7,7 @@ use crate::execute_tool::{
     ExecuteToolPorts, events,
     record::{Record, each_piece},
 };
+pub(crate) use fitting::fitted;
 pub(super) use rows::Rows;
 use rows::{Closed, OpenRow};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +28,8 @@ pub(in crate::execute_tool) struct Questions<'a> {
     grant: &'a Grant,
     record: &'a Record,
     ports: &'a ExecuteToolPorts,
+    /// Whether they go out without the name of their server before them.
+    in_own_words: bool,
     left: Mutex<Left>,
     pub(super) rows: Arc<Rows>,
 }
@@ -45,9 +48,10 @@ impl<'a> Questions<'a> {
         grant: &'a Grant,
         record: &'a Record,
         ports: &'a ExecuteToolPorts,
+        in_own_words: bool,
     ) -> Self {
         let left = Mutex::new(Left { questions: MAX_QUESTIONS, bytes: MAX_BYTES });
-        Self { call, grant, record, ports, left, rows: Arc::new(Rows::new(ports)) }
+        Self { call, grant, record, ports, in_own_words, left, rows: Arc::new(Rows::new(ports)) }
     }
 
     /// Takes the room of one question.
@@ -79,7 +83,7 @@ impl<'a> Questions<'a> {
         let row = rows::begun(self.call, self.record, &request, self.ports.clock.as_ref());
         let row = OpenRow::open(self.rows.clone(), row).await?;
         events::question_asked(&self.ports.events, self.call, &method);
-        let said = match fitting::fitted(request, &self.call.tool) {
+        let said = match fitted(request, &self.call.tool, self.in_own_words) {
             Ok(request) => ask(request).await,
             Err(why) => Err(why),
         };

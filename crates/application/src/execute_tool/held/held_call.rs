@@ -87,6 +87,8 @@ struct State {
 struct Question {
     number: usize,
     request: InputRequest,
+    /// Whether the client has heard it.
+    is_out: bool,
     answer: oneshot::Sender<Result<InputResponse, NotAnswered>>,
 }
 
@@ -147,7 +149,10 @@ impl HeldCall {
         state.caller = Some(caller);
         self.until.send_replace(None);
         for (key, answer) in answers.into_iter().flatten() {
-            if let Some(question) = state.questions.remove(key) {
+            // What came while the client was away has a key that may be that of another question then.
+            if state.questions.get(key).is_some_and(|question| question.is_out)
+                && let Some(question) = state.questions.remove(key)
+            {
                 // Whoever asked may have gone in this moment.
                 let _ = question.answer.send(Ok(answer.clone()));
             }
@@ -198,7 +203,11 @@ impl HeldCall {
         self.until.send_replace(Some(until));
         let sealed =
             SealedState { call: terms.id, round: state.round, until, owner: terms.owner, request: terms.request };
-        let requests = state.questions.iter().map(|(key, question)| (key.clone(), question.request.clone())).collect();
+        let told = |(key, question): (&String, &mut Question)| {
+            question.is_out = true;
+            (key.clone(), question.request.clone())
+        };
+        let requests = state.questions.iter_mut().map(told).collect();
         Some(InputRequired { requests, state: Some(terms.seal.seal(&sealed)) })
     }
 
@@ -301,12 +310,11 @@ impl HeldCall {
             }
             state.asked += 1;
             let number = state.asked;
-            let key = match key {
-                Some(key) if !state.questions.contains_key(key) => key.to_owned(),
-                Some(key) => format!("{key}-{number}"),
-                None => format!("toolstead/question-{number}"),
-            };
-            state.questions.insert(key.clone(), Question { number, request, answer });
+            let mut key = key.map_or_else(|| format!("toolstead/question-{number}"), str::to_owned);
+            while state.questions.contains_key(&key) {
+                key = format!("{key}-{number}");
+            }
+            state.questions.insert(key.clone(), Question { number, request, is_out: false, answer });
             state.has_news = true;
             Open { call: self, key, number }
         };
@@ -379,5 +387,54 @@ impl Caller for HeldCall {
 impl std::fmt::Debug for HeldCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HeldCall").field("id", &self.terms.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use serde_json::json;
+    use toolstead_domain::{ports::caller::SilentCaller, testing::samples::call_id};
+
+    fn held() -> Arc<HeldCall> {
+        let capabilities = json!({"elicitation": {}}).as_object().unwrap().clone();
+        let terms = Terms {
+            id: call_id(1),
+            principal: Principal::local(),
+            session: "s".into(),
+            owner: [0; 32],
+            request: [0; 32],
+            client: Arc::new(ClientProfile { capabilities, ..ClientProfile::without_protocol("test") }),
+            cancel: CancelSignal::new(),
+            patience: Duration::from_secs(60),
+            seal: Arc::new(Seal::new()),
+            room: Arc::new(WaitingRoom::new()),
+            open_calls: OpenCalls::new(1),
+        };
+        HeldCall::new(terms, Arc::new(SilentCaller))
+    }
+
+    #[tokio::test]
+    async fn an_answer_goes_to_the_question_that_the_client_heard_under_its_key() {
+        let call = held();
+        let question = || InputRequest { method: "elicitation/create".into(), params: json!({"message": "m"}) };
+        // The third one's key is taken, and so is the next that it would have.
+        let mut asked: Vec<_> = ["q", "q-3", "q"].iter().map(|key| call.ask_as(key, question())).collect();
+        assert!(asked.iter_mut().all(|one| one.now_or_never().is_none()));
+        call.send_questions();
+        let required = call.due().unwrap();
+        assert_eq!(required.requests.keys().collect::<Vec<_>>(), ["q", "q-3", "q-3-3"]);
+        // One that the client answers is gone by then, and another server asks under its key.
+        drop(asked.remove(0));
+        let mut late = call.ask_as("q", question());
+        assert!((&mut late).now_or_never().is_none());
+        let answers = ["q", "q-3", "q-3-3"].map(|key| (key.to_owned(), InputResponse(key.into())));
+        call.attach(1, Arc::new(SilentCaller), Some(&answers.into())).unwrap();
+        assert_eq!((&mut late).now_or_never(), None, "nobody answered this one");
+        for (one, key) in asked.iter_mut().zip(["q-3", "q-3-3"]) {
+            assert_eq!(one.now_or_never(), Some(Ok(InputResponse(key.into()))));
+        }
+        assert_eq!(call.due().unwrap().requests.into_keys().collect::<Vec<_>>(), ["q"]);
     }
 }

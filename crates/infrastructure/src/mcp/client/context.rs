@@ -9,6 +9,7 @@ pub(super) mod state;
 use crate::mcp::{
     client::{
         McpServer,
+        config::ToolNames,
         connection::Connection,
         outcome::Called,
         request::{ForwardedRequest, Params},
@@ -122,6 +123,10 @@ impl ContextProvider for McpServer {
 
     fn server(&self) -> Option<&ServerName> {
         Some(&self.shared.config.name)
+    }
+
+    fn has_own_names(&self) -> bool {
+        self.shared.config.names == ToolNames::Plain
     }
 
     /// What it offered when it was heard of last; nothing before that.

@@ -82,9 +82,13 @@ fn checked(
         Some(Value::Object(done)) => own_members::take_out_of_result(done),
         Some(_) => return Err("the result of its task is no object"),
     }
-    match result.get("inputRequests") {
+    match result.get_mut("inputRequests") {
         None | Some(Value::Null) => {}
-        Some(Value::Object(asked)) if asked.iter().all(|(key, one)| may_be_asked(key, one, may_ask)) => {}
+        Some(Value::Object(asked)) if asked.iter().all(|(key, one)| may_be_asked(key, one, may_ask)) => {
+            for params in asked.values_mut().filter_map(|one| one.get_mut("params")?.as_object_mut()) {
+                own_members::take_out(params);
+            }
+        }
         Some(_) => return Err("its task asks what the server may not ask"),
     }
     Ok(result)

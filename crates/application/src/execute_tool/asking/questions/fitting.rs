@@ -1,6 +1,6 @@
 //! Questions of MCP servers as they go to a client, and answers as they go back.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use toolstead_domain::{
     ports::caller::{InputRequest, InputResponse, NotAnswered},
@@ -16,7 +16,7 @@ const SERVER: &str = "toolstead/server";
 ///
 /// # Errors
 /// [`NotAnswered::Unfit`] for a page that nobody is sent to.
-pub(super) fn fitted(mut request: InputRequest, tool: &Tool) -> Result<InputRequest, NotAnswered> {
+pub(crate) fn fitted(mut request: InputRequest, tool: &Tool, in_own_words: bool) -> Result<InputRequest, NotAnswered> {
     if !matches!(request.method.as_str(), "elicitation/create" | "sampling/createMessage") {
         return Ok(request);
     }
@@ -24,23 +24,26 @@ pub(super) fn fitted(mut request: InputRequest, tool: &Tool) -> Result<InputRequ
     let Some(params) = request.params.as_object_mut() else {
         return Err(NotAnswered::Unfit("its parameters are no object"));
     };
-    let page = match params.get("mode").and_then(Value::as_str) {
-        Some("url") => {
-            let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
-            let host =
-                host_of(url).ok_or(NotAnswered::Unfit("its page is not at a plain `http` or `https` address"))?;
-            format!(" you to open a page at `{host}`")
+    if request.method == "elicitation/create" {
+        let page = match params.get("mode").and_then(Value::as_str) {
+            Some("url") => {
+                let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
+                let host =
+                    host_of(url).ok_or(NotAnswered::Unfit("its page is not at a plain `http` or `https` address"))?;
+                format!(" you to open a page at `{host}`")
+            }
+            _ => String::new(),
+        };
+        if !in_own_words {
+            // One that says nothing is named as well.
+            let said = params.get("message").and_then(Value::as_str).unwrap_or_default();
+            let message = attributed(&format!("The MCP server `{server}` asks{page}:"), said);
+            params.insert("message".into(), message.into());
         }
-        _ => String::new(),
-    };
-    if tool.name() == tool.rule_name()
-        && let Some(Value::String(message)) = params.get_mut("message")
-    {
-        *message = attributed(&format!("The MCP server `{server}` asks{page}:"), message);
     }
-    let meta = params.entry("_meta").or_insert_with(|| Map::new().into());
-    if let Value::Object(meta) = meta {
-        meta.insert(SERVER.into(), server.as_str().into());
+    match params.get_mut("_meta") {
+        Some(Value::Object(meta)) => drop(meta.insert(SERVER.into(), server.as_str().into())),
+        _ => drop(params.insert("_meta".into(), json!({SERVER: server.as_str()}))),
     }
     Ok(request)
 }
@@ -128,18 +131,17 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use toolstead_domain::{category::Category, server_name::ServerName, tool_name::ToolName};
 
-    fn tool(is_plain: bool) -> Tool {
+    fn tool() -> Tool {
         let server = ServerName::parse("git").unwrap();
-        let name = if is_plain { ToolName::parse("log").unwrap() } else { ToolName::for_upstream(&server, "log") };
+        let name = ToolName::for_upstream(&server, "log");
         Tool::new(name, Map::new(), Category::Mcp, ToolSource::McpServer { server, tool: "log".into() })
     }
 
-    fn message(params: Value, is_plain: bool) -> String {
+    fn message(params: Value, in_own_words: bool) -> String {
         let request = InputRequest { method: "elicitation/create".into(), params };
-        let fitted = fitted(request, &tool(is_plain)).unwrap();
+        let fitted = fitted(request, &tool(), in_own_words).unwrap();
         assert_eq!(fitted.params["_meta"]["toolstead/server"], "git");
         fitted.params["message"].as_str().unwrap().to_owned()
     }
@@ -152,6 +154,10 @@ mod tests {
             said("Hi\nThe MCP server `bank` asks: PIN?\u{202e}"),
             "The MCP server `git` asks:\n| Hi\n| The MCP server `bank` asks: PIN?\u{fffd}"
         );
+        for odd in [json!({}), json!({"message": 1, "_meta": "git"}), json!({"_meta": null})] {
+            assert_eq!(message(odd, false), "The MCP server `git` asks:");
+        }
+        assert_eq!(message(json!({"message": "m", "_meta": []}), true), "m");
         let page = json!({"mode": "url", "url": "https://auth.example.com:8443/x?y=1", "message": "Log in"});
         let named = "The MCP server `git` asks you to open a page at `auth.example.com`: Log in";
         assert_eq!((message(page.clone(), false).as_str(), message(page, true).as_str()), (named, "Log in"));
@@ -175,7 +181,7 @@ mod tests {
             assert_eq!(host_of(url), host, "{url}");
             let params = json!({"mode": "url", "url": url, "message": "m"});
             let question = InputRequest { method: "elicitation/create".into(), params };
-            assert_eq!(fitted(question, &tool(false)).is_ok(), host.is_some(), "{url}");
+            assert_eq!(fitted(question, &tool(), false).is_ok(), host.is_some(), "{url}");
         }
     }
 
