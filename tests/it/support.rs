@@ -284,7 +284,9 @@ impl HttpFront {
     pub(crate) fn post_modern(&self, request: &Value) -> reqwest::RequestBuilder {
         let post = self.post(request).header("mcp-protocol-version", "2026-07-28");
         let post = post.header("mcp-method", request["method"].as_str().unwrap());
-        match request["params"]["name"].as_str() {
+        let params = &request["params"];
+        let uri = (request["method"] == "resources/read").then(|| params["uri"].as_str()).flatten();
+        match params["name"].as_str().or(uri) {
             Some(name) => post.header("mcp-name", name),
             None => post,
         }

@@ -12,18 +12,19 @@ import select
 import sys
 
 QUIET_SECONDS = 0.2  # a command that said something and then stays silent for so long waits for an answer
+AGAIN_SECONDS = 1.0  # what was pressed before a question was whole may have been passed over
 
 
 def main() -> int:
     child, terminal = pty.fork()
     if child == 0:
         os.execvp(sys.argv[1], sys.argv[1:])
-    has_spoken = False
+    patience = None
     while True:
-        readable, _, _ = select.select([terminal], [], [], QUIET_SECONDS if has_spoken else None)
+        readable, _, _ = select.select([terminal], [], [], patience)
         if not readable:
             os.write(terminal, b"\r")
-            has_spoken = False
+            patience = AGAIN_SECONDS
             continue
         try:
             written = os.read(terminal, 65536)
@@ -32,7 +33,7 @@ def main() -> int:
         if not written:
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os.write(1, written)
-        has_spoken = True
+        patience = QUIET_SECONDS
 
 
 if len(sys.argv) < 2:

@@ -10,9 +10,11 @@ const versions = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8')).de
 const python = /^mcp==(.+)$/m.exec(readFileSync(join(here, 'requirements.txt'), 'utf8'))[1];
 const rows = [
   { name: 'A: our server', prefix: 'A' },
-  { name: 'B, C: Python SDK at 2025-11-25', prefix: 'python.2025-11-25' },
+  { name: 'B: Python SDK at 2025-11-25', prefix: 'python.2025-11-25' },
+  { name: 'C: Python SDK at 2025-11-25', prefix: 'python-stdio.2025-11-25' },
   { name: 'B, C: Python SDK at 2026-07-28', prefix: 'python.2026-07-28' },
-  { name: 'B, C: TypeScript SDK at 2025-11-25', prefix: 'typescript.2025-11-25' },
+  { name: 'B: TypeScript SDK at 2025-11-25', prefix: 'typescript.2025-11-25' },
+  { name: 'C: TypeScript SDK at 2025-11-25', prefix: 'typescript-stdio.2025-11-25' },
   { name: 'B, C: TypeScript SDK at 2026-07-28', prefix: 'typescript.2026-07-28' },
   { name: 'D: our client', prefix: 'client' },
 ];
