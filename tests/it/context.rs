@@ -42,12 +42,7 @@ impl Way {
             Self::Stdio(client) => client.ask(request).await,
             Self::Http { front, session: Some(session) } => front.ask_in_session(session, &request).await.1,
             Self::Http { front, session: None } => {
-                let post = front.post_modern(&request);
-                let post = match request["params"]["uri"].as_str() {
-                    Some(uri) => post.header("mcp-name", uri),
-                    None => post,
-                };
-                let response = soon(post.send()).await.unwrap();
+                let response = soon(front.post_modern(&request).send()).await.unwrap();
                 serde_json::from_str(&soon(response.text()).await.unwrap()).unwrap()
             }
         }
