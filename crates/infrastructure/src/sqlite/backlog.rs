@@ -24,9 +24,9 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// As many rows gather at most between two commits; further ones wait for the database.
-const MAX_ROWS: usize = 4096;
+const MAX_ROWS: usize = 1024;
 /// So long a file becomes at most, in bytes; further rows wait for the database.
-const MAX_FILE_BYTES: usize = 8 << 20;
+const MAX_FILE_BYTES: usize = 4 << 20;
 /// A longer row goes to the database at once, in bytes.
 const MAX_ROW_BYTES: usize = 64 << 10;
 /// About as much as a row takes beside its long texts, in bytes.
@@ -42,9 +42,6 @@ pub(super) struct Place {
     ending: String,
 }
 
-/// Rows that gather. Boxed: each is large, and the list is moved when it grows.
-type Rows = Vec<Box<RecordedRow>>;
-
 /// The backlog of this process.
 #[derive(Debug)]
 pub(super) struct Backlog {
@@ -54,7 +51,7 @@ pub(super) struct Backlog {
     is_used: bool,
     files: RwLock<Files>,
     /// Taken with `files` held, so that rows and files stay together; and never longer than for a push.
-    rows: Mutex<Rows>,
+    rows: Mutex<Vec<RecordedRow>>,
     news: Notify,
 }
 
@@ -76,7 +73,7 @@ struct Files {
 /// What is to be committed, and the files that may go afterwards.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    pub(super) rows: Rows,
+    pub(super) rows: Vec<RecordedRow>,
     full: Vec<PathBuf>,
 }
 
@@ -141,7 +138,9 @@ impl Backlog {
         // What another one may have written by half is not to become the beginning of this one.
         let mut line = Vec::with_capacity(row.bytes() + ROW_BYTES);
         line.push(b'\n');
-        row.write(&mut line);
+        if serde_json::to_writer(&mut line, &row).is_err() {
+            return Err(row);
+        }
         line.push(b'\n');
         let files = self.begun();
         let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(row) };
@@ -161,7 +160,7 @@ impl Backlog {
             }
         }
         let mut rows = self.rows();
-        rows.push(row);
+        rows.push(*row);
         let is_first = rows.len() == 1;
         drop((rows, files));
         if is_first {
@@ -289,7 +288,7 @@ impl Backlog {
         self.files.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rows(&self) -> MutexGuard<'_, Rows> {
+    fn rows(&self) -> MutexGuard<'_, Vec<RecordedRow>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -358,7 +357,6 @@ pub(super) fn refused<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::borrow::Borrow;
     use tempfile::TempDir;
     use toolstead_domain::testing::samples;
 
@@ -377,8 +375,8 @@ mod tests {
         RecordedRow::new(samples::execution(number), MINE).into()
     }
 
-    fn ids(rows: &[impl Borrow<RecordedRow>]) -> Vec<Uuid> {
-        rows.iter().map(|row| row.borrow().id()).collect()
+    fn ids(rows: &[RecordedRow]) -> Vec<Uuid> {
+        rows.iter().map(RecordedRow::id).collect()
     }
 
     fn of<const N: usize>(numbers: [u32; N]) -> [Uuid; N] {
@@ -473,14 +471,11 @@ mod tests {
     /// A row as this version writes it. A later one has to read it.
     #[test]
     fn a_row_of_this_version_can_be_read() {
-        let line = r#"{"id":"00000000-0000-7000-8000-000000000007","tool":"echo","called_as":"Echo","source":"built-in","principal":"local","session":"s","client":"c 1","arguments":"{\"a\":1}","arguments_digest":"d","accesses":"[\"read /x\"]","verdict":"allow","reason":"r","outcome":"failed","error_kind":"timeout","detail":"late","trace":"[]","metadata":"{\"lines\":1}","started":1,"ended":2,"result_bytes":3}"#;
+        let line = r#"{"id":"00000000-0000-7000-8000-000000000007","tool":"echo","called_as":"Echo","source":"built-in","principal":"local","session":"s","client":"c 1","arguments":"{\"a\":1}","arguments_digest":"d","accesses":"[\"read /x\"]","verdict":"allow","reason":"r","approved_by":null,"started":1,"ended":2,"outcome":"failed","error_kind":"timeout","detail":"late","result_bytes":3,"result_digest":null,"instance":null,"trace":"[]","metadata":"{\"lines\":1}"}"#;
         let row: RecordedRow = serde_json::from_str(line).unwrap();
-        let mut written = Vec::new();
-        row.write(&mut written);
-        assert_eq!(String::from_utf8(written).unwrap(), line);
+        assert_eq!(serde_json::to_string(&row).unwrap(), line);
         assert_eq!(row.into_execution().unwrap().accesses, ["read /x"]);
-        // Earlier ones wrote null for what is not there.
-        let before = line.replace(r#","metadata":"{\"lines\":1}""#, r#","result_digest":null,"instance":null"#);
+        let before = line.replace(r#","metadata":"{\"lines\":1}""#, "");
         let row: RecordedRow = serde_json::from_str(&before).unwrap();
         assert_eq!(row.into_execution().unwrap().metadata, serde_json::Value::Null);
     }

@@ -37,7 +37,7 @@ pub(super) const RECORD: &str = "
     WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk, a field a column.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RecordedRow {
     id: Uuid,
     tool: String,
@@ -66,12 +66,12 @@ pub(super) struct RecordedRow {
     #[serde(default)]
     metadata: Option<String>,
     /// The same.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     labels: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<Uuid>,
     /// Absent of a call of a tool.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<Cow<'static, str>>,
 }
 
@@ -150,58 +150,6 @@ impl RecordedRow {
         self.id
     }
 
-    /// Writes the row as the JSON object that it is read from. By hand: most of it is names of columns, and serde writes
-    /// each of them in six pieces.
-    pub(super) fn write(&self, line: &mut Vec<u8>) {
-        let (mut instance, mut parent) = (Uuid::encode_buffer(), Uuid::encode_buffer());
-        let texts = [
-            ("tool", Some(self.tool.as_str())),
-            ("called_as", Some(&self.called_as)),
-            ("source", Some(&self.source)),
-            ("principal", Some(&self.principal)),
-            ("session", Some(&self.session)),
-            ("client", Some(&self.client)),
-            ("arguments", self.arguments.as_deref()),
-            ("arguments_digest", Some(&self.arguments_digest)),
-            ("accesses", Some(&self.accesses)),
-            ("verdict", self.verdict.as_deref()),
-            ("reason", self.reason.as_deref()),
-            ("approved_by", self.approved_by.as_deref()),
-            ("outcome", Some(&self.outcome)),
-            ("error_kind", self.error_kind.as_deref()),
-            ("detail", self.detail.as_deref()),
-            ("result_digest", self.result_digest.as_deref()),
-            ("instance", self.instance.map(|id| &*id.hyphenated().encode_lower(&mut instance))),
-            ("trace", self.trace.as_deref()),
-            ("metadata", self.metadata.as_deref()),
-            ("labels", self.labels.as_deref()),
-            ("parent", self.parent.map(|id| &*id.hyphenated().encode_lower(&mut parent))),
-            ("kind", self.kind.as_deref()),
-        ];
-        let numbers =
-            [("started", Some(self.started)), ("ended", self.ended), ("result_bytes", Some(self.result_bytes))];
-        line.extend_from_slice(b"{\"id\":");
-        write_text(line, self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
-        for (name, text) in texts {
-            if let Some(text) = text {
-                write_name(line, name);
-                write_text(line, text);
-            }
-        }
-        for (name, number) in numbers {
-            if let Some(number) = number {
-                write_name(line, name);
-                line.extend_from_slice(number.to_string().as_bytes());
-            }
-        }
-        line.push(b'}');
-    }
-
-    /// Whether the call has ended.
-    pub(super) fn is_final(&self) -> bool {
-        self.instance.is_none()
-    }
-
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata, &self.labels].into_iter().flatten();
@@ -242,51 +190,6 @@ impl RecordedRow {
 /// As compact JSON, which values of JSON and texts always have. `Display` would write it a few characters at a time.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
-}
-
-fn write_name(line: &mut Vec<u8>, name: &str) {
-    line.extend_from_slice(b",\"");
-    line.extend_from_slice(name.as_bytes());
-    line.extend_from_slice(b"\":");
-}
-
-/// As a text of JSON.
-fn write_text(line: &mut Vec<u8>, text: &str) {
-    line.push(b'"');
-    let mut rest = text.as_bytes();
-    loop {
-        let (plain, others) = rest.split_at(plain_bytes(rest));
-        line.extend_from_slice(plain);
-        match others {
-            [] => break,
-            [byte @ (b'"' | b'\\'), ..] => line.extend_from_slice(&[b'\\', *byte]),
-            [control, ..] => line.extend_from_slice(format!("\\u{control:04x}").as_bytes()),
-        }
-        rest = &others[1..];
-    }
-    line.push(b'"');
-}
-
-/// How many bytes at the beginning stand in JSON as they are: neither quotes, nor backslashes, nor control characters. Eight
-/// of them are looked at together.
-fn plain_bytes(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHEST: u64 = ONES << 7;
-    // The highest bit of each byte that is less than `n`; above the first of them it may be wrong.
-    let less = |eight: u64, n: u64| eight.wrapping_sub(ONES * n) & !eight & HIGHEST;
-    let others = |eight: u64| {
-        let is = |byte: u8| less(eight ^ (ONES * u64::from(byte)), 1);
-        less(eight, 0x20) | is(b'"') | is(b'\\')
-    };
-    let (eights, rest) = bytes.as_chunks::<8>();
-    for (at, eight) in eights.iter().enumerate() {
-        let found = others(u64::from_le_bytes(*eight));
-        if found != 0 {
-            return at * 8 + found.trailing_zeros() as usize / 8;
-        }
-    }
-    let is_other = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
-    eights.len() * 8 + rest.iter().position(is_other).unwrap_or(rest.len())
 }
 
 /// A JSON object in which a label stands as [`written_label`] writes it; `None` where there are no labels.
@@ -435,17 +338,6 @@ fn unreadable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn any_text_is_written_as_json(text in "(?s)(.|[\"\\\\\u{0}-\u{1f}]){0,40}") {
-            let mut line = Vec::new();
-            write_text(&mut line, &text);
-            prop_assert_eq!(serde_json::from_slice::<String>(&line).unwrap(), text);
-            prop_assert!(!line.contains(&b'\n'));
-        }
-    }
 
     #[test]
     fn a_kind_of_error_from_a_later_version_is_told_in_the_message() {

@@ -7,10 +7,7 @@ use super::{
     fault::Fault,
 };
 use rusqlite::Connection;
-use std::{collections::HashMap, path::Path, thread};
-
-/// After so many rows the thread lets others run.
-const BETWEEN_PAUSES: usize = 16;
+use std::path::Path;
 
 /// Writes rows. Blocks for as long as SQLite does.
 #[derive(Debug)]
@@ -56,38 +53,16 @@ impl Recorder {
         tried
     }
 
-    /// Of a call that stands among them as running and as ended the last row is written, in the place of the first: to write
-    /// both costs twice as much, and nobody reads what one transaction changes twice.
     fn insert<'a>(&self, rows: impl Iterator<Item = &'a RecordedRow>) -> Result<Vec<Result<(), Fault>>, Fault> {
-        let rows: Vec<_> = rows.collect();
-        let mut newest = HashMap::with_capacity(rows.len());
-        for (at, row) in rows.iter().enumerate() {
-            let known = newest.entry(row.id()).or_insert(at);
-            if !rows[*known].is_final() {
-                *known = at;
-            }
-        }
         let mut statement = self.0.prepare_cached(RECORD)?;
-        let mut write = |row: &RecordedRow| {
+        rows.map(|row| {
             match row.bind(&mut statement).and_then(|()| statement.raw_execute()).map_err(Fault::from) {
                 // What fails in a statement undoes that statement alone.
                 Err(fault) if fault.lies_in_the_row() && !self.0.is_autocommit() => Ok(Err(fault)),
                 written => written.map(|_| Ok(())),
             }
-        };
-        let mut written: Vec<_> = rows.iter().map(|_| Ok(())).collect();
-        for (at, row) in rows.iter().enumerate() {
-            let Some(last) = newest.remove(&row.id()) else { continue };
-            if at % BETWEEN_PAUSES == BETWEEN_PAUSES - 1 {
-                // Calls that came meanwhile wait for a processor, and nobody waits for these rows.
-                thread::yield_now();
-            }
-            written[last] = write(rows[last])?;
-            if last != at && written[last].is_err() {
-                written[at] = write(row)?;
-            }
-        }
-        Ok(written)
+        })
+        .collect()
     }
 
     fn execute(&self, statement: &str) -> Result<(), Fault> {

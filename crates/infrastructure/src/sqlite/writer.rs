@@ -258,10 +258,10 @@ impl Batch {
         if taken.is_empty() && rows.is_empty() {
             return;
         }
-        match recorder.record(taken.rows.iter().chain(rows.iter().map(|(row, _)| row)).map(|row| &**row)) {
+        match recorder.record(taken.rows.iter().chain(rows.iter().map(|(row, _)| &**row))) {
             Ok(written) => {
                 let mut written = written.into_iter();
-                backlog::refused(taken.rows.iter().map(|row| &**row), written.by_ref());
+                backlog::refused(taken.rows.iter(), written.by_ref());
                 backlog.committed(taken);
                 rows.into_iter().zip(written).for_each(|((_, done), written)| tell(done, written));
             }
@@ -331,23 +331,6 @@ mod tests {
         let written = tokio::join!(writer.record(row(3)), writer.record(row(7)), writer.record(row(4)));
         assert!(matches!(written, (Ok(()), Err(_), Ok(()))), "{written:?}");
         assert_eq!(log.list(&Default::default()).await.unwrap(), [4, 3, 2, 1].map(samples::execution));
-    }
-
-    #[tokio::test]
-    async fn a_call_that_begins_and_ends_between_two_commits_is_written_once_where_it_began() {
-        let mut database = new_database().await;
-        let trial = "CREATE TABLE changed (id BLOB); \
-                     CREATE TRIGGER change AFTER UPDATE ON tool_executions BEGIN INSERT INTO changed VALUES (new.id); END";
-        sqlx::raw_sql(trial).execute(&mut database.connection).await.unwrap();
-        let running = |number| RecordedRow::new(samples::running_execution(number), Uuid::nil());
-        let rows = [running(1), row(2), running(3), row(1), running(1)];
-        let written = database.recorder.record(rows.iter()).unwrap();
-        assert!(written.iter().all(Result::is_ok) && written.len() == rows.len(), "{written:?}");
-        let changed = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM changed");
-        assert_eq!(changed.fetch_one(&mut database.connection).await.unwrap(), 0);
-        let (_writer, log, _folder) = start(database, false);
-        let listed = [samples::running_execution(3), samples::execution(2), samples::execution(1)];
-        assert_eq!(log.list(&Default::default()).await.unwrap(), listed);
     }
 
     #[tokio::test]
