@@ -90,18 +90,27 @@ impl McpServer {
         Some(match self.app.forward_request.handle(command).await {
             Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation, is_retry)),
             Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
-            Err(
-                ExecuteToolError::NotCallable(failure)
-                | ExecuteToolError::Refused(failure)
-                | ExecuteToolError::Failed(failure),
-            ) => failed(&failure),
-            Err(ExecuteToolError::Cancelled(CancelReason::Client)) => return None,
-            Err(ExecuteToolError::Cancelled(CancelReason::Deadline)) => {
-                failed(&ToolFailure::new(ErrorKind::Timeout, "The request ran out of time."))
-            }
-            Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
-            Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
+            Err(error) => return without_result(id, error, failed),
         })
+    }
+}
+
+/// The answer to a request that is no call and has no result; `None` when the client took it back. `failed` tells a failure.
+pub(super) fn without_result(
+    id: &Id,
+    error: ExecuteToolError,
+    failed: impl Fn(&ToolFailure) -> Answer,
+) -> Option<Answer> {
+    match error {
+        ExecuteToolError::NotCallable(failure)
+        | ExecuteToolError::Refused(failure)
+        | ExecuteToolError::Failed(failure) => Some(failed(&failure)),
+        ExecuteToolError::Cancelled(CancelReason::Client) => None,
+        ExecuteToolError::Cancelled(CancelReason::Deadline) => {
+            Some(failed(&ToolFailure::new(ErrorKind::Timeout, "The request ran out of time.")))
+        }
+        ExecuteToolError::Cancelled(CancelReason::Shutdown) => Some(shut_down(id)),
+        ExecuteToolError::NotRecorded { what, source } => Some(not_recorded(id, what, &source)),
     }
 }
 

@@ -3,23 +3,21 @@
 use super::{
     McpServer,
     answer::Answer,
-    call_tool::{Client, not_recorded, shut_down},
+    call_tool::Client,
+    forward_request::without_result,
     protocol_error::{invalid_params, method_not_found},
     trace_context,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
-    cancel_signal::CancelSignal,
-    execute_tool::{ExecuteToolCommand, ExecuteToolError},
-    forward_task::ForwardTaskCommand,
+    cancel_signal::CancelSignal, execute_tool::ExecuteToolCommand, forward_task::ForwardTaskCommand,
 };
 use toolstead_domain::{
     client_profile::Generation,
     error_kind::ErrorKind,
     ports::caller::Caller,
     task_request::{TaskMethod, takes_tasks, tasks_declared},
-    tool_execution::CancelReason,
     tool_failure::ToolFailure,
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
@@ -81,17 +79,7 @@ impl McpServer {
                 result.extend(members.into_iter().filter(|(name, _)| name != "resultType"));
                 Answer::result(id, &result)
             }
-            Err(
-                ExecuteToolError::NotCallable(failure)
-                | ExecuteToolError::Refused(failure)
-                | ExecuteToolError::Failed(failure),
-            ) => failed(&failure),
-            Err(ExecuteToolError::Cancelled(CancelReason::Client)) => return None,
-            Err(ExecuteToolError::Cancelled(CancelReason::Deadline)) => {
-                failed(&ToolFailure::new(ErrorKind::Timeout, "The request ran out of time."))
-            }
-            Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
-            Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
+            Err(error) => return without_result(id, error, failed),
         })
     }
 }
