@@ -7,6 +7,7 @@
 //! stored or sent serializable, each as JSON that says what it is.
 
 pub mod access;
+pub mod agent;
 pub mod alias;
 pub mod category;
 pub mod client_capability;
@@ -14,12 +15,14 @@ pub mod client_profile;
 pub mod coercion;
 pub mod content_digest;
 pub mod context;
+pub mod conversation;
 pub mod defaults;
 pub mod error_chain;
 pub mod error_kind;
 pub mod event;
 pub mod json_memory;
 pub mod labels;
+pub mod model;
 pub mod permission;
 pub mod ports;
 pub mod principal;

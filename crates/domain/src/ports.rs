@@ -3,6 +3,7 @@
 //! Signatures name all their lifetimes where they name one, because `mockall::mock!` takes no `'_`: each can be copied
 //! from here into a mock as it stands. Implementers leave them out: `request: ApprovalRequest<'_>` is the same signature.
 
+pub mod agent_hook;
 pub mod approval_rule;
 pub mod approver;
 pub mod caller;
@@ -10,8 +11,10 @@ pub mod calls;
 pub mod change_journal;
 pub mod clock;
 pub mod context_provider;
+pub mod conversation_store;
 pub mod event_sink;
 pub mod execution_log;
+pub mod model_provider;
 pub mod output_store;
 pub mod rule_store;
 pub mod schema_validator;

@@ -1,0 +1,4 @@
+//! An agent: a model that calls tools until it is done.
+
+pub mod budget;
+pub mod event;

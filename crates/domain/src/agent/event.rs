@@ -1,0 +1,192 @@
+//! What happens while an agent runs, for those who watch: a terminal, JSON lines, a console.
+
+use super::budget::Budget;
+use crate::{conversation::ConversationId, error_kind::ErrorKind, model::usage::Usage, tool_call::CallId};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// One thing that happens while an agent runs.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum AgentEvent {
+    /// A run began. It is the first event.
+    Started {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The model, by its name in the configuration.
+        model: String,
+    },
+    /// More text of the model.
+    Text(String),
+    /// More of its thinking.
+    Thinking(String),
+    /// The model is asked again.
+    Retrying {
+        /// After so long.
+        after: Duration,
+        /// Because of this.
+        reason: String,
+    },
+    /// The model is writing a call.
+    CallWritten {
+        /// The tool, as the model calls it.
+        tool: String,
+    },
+    /// A call begins.
+    CallStarted {
+        /// The model's id of it.
+        id: String,
+        /// The tool, as the model calls it.
+        tool: String,
+        /// As the audit trail keeps them.
+        arguments: Value,
+    },
+    /// A call ended. The results come in the order of the calls.
+    CallEnded {
+        /// The model's id of it.
+        id: String,
+        /// The tool, as the model calls it.
+        tool: String,
+        /// Its row; `None`: it was never made.
+        call: Option<CallId>,
+        /// It failed.
+        is_error: bool,
+        /// The text of what the model gets.
+        text: String,
+        /// From its coming to its end.
+        duration: Duration,
+    },
+    /// An answer of the model is over.
+    Answered {
+        /// What it took.
+        usage: Usage,
+        /// The whole run so far.
+        total: Usage,
+        /// The whole run so far, in US dollars, where prices are known.
+        cost: Option<f64>,
+    },
+    /// What came before was made shorter.
+    Compacted {
+        /// How: `masked` or `summarized`.
+        how: &'static str,
+        /// Tokens before, as far as can be told.
+        before: u64,
+        /// Tokens after.
+        after: u64,
+    },
+    /// Something for the person: of a hook, or of the loop itself.
+    Notice(String),
+    /// The run is over. It is the last event.
+    Ended {
+        /// How.
+        outcome: AgentOutcome,
+        /// What the model said last.
+        text: String,
+        /// What it all took.
+        usage: Usage,
+        /// In US dollars, where prices are known.
+        cost: Option<f64>,
+        /// Calls that were made.
+        calls: u64,
+        /// Answers of the model.
+        turns: u64,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AgentOutcome {
+    /// The model was done.
+    Finished,
+    /// Somebody took it back.
+    Cancelled,
+    /// A budget is used up.
+    BudgetExhausted(Budget),
+    /// A hook or a person refused to go on.
+    Stopped(String),
+    /// It went round in a circle, and the nudge did not help.
+    Looping(String),
+    /// It could not go on.
+    Failed {
+        /// The kind.
+        kind: ErrorKind,
+        /// In words.
+        message: String,
+    },
+}
+
+impl AgentOutcome {
+    /// The outcome as one word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Cancelled => "cancelled",
+            Self::BudgetExhausted(_) => "budget_exhausted",
+            Self::Stopped(_) => "stopped",
+            Self::Looping(_) => "looping",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
+impl AgentEvent {
+    /// The event as one flat object with its `type`.
+    pub fn to_json(&self) -> Value {
+        let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let members = match self {
+            Self::Started { conversation, model } => {
+                json!({"type": "started", "conversation": conversation.to_string(), "model": model})
+            }
+            Self::Text(text) => json!({"type": "text", "text": text}),
+            Self::Thinking(text) => json!({"type": "thinking", "text": text}),
+            Self::Retrying { after, reason } => {
+                json!({"type": "retrying", "after_ms": millis(after), "reason": reason})
+            }
+            Self::CallWritten { tool } => json!({"type": "call_written", "tool": tool}),
+            Self::CallStarted { id, tool, arguments } => {
+                json!({"type": "call_started", "id": id, "tool": tool, "arguments": arguments})
+            }
+            Self::CallEnded { id, tool, call, is_error, text, duration } => json!({
+                "type": "call_ended", "id": id, "tool": tool, "call": call.map(|call| call.to_string()),
+                "is_error": is_error, "text": text, "duration_ms": millis(duration),
+            }),
+            Self::Answered { usage, total, cost } => {
+                json!({"type": "answered", "usage": tokens(*usage), "total": tokens(*total), "cost": cost})
+            }
+            Self::Compacted { how, before, after } => {
+                json!({"type": "compacted", "how": how, "before_tokens": before, "after_tokens": after})
+            }
+            Self::Notice(text) => json!({"type": "notice", "text": text}),
+            Self::Ended { outcome, text, usage, cost, calls, turns } => {
+                let (budget, kind, message) = match outcome {
+                    AgentOutcome::BudgetExhausted(budget) => (Some(budget.as_str()), None, None),
+                    AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => (None, None, Some(why)),
+                    AgentOutcome::Failed { kind, message } => (None, Some(kind.as_str()), Some(message)),
+                    AgentOutcome::Finished | AgentOutcome::Cancelled => (None, None, None),
+                };
+                json!({
+                    "type": "ended", "outcome": outcome.as_str(), "budget": budget, "error": kind, "message": message,
+                    "text": text, "usage": tokens(*usage), "cost": cost, "calls": calls, "turns": turns,
+                })
+            }
+        };
+        without_nulls(members)
+    }
+}
+
+fn tokens(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens, "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens, "output_tokens": usage.output_tokens,
+    })
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            members.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>().into()
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,78 @@
+//! Where conversations are kept.
+
+use crate::{
+    conversation::{
+        Conversation, ConversationId,
+        event::{ConversationEvent, ConversationEventKind},
+    },
+    ports::{clock::Timestamp, tool_repository::StoreError},
+    principal::Principal,
+};
+use async_trait::async_trait;
+
+/// Why events were not added.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The principal has no conversation of that id.
+    #[error("there is no conversation {0}")]
+    NotFound(ConversationId),
+    /// Somebody else added events meanwhile: the conversation goes on in another process.
+    #[error("the conversation goes on elsewhere: it has {found} events, and {expected} were expected")]
+    GoesOnElsewhere {
+        /// As many as there are.
+        found: u64,
+        /// As many as there were to be.
+        expected: u64,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Keeps conversations of one workspace, by principal.
+///
+/// Implementers guarantee:
+/// - events are only ever added, at the end, without gaps; what [`append`](Self::append) returned is kept, also across
+///   `kill -9`, and what it did not is kept whole or not at all;
+/// - of two processes that add to one conversation at once one is refused;
+/// - one principal's conversations mean nothing to another.
+#[async_trait]
+pub trait ConversationStore: Send + Sync {
+    /// Begins a conversation without events.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it could not be kept, or its id is taken.
+    async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError>;
+
+    /// Adds events behind the first `expected` ones, and says the number of the last.
+    ///
+    /// # Errors
+    /// [`AppendError`]; then none of them is added.
+    async fn append(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        expected: u64,
+        at: Timestamp,
+        events: Vec<ConversationEventKind>,
+    ) -> Result<u64, AppendError>;
+
+    /// What is known of a conversation; `None` if the principal has none of that id.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    async fn find(&self, principal: &Principal, id: ConversationId) -> Result<Option<Conversation>, StoreError>;
+
+    /// Its events, in order; none where there is no such conversation.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    async fn events(&self, principal: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, StoreError>;
+
+    /// The principal's conversations, the one that went on last first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError>;
+}
