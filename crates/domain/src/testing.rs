@@ -18,6 +18,7 @@ pub mod samples;
 pub mod scripted_approver;
 pub mod scripted_context;
 pub mod scripted_hook;
+pub mod scripted_model;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]
 pub mod scripted_schema_validator;
