@@ -11,6 +11,5 @@ pub mod definition;
 pub mod filter;
 mod input;
 pub mod matcher;
-mod process;
 mod spelling;
 mod text;
