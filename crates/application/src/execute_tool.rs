@@ -400,8 +400,19 @@ impl ExecuteToolHandler {
     ///
     /// # Errors
     /// [`ExecuteToolError`].
-    pub async fn handle(self: &Arc<Self>, mut command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
-        let id = CallId(Uuid::now_v7());
+    pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+        self.handle_as(CallId(Uuid::now_v7()), command).await
+    }
+
+    /// The same under this id, which is that of its row, for one who has to know it beforehand.
+    ///
+    /// # Errors
+    /// [`ExecuteToolError`].
+    pub(crate) async fn handle_as(
+        self: &Arc<Self>,
+        id: CallId,
+        mut command: ExecuteToolCommand,
+    ) -> Result<CallOutcome, ExecuteToolError> {
         let barred = match self.held.attach(&command) {
             Some(Ok(call)) => return later_round(call, command.cancel).await,
             Some(Err(error)) => Some(error),
@@ -428,6 +439,11 @@ impl ExecuteToolHandler {
     /// The names of resources here, where there are any.
     pub(crate) fn context(&self) -> Option<&Arc<ContextRegistry>> {
         self.context.get()
+    }
+
+    /// The arguments of a call as its row and its events keep them.
+    pub(crate) fn kept_arguments(&self, id: CallId, command: &ExecuteToolCommand) -> Value {
+        Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).row().arguments.clone()
     }
 
     /// The calls that go on as tasks.

@@ -21,6 +21,8 @@ pub mod redaction;
 pub mod refresh_tools;
 pub mod registry_events;
 pub mod ruled_approver;
+pub mod run_agent;
 pub mod set_tool_enabled;
 pub mod tool_registry;
+mod touch;
 pub mod watch_resource;

@@ -12,6 +12,5 @@ pub mod definition;
 pub mod filter;
 mod input;
 pub mod matcher;
-mod process;
 mod spelling;
 mod text;

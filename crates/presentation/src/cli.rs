@@ -1,6 +1,8 @@
 //! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
 
+mod asked_prompt;
 pub mod call;
+pub mod chat;
 mod command_line_words;
 pub mod completions;
 pub mod config;
@@ -12,6 +14,7 @@ mod forwarded;
 pub mod global;
 pub mod hooks;
 pub mod mcp;
+mod narration;
 pub mod output;
 pub mod permissions;
 pub mod prompts;

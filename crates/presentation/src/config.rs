@@ -36,7 +36,6 @@ mod read_only_commands;
 pub mod request;
 pub mod rule_files;
 pub mod schema;
-pub mod secret;
 pub mod sections;
 pub mod server_programs;
 mod server_times;

@@ -39,10 +39,12 @@ pub enum AppendError {
 /// - one principal's conversations mean nothing to another.
 #[async_trait]
 pub trait ConversationStore: Send + Sync {
-    /// Begins a conversation without events.
+    /// Begins a conversation. It has no events, or those that [`forked_from`](Conversation::forked_from) says, with their
+    /// numbers and times; `events` does not count here.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be kept, or its id is taken.
+    /// [`StoreError`] when it could not be kept, the principal has one of that id, or the principal's conversation that it
+    /// is a copy of is not there or has fewer events. Then nothing of it is kept.
     async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError>;
 
     /// Adds events behind the first `expected` ones, and says the number of the last.
@@ -70,7 +72,7 @@ pub trait ConversationStore: Send + Sync {
     /// [`StoreError`] when the store cannot be read.
     async fn events(&self, principal: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, StoreError>;
 
-    /// The principal's conversations, the one that went on last first, at most `limit`.
+    /// The principal's conversations, the one that was added to last first, at most `limit`. What began counts as added to.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.

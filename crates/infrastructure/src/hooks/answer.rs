@@ -1,11 +1,10 @@
 //! What a hook answered, out of its exit code and its outputs.
 
-use super::{
-    definition::HookEvent,
-    process::{End, Ran},
-    text::clean,
+use super::{definition::HookEvent, text::clean};
+use crate::sandbox::{
+    launcher::Exit,
+    one_run::{End, Ran},
 };
-use crate::sandbox::launcher::Exit;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
@@ -231,7 +230,7 @@ pub(super) fn as_result(value: Value) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::process::Captured;
+    use crate::sandbox::one_run::Captured;
     use serde_json::json;
     use std::time::Duration;
 

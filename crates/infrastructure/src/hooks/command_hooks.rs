@@ -4,11 +4,13 @@ use super::{
     answer::{Answer, Decided, as_result},
     definition::{HookDefinition, HookEvent, HookProgram, OnError},
     input::{Occasion, input},
-    process::{self, End, Ran},
     spelling::Spelling,
     text::clean,
 };
-use crate::sandbox::launcher::{Input, LaunchSpec, Launcher};
+use crate::sandbox::{
+    launcher::{Input, LaunchSpec, Launcher},
+    one_run::{self, End, Ran},
+};
 use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::Value;
@@ -268,7 +270,7 @@ impl One {
         match timeout(self.at_most, self.turns.acquire()).await {
             Ok(Ok(_turn)) => {
                 let left = self.at_most.saturating_sub(began.elapsed());
-                process::run(&self.launcher, self.spec, input, left).await
+                one_run::run(&self.launcher, self.spec, input, left).await
             }
             Ok(Err(_)) | Err(_) => late(began.elapsed()),
         }

@@ -12,7 +12,6 @@ use crate::config::{
     problem::{ConfigError, Problem},
     programs,
     schema::KEY_FROM,
-    secret::Secret,
     value::Value,
 };
 use http::{HeaderName, HeaderValue};
@@ -21,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
     str::FromStr,
 };
-use toolstead_domain::{model::usage::Prices, tool_input_schema::nearest_name};
+use toolstead_domain::{model::usage::Prices, secret::Secret, tool_input_schema::nearest_name};
 use url::Url;
 
 /// The protocol that a model speaks.

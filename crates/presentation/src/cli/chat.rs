@@ -1,0 +1,5 @@
+//! `toolstead chat`.
+
+mod inputs;
+mod line_editor;
+mod wish;
