@@ -57,7 +57,7 @@ use format::Format;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
 use mcp_server::{ConfiguredServer, FoundServer};
-use models::{ConfiguredModels, ModelSettings, NoSuchModel};
+use models::{ConfiguredModels, NoSuchModel};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use profiles::{NoSuchProfile, Profile};
@@ -85,7 +85,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::{WorkspaceRoots, lexical},
 };
-use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects};
+use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects, models::ModelSettings};
 use trust::TrustedFiles;
 use value::{Item, Value};
 
