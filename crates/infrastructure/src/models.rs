@@ -5,6 +5,7 @@
 
 mod answer;
 mod failure;
+mod images;
 mod key;
 #[expect(clippy::disallowed_methods, reason = "a person's own file, which no tool reaches by this way")]
 mod key_file;
@@ -14,6 +15,9 @@ mod pause;
 mod protocol;
 mod settings;
 mod words;
+
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     key::KeyCommands,

@@ -103,9 +103,8 @@ fn bytes_of(input: &mut dyn Read, most: u64, from: &str) -> Result<Vec<u8>, Fail
 }
 
 fn text_of(input: &mut dyn Read, from: &str) -> Result<String, Failed> {
-    String::from_utf8(bytes_of(input, MOST_TEXT, from)?).map_err(|_| {
-        Failed::Usage(format!("{from} holds no text in UTF-8; images are given with `--image FILE`"))
-    })
+    String::from_utf8(bytes_of(input, MOST_TEXT, from)?)
+        .map_err(|_| Failed::Usage(format!("{from} holds no text in UTF-8; images are given with `--image FILE`")))
 }
 
 fn image(path: &Path) -> Result<Block, Failed> {
