@@ -5,6 +5,7 @@ use toolstead_application::{
     context_registry::ContextRegistry,
     event_bus::{EventBus, EventSubscription},
     execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
+    fork_conversation::ForkConversationHandler,
     forward_request::ForwardRequestHandler,
     forward_task::ForwardTaskHandler,
     get_tool::GetToolHandler,
@@ -18,12 +19,15 @@ use toolstead_application::{
     registry_events,
     set_tool_enabled::SetToolEnabledHandler,
     tool_registry::ToolRegistry,
+    undo_conversation::{UndoConversationHandler, UndoConversationPorts},
     watch_resource::WatchResourceHandler,
 };
 use toolstead_domain::{
     alias::Dialect,
     permission::policy::PermissionPolicy,
     ports::{
+        change_journal::ChangeJournal,
+        conversation_store::ConversationStore,
         rule_store::RuleStore,
         tool_repository::{StoreError, ToolRepository},
     },
@@ -33,7 +37,7 @@ use toolstead_domain::{
 };
 
 /// Every use case. Cheap to clone; shared by all front ends.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct App {
     /// Calls a tool.
     pub execute_tool: Arc<ExecuteToolHandler>,
@@ -53,6 +57,12 @@ pub struct App {
     pub watch_resource: Arc<WatchResourceHandler>,
     /// Answers what is asked about calls that go on as tasks.
     pub forward_task: Arc<ForwardTaskHandler>,
+    /// The conversations with agents.
+    pub conversations: Arc<dyn ConversationStore>,
+    /// Begins a conversation as a copy of another.
+    pub fork_conversation: Arc<ForkConversationHandler>,
+    /// Takes conversations back, with what their calls did to files.
+    pub undo_conversation: Arc<UndoConversationHandler>,
     /// Lists resources and prompts.
     pub list_context: Arc<ListContextHandler>,
     /// The live set of resources and prompts; providers are registered here while it runs.
@@ -73,6 +83,12 @@ pub struct App {
     pub events: Arc<EventBus>,
 }
 
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("registry", &self.registry).finish_non_exhaustive()
+    }
+}
+
 /// What an application is assembled of.
 pub struct AppParts {
     /// What decides on every call.
@@ -81,6 +97,10 @@ pub struct AppParts {
     pub rule_store: Arc<dyn RuleStore>,
     /// The adapters that the path of a call needs.
     pub ports: ExecuteToolPorts,
+    /// What calls did to files.
+    pub journal: Arc<dyn ChangeJournal>,
+    /// Where conversations with agents are kept.
+    pub conversations: Arc<dyn ConversationStore>,
     /// The bounds of every call.
     pub settings: CallSettings,
     /// Calls that may be open at once.
@@ -101,7 +121,7 @@ impl App {
     /// # Errors
     /// [`StoreError`] when the repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
-        let AppParts { policy, rule_store, ports, settings, max_open_calls, dialect } = parts;
+        let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, dialect } = parts;
         let policy = Arc::new(policy);
         let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
@@ -112,7 +132,17 @@ impl App {
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
         execute_tool.name_resources_by(&context);
+        let clock = ports.clock.clone();
         Ok(Self {
+            fork_conversation: Arc::new(ForkConversationHandler::new(conversations.clone(), clock.clone())),
+            undo_conversation: Arc::new(UndoConversationHandler::new(UndoConversationPorts {
+                execute_tool: execute_tool.clone(),
+                conversations: conversations.clone(),
+                journal,
+                log: ports.log.clone(),
+                clock,
+            })),
+            conversations,
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),
             set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),

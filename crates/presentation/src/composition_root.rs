@@ -57,6 +57,7 @@ use toolstead_domain::{
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         context_provider::ContextProvider,
+        conversation_store::{ConversationStore, NoConversations},
         execution_log::ExecutionLog,
         output_store::{NoOutputs, OutputStore},
         rule_store::RuleStore,
@@ -134,6 +135,7 @@ pub struct AppBuilder {
     execution_log: Option<Arc<dyn ExecutionLog>>,
     output_store: Option<Arc<dyn OutputStore>>,
     change_journal: Option<Arc<dyn ChangeJournal>>,
+    conversations: Option<Arc<dyn ConversationStore>>,
     going_on: Option<GoingOn>,
     clients: Map<String, Value>,
     starts_when_used: bool,
@@ -233,6 +235,7 @@ impl App {
             execution_log: None,
             output_store: None,
             change_journal: None,
+            conversations: None,
             going_on: None,
             clients: Map::new(),
             starts_when_used: false,
@@ -354,6 +357,14 @@ impl AppBuilder {
         self
     }
 
+    /// Replaces the store of conversations of the configured database. Where also repository and audit trail are replaced
+    /// there is no database, and without a store no conversation begins.
+    #[must_use]
+    pub fn conversations(mut self, store: Arc<dyn ConversationStore>) -> Self {
+        self.conversations = Some(store);
+        self
+    }
+
     /// Says that sessions go on in other processes, as those of the command line do: what they have read is kept in the
     /// database, and detached tasks are found by later processes.
     #[must_use]
@@ -469,7 +480,9 @@ impl AppBuilder {
         let journal = self.change_journal.or_else(|| stored.map(|stores| stores.change_journal.clone()));
         let journal = journal.unwrap_or_else(|| Arc::new(NoJournal));
         let mut built_in = built_in.with_journal(journal.clone());
-        shop.world = shop.world.with_journal(journal);
+        shop.world = shop.world.with_journal(journal.clone());
+        let conversations = self.conversations.or_else(|| stored.map(|stores| stores.conversations.clone()));
+        let conversations = conversations.unwrap_or_else(|| Arc::new(NoConversations));
         if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
             built_in = built_in.with_seen_files(seen_files.clone());
             shop.world = shop.world.with_seen_files(seen_files.clone());
@@ -491,6 +504,8 @@ impl AppBuilder {
             policy: config.policy(),
             rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),
             ports,
+            journal,
+            conversations,
             settings: config.call_settings(),
             max_open_calls: config.limits.calls_in_flight,
             dialect: config.dialect,

@@ -78,3 +78,38 @@ pub trait ConversationStore: Send + Sync {
     /// [`StoreError`] when the store cannot be read.
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError>;
 }
+
+/// Keeps nothing, for programs that embed Toolstead without a store: no conversation begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoConversations;
+
+#[async_trait]
+impl ConversationStore for NoConversations {
+    async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError> {
+        let operation = format!("begin the conversation {}", conversation.id);
+        Err(StoreError { operation, source: "the program keeps no conversations".into() })
+    }
+
+    async fn append(
+        &self,
+        _: &Principal,
+        id: ConversationId,
+        _: u64,
+        _: Timestamp,
+        _: Vec<ConversationEventKind>,
+    ) -> Result<u64, AppendError> {
+        Err(AppendError::NotFound(id))
+    }
+
+    async fn find(&self, _: &Principal, _: ConversationId) -> Result<Option<Conversation>, StoreError> {
+        Ok(None)
+    }
+
+    async fn events(&self, _: &Principal, _: ConversationId) -> Result<Vec<ConversationEvent>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn latest(&self, _: &Principal, _: usize) -> Result<Vec<Conversation>, StoreError> {
+        Ok(Vec::new())
+    }
+}
