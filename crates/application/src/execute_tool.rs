@@ -184,6 +184,8 @@ pub struct CallSettings {
     pub stored_output_bytes: usize,
     /// What the audit trail keeps of arguments.
     pub arguments: RecordedArguments,
+    /// Whether those who watch hear what each call was given and answered.
+    pub tells_details: bool,
 }
 
 impl Default for CallSettings {
@@ -198,6 +200,7 @@ impl Default for CallSettings {
             media_bytes: 5 << 20,
             stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,
+            tells_details: false,
         }
     }
 }
@@ -481,6 +484,7 @@ impl ExecuteToolHandler {
         let outcome = work
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
+        let telling = (self.settings.tells_details && self.ports.events.is_watched()).then(|| record.clone());
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
         let budget = self.settings.bounded_output();
         let outcome = match self.ports.hooks.as_slice() {
@@ -489,6 +493,7 @@ impl ExecuteToolHandler {
             hooks => Box::pin(hooked.after(hooks, &command, &mut execution, outcome, budget)).await,
         };
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
+        let details = telling.and_then(|record| events::details(&record, &execution, &outcome));
         if let Err(source) = self.ports.log.record(execution).await {
             // Whatever could not be recorded first is what happened.
             return Err(match outcome {
@@ -496,7 +501,7 @@ impl ExecuteToolHandler {
                 outcome => ExecuteToolError::NotRecorded { what: Unrecorded::of(&outcome), source },
             });
         }
-        events::ended(&self.ports.events, origin, end);
+        events::ended(&self.ports.events, origin, end, details);
         outcome
     }
 

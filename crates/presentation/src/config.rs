@@ -464,6 +464,7 @@ impl Config {
             media_bytes: self.limits.media_bytes,
             stored_output_bytes: self.outputs.max_bytes,
             arguments: self.audit.arguments(),
+            tells_details: self.tool_call_details,
             ..CallSettings::default()
         }
     }
