@@ -6,17 +6,22 @@
 mod answer;
 mod calls;
 mod circles;
+mod compacting;
+mod compaction;
+mod fitting;
 mod history;
+mod hooks;
 mod offer;
 mod request;
 mod result;
 mod run;
+mod size;
 mod spending;
-mod transcript;
 
 use crate::{
     cancel_signal::CancelSignal, event_bus::EventBus, execute_tool::ExecuteToolHandler, list_tools::ListToolsHandler,
 };
+pub use compacting::{CompactConversationCommand, NotCompacted, Shortened};
 pub use offer::offered_tool;
 use run::Run;
 use std::sync::Arc;

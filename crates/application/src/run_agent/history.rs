@@ -1,11 +1,11 @@
 //! The conversation of a run: what happened before, and what is added to it.
 
-use super::transcript;
 use std::sync::Arc;
 use toolstead_domain::{
     conversation::{
         Conversation, ConversationId,
         event::{ConversationEvent, ConversationEventKind},
+        transcript,
     },
     model::message::Message,
     ports::{
@@ -26,25 +26,29 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The conversation of that id; one that there is not is begun under this title.
-    pub(super) async fn open(
+    /// The conversation of that id, if the principal has one.
+    pub(super) async fn find(
         store: Arc<dyn ConversationStore>,
         clock: Arc<dyn Clock>,
         principal: &Principal,
         id: ConversationId,
-        title: &str,
-        profile: Option<&str>,
+    ) -> Result<Option<Self>, StoreError> {
+        if store.find(principal, id).await?.is_none() {
+            return Ok(None);
+        }
+        let events = store.events(principal, id).await?;
+        Ok(Some(Self { store, clock, principal: principal.clone(), id, events }))
+    }
+
+    /// Begins a conversation.
+    pub(super) async fn begin(
+        store: Arc<dyn ConversationStore>,
+        clock: Arc<dyn Clock>,
+        conversation: Conversation,
     ) -> Result<Self, StoreError> {
-        let events = match store.find(principal, id).await? {
-            Some(_) => store.events(principal, id).await?,
-            None => {
-                let mut conversation = Conversation::begun(id, principal.clone(), title, clock.now());
-                conversation.profile = profile.map(str::to_owned);
-                store.begin(&conversation).await?;
-                Vec::new()
-            }
-        };
-        Ok(Self { store, clock, principal: principal.clone(), id, events })
+        store.begin(&conversation).await?;
+        let Conversation { id, principal, .. } = conversation;
+        Ok(Self { store, clock, principal, id, events: Vec::new() })
     }
 
     /// Adds events. Once this returns they are kept.
@@ -58,6 +62,11 @@ impl History {
         let numbered = kinds.into_iter().zip(expected + 1..);
         self.events.extend(numbered.map(|(kind, number)| ConversationEvent { number, at, kind }));
         Ok(())
+    }
+
+    /// All that happened.
+    pub(super) fn events(&self) -> &[ConversationEvent] {
+        &self.events
     }
 
     /// What a request holds of it.

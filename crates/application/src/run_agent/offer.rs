@@ -52,15 +52,24 @@ impl Offer {
         self.tools.append(&mut now);
     }
 
+    /// The tool's own name, where the call of this name leads to one that is offered.
+    pub(super) fn name_of<'a>(&'a self, name: &'a str) -> &'a str {
+        self.find(name).map_or(name, |tool| tool.name().as_str())
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<Tool>> {
+        let selection = ToolSelection::only([name]);
+        let leads_to = |tool: &&Arc<Tool>| !name.contains('*') && selection.includes(tool);
+        self.tools.iter().find(leads_to)
+    }
+
     pub(super) fn tools(&self) -> Vec<OfferedTool> {
         self.tools.iter().map(|tool| offered_tool(tool)).collect()
     }
 
     /// Why no call of this name is made; `None`: it may be.
     pub(super) fn refusal_of(&self, name: &str) -> Option<String> {
-        let selection = ToolSelection::only([name]);
-        let leads_to = |tool: &Arc<Tool>| !name.contains('*') && selection.includes(tool);
-        if !self.is_closed || self.tools.iter().any(leads_to) {
+        if !self.is_closed || self.find(name).is_some() {
             return None;
         }
         let shown: String = name.chars().take(128).collect();

@@ -60,3 +60,34 @@ fn told_result(result: ToolResultBlock) -> Vec<Block> {
     blocks.extend(result.content);
     blocks
 }
+
+/// Cuts texts of more than so many bytes in their middle, so that one alone cannot fill the model's window. The log keeps
+/// them.
+pub(super) fn cut_texts(messages: &mut [Message], at_most: usize) {
+    let cut = |text: &mut String| {
+        if text.len() > at_most {
+            *text = cut_middle(text, at_most);
+        }
+    };
+    for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
+        match block {
+            Block::Text { text } => cut(text),
+            Block::ToolResult(result) => result.content.iter_mut().for_each(|block| {
+                if let Block::Text { text } = block {
+                    cut(text);
+                }
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// A text of at most so many bytes, and a word about what is missing in its middle.
+pub(super) fn cut_middle(text: &str, at_most: usize) -> String {
+    if text.len() <= at_most {
+        return text.to_owned();
+    }
+    let head = (0..=at_most * 3 / 5).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let tail = (text.len() - at_most * 2 / 5..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    format!("{}\n[... {} bytes are left out here ...]\n{}", &text[..head], tail - head, &text[tail..])
+}

@@ -5,14 +5,19 @@ use super::{
     answer::{Answer, End, ask},
     calls::{Calls, Made, Way},
     circles::{Circles, Course},
+    fitting::{Fitting, NotShortened},
     history::History,
+    hooks::{Hooks, Told},
     offer::Offer,
-    request, result,
+    result,
+    size::{Scale, Size},
     spending::Spending,
 };
-use crate::cancel_signal::CancelSignal;
+use crate::{
+    cancel_signal::CancelSignal,
+    event_bus::{EventSubscription, Heard},
+};
 use futures::FutureExt;
-use serde_json::json;
 use std::{panic::AssertUnwindSafe, pin::pin};
 use tokio::{
     sync::mpsc::UnboundedSender,
@@ -23,15 +28,16 @@ use toolstead_domain::{
         budget::Budget,
         event::{AgentEvent, AgentOutcome},
     },
-    conversation::event::ConversationEventKind,
+    conversation::{Conversation, event::ConversationEventKind, record},
     error_chain::with_causes,
     error_kind::ErrorKind,
+    event::EventKind,
     model::{
+        error::ModelError,
         message::{Block, Role, ToolArguments, ToolUse},
         reply::StopReason,
-        request::ModelRequest,
     },
-    ports::{conversation_store::AppendError, tool_repository::StoreError},
+    ports::{agent_hook::AgentWord, conversation_store::AppendError, tool_repository::StoreError},
     tool_execution::CancelReason,
 };
 
@@ -41,6 +47,8 @@ const CONTINUATIONS: u32 = 3;
 const FEW_CALLS: u64 = 3;
 /// Calls of one answer that are made.
 const CALLS_OF_AN_ANSWER: usize = 128;
+/// A hook lets a run that is done go on so often.
+const GOINGS_ON: u32 = 3;
 /// Characters of a conversation's title.
 const TITLE: usize = 80;
 
@@ -52,12 +60,18 @@ pub(super) struct Run {
     telling: UnboundedSender<AgentEvent>,
     way: Way,
     offer: Offer,
+    fitting: Fitting,
     spending: Spending,
     circles: Circles,
+    hooks: Hooks,
+    /// As often as hooks let it go on.
+    goings_on: u32,
     /// The budget that ends the run after one answer more, for which no tools are offered.
     last_answer_for: Option<Budget>,
     continuations: u32,
+    /// What the model said last, all of it: an answer that was cut off goes on in the next.
     said_last: String,
+    goes_on_saying: bool,
 }
 
 /// What follows on an answer.
@@ -84,6 +98,20 @@ impl Run {
             clock: ports.clock.clone(),
             telling: telling.clone(),
         };
+        let principal = command.scope.principal.clone();
+        let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal);
+        let fitting = Fitting {
+            conversation: command.conversation,
+            model: command.model.clone(),
+            summarizer: command.summarizer.clone().unwrap_or_else(|| command.model.clone()),
+            system: command.system.clone(),
+            compaction: command.compaction,
+            cancel: cancel.clone(),
+            hooks: hooks.clone(),
+            telling: Some(telling.clone()),
+            scale: Scale::default(),
+            asked: Size::default(),
+        };
         let offer = Offer::new(&command.offered);
         let spending = Spending::new(command.budgets.clone(), command.model.facts().prices);
         Self {
@@ -93,11 +121,15 @@ impl Run {
             telling,
             way,
             offer,
+            fitting,
             spending,
             circles: Circles::default(),
+            hooks,
+            goings_on: 0,
             last_answer_for: None,
             continuations: 0,
             said_last: String::new(),
+            goes_on_saying: false,
         }
     }
 
@@ -148,35 +180,47 @@ impl Run {
         });
     }
 
-    /// The whole turn. What it says instead of nothing is how it ended early.
+    /// The whole turn. The error is how it ended before the model was done.
     async fn work(&mut self, place: &mut Option<History>) -> Result<(), AgentOutcome> {
-        let title = title(&self.command.prompt);
-        let history = History::open(
-            self.ports.conversations.clone(),
-            self.ports.clock.clone(),
-            &self.command.scope.principal,
-            self.command.conversation,
-            &title,
-            self.command.profile.as_deref(),
-        );
-        let history = place.insert(history.await.map_err(|error| not_read(&error))?);
-        let prompt = std::mem::take(&mut self.command.prompt);
+        let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
+        let (principal, id) = (self.command.scope.principal.clone(), self.command.conversation);
+        let found = History::find(store.clone(), clock.clone(), &principal, id).await;
+        let found = found.map_err(|error| not_read(&error))?;
+        let prompt = self.prompt().await?;
+        let history = match found {
+            Some(history) => history,
+            None => {
+                let mut conversation = Conversation::begun(id, principal, title(&prompt), clock.now());
+                conversation.profile.clone_from(&self.command.profile);
+                History::begin(store, clock, conversation).await.map_err(|error| not_read(&error))?
+            }
+        };
+        let history = place.insert(history);
         if !prompt.is_empty() {
             add(history, ConversationEventKind::UserSaid { blocks: prompt }).await?;
         } else if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
-            let message =
-                "There is nothing to answer: the conversation ends with the model's own words. Say something.";
+            let message = "There is nothing to answer: the conversation ends with the model's own words. Say something.";
             return Err(failed(ErrorKind::InvalidInput, message));
         }
+        let mut was_too_long = false;
         loop {
             if self.cancel.reason().is_some() {
                 return Err(AgentOutcome::Cancelled);
             }
-            let request = self.request(history);
-            if let Some(budget) = self.spending.refuses_request(0) {
+            let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
+            self.offer.update(offered, &self.ports.list_tools, &self.command.scope);
+            let request = self.fitting.request(history, self.offer.tools(), &mut self.spending).await;
+            let request = request.map_err(not_shortened)?;
+            if let Some(budget) = self.spending.refuses_request(self.fitting.tokens_asked()) {
                 return Err(AgentOutcome::BudgetExhausted(self.last_answer_for.unwrap_or(budget)));
             }
             let answer = ask(self.command.model.as_ref(), request, &self.cancel, Some(&self.telling)).await;
+            let is_too_long = matches!(answer.end, End::Failed(ModelError::ContextTooLong(_)));
+            if is_too_long && !was_too_long && self.fitting.was_too_long() {
+                was_too_long = true;
+                continue;
+            }
+            was_too_long = false;
             match self.heard(history, answer).await? {
                 Next::Ask => {}
                 Next::Done => return Ok(()),
@@ -184,17 +228,57 @@ impl Run {
         }
     }
 
-    fn request(&mut self, history: &History) -> ModelRequest {
-        let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
-        self.offer.update(offered, &self.ports.list_tools, &self.command.scope);
-        let mut messages = history.messages();
-        request::thin_images(&mut messages, self.command.model.facts().takes_images);
-        let tools = self.offer.tools();
-        let mut request = ModelRequest::of(if tools.is_empty() { request::without_calls(messages) } else { messages });
-        request.system.clone_from(&self.command.system);
-        request.tools = tools;
-        request.cache_key = Some(self.command.conversation.session());
-        request
+    /// What the person says, with what hooks have to say about it.
+    async fn prompt(&mut self) -> Result<Vec<Block>, AgentOutcome> {
+        let mut prompt = std::mem::take(&mut self.command.prompt);
+        if prompt.is_empty() || self.hooks.are_none() {
+            return Ok(prompt);
+        }
+        let texts = prompt.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let text = texts.collect::<Vec<_>>().join("\n");
+        let word = self.hear(Told::PromptSubmitted, &text).await?;
+        if let Some(reason) = word.block {
+            return Err(AgentOutcome::Stopped(reason));
+        }
+        prompt.extend(word.context.into_iter().map(Block::text));
+        Ok(prompt)
+    }
+
+    /// The model is done; a hook may want it to go on.
+    async fn done(&mut self, history: &mut History) -> Result<Next, AgentOutcome> {
+        if self.hooks.are_none() {
+            return Ok(Next::Done);
+        }
+        let said = self.said_last.clone();
+        let word = self.hear(Told::Stopping, &said).await?;
+        let Some(reason) = word.block else { return Ok(Next::Done) };
+        if self.goings_on == GOINGS_ON {
+            self.tell(AgentEvent::Notice(format!(
+                "A hook wants the agent to go on, as it did {GOINGS_ON} times. It ends all the same: {reason}"
+            )));
+            return Ok(Next::Done);
+        }
+        self.goings_on += 1;
+        let blocks = std::iter::once(reason).chain(word.context).map(Block::text).collect();
+        add(history, ConversationEventKind::UserSaid { blocks }).await?;
+        Ok(Next::Ask)
+    }
+
+    /// Asks the hooks. Their messages go to the person, and one that ends the run does.
+    async fn hear(&self, told: Told, text: &str) -> Result<AgentWord, AgentOutcome> {
+        let mut word = tokio::select! {
+            biased;
+            _ = self.cancel.cancelled() => return Err(AgentOutcome::Cancelled),
+            word = self.hooks.hear(told, text, self.goings_on > 0) => word,
+        };
+        word.messages.drain(..).for_each(|message| self.tell(AgentEvent::Notice(message)));
+        match word.stop.take() {
+            Some(reason) => Err(AgentOutcome::Stopped(reason)),
+            None => Ok(word),
+        }
     }
 
     /// Keeps an answer and does what it asks for.
@@ -204,7 +288,9 @@ impl Run {
             End::Failed(_) | End::TakenBack => None,
         };
         let text = answer.text();
-        if !text.is_empty() {
+        if std::mem::take(&mut self.goes_on_saying) {
+            self.said_last.push_str(&text);
+        } else if !text.is_empty() {
             self.said_last = text;
         }
         let calls = answer.calls();
@@ -213,6 +299,7 @@ impl Run {
             let (blocks, usage) = (answer.blocks, answer.usage);
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
             self.spending.answered(usage);
+            self.fitting.answered(usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
             self.tell(AgentEvent::Answered { usage, total, cost });
         }
@@ -234,14 +321,18 @@ impl Run {
         if !calls.is_empty() {
             self.make(history, &calls).await?;
         }
+        if stop != StopReason::MaxTokens {
+            self.continuations = 0;
+        }
         match stop {
             StopReason::MaxTokens => self.cut_off(history, answer.lost_call, !calls.is_empty()).await,
-            StopReason::Refused if calls.is_empty() => Err(failed(
-                ErrorKind::PermissionDenied,
-                "the model refused to answer: a filter of its provider stopped it",
-            )),
-            _ if calls.is_empty() => Ok(Next::Done),
-            _ => Ok(Next::Ask),
+            // Some providers give another reason beside calls, and some reasons are not known here.
+            _ if !calls.is_empty() => Ok(Next::Ask),
+            StopReason::Refused => {
+                let message = "the model does not answer this: it, or a filter of its provider, is against it";
+                Err(failed(ErrorKind::PermissionDenied, message))
+            }
+            _ => self.done(history).await,
         }
     }
 
@@ -252,14 +343,6 @@ impl Run {
         lost_call: Option<String>,
         has_calls: bool,
     ) -> Result<Next, AgentOutcome> {
-        self.continuations += 1;
-        if self.continuations > CONTINUATIONS {
-            let message = format!(
-                "the answer was cut off {} times at the longest that the model may write: raise its `max_output_tokens`",
-                self.continuations
-            );
-            return Err(failed(ErrorKind::TooLarge, message));
-        }
         let said = match lost_call {
             Some(tool) => format!(
                 "Your answer was cut off at its longest while you wrote a call of `{tool}`. That call was dropped and not \
@@ -268,6 +351,16 @@ impl Run {
             None if has_calls => return Ok(Next::Ask),
             None => "Your answer was cut off at its longest. Go on where it ended, and be brief.".into(),
         };
+        self.continuations += 1;
+        if self.continuations > CONTINUATIONS {
+            let message = format!(
+                "the answer was cut off {} times in a row at the longest that the model may write: raise its \
+                 `max_output_tokens`",
+                self.continuations
+            );
+            return Err(failed(ErrorKind::TooLarge, message));
+        }
+        self.goes_on_saying = !has_calls;
         add(history, ConversationEventKind::UserSaid { blocks: vec![Block::text(said)] }).await?;
         Ok(Next::Ask)
     }
@@ -275,7 +368,7 @@ impl Run {
     /// Makes the calls of an answer. Each has its result on record, in their order.
     async fn make(&mut self, history: &mut History, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
         // A request that may not be made any more will not read the results either.
-        let no_more = self.spending.refuses_request(0);
+        let no_more = self.spending.refuses_request(self.fitting.tokens_asked());
         let mut left = self.spending.calls_left();
         let (mut answered, mut is_over) = (Vec::with_capacity(calls.len()), false);
         for (index, call) in calls.iter().enumerate() {
@@ -292,10 +385,18 @@ impl Run {
             }
             answered.push(refusal);
         }
+        let mut asked = (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
         let mut making = Calls::new(&self.way, calls, answered).await;
         let mut course = Course::Onwards;
         for (index, call) in calls.iter().enumerate() {
-            let Some(made) = making.next().await else { break };
+            let made = loop {
+                tokio::select! {
+                    biased;
+                    made = making.next() => break made,
+                    heard = heard(&mut asked) => self.notify(heard),
+                }
+            };
+            let Some(made) = made else { break };
             if made.call.is_some() {
                 self.spending.called();
             }
@@ -315,7 +416,7 @@ impl Run {
                      do something else, or say what is in the way.]"
                 ));
             }
-            ended(history, &self.telling, &self.ports, call, made, notes).await?;
+            ended(history, self, call, made, notes).await?;
         }
         drop(making);
         if self.cancel.reason().is_some() {
@@ -356,9 +457,27 @@ impl Run {
     async fn never_made(&self, history: &mut History, calls: &[ToolUse], why: &str) -> Result<(), AgentOutcome> {
         for call in calls {
             let made = Made::never(ErrorKind::Cancelled, why);
-            ended(history, &self.telling, &self.ports, call, made, Vec::new()).await?;
+            ended(history, self, call, made, Vec::new()).await?;
         }
         Ok(())
+    }
+
+    /// Tells the hooks that somebody is asked about a call of this conversation. Nothing waits for them.
+    fn notify(&self, heard: Heard) {
+        let Heard::Event(event) = heard else { return };
+        let EventKind::PermissionRequested { tool, reason, .. } = &event.kind else { return };
+        if event.origin.session.as_deref() != Some(&*self.way.scope.session) {
+            return;
+        }
+        let text = format!("`{tool}` waits for your approval: {reason}");
+        let (hooks, telling) = (self.hooks.clone(), self.telling.clone());
+        tokio::spawn(async move {
+            let word = hooks.hear(Told::Notified, &text, false).await;
+            for message in word.messages {
+                // Fails where nobody reads any more.
+                let _ = telling.send(AgentEvent::Notice(message));
+            }
+        });
     }
 
     fn tell(&self, event: AgentEvent) {
@@ -370,24 +489,30 @@ impl Run {
 /// Keeps the result of a call, and tells it.
 async fn ended(
     history: &mut History,
-    telling: &UnboundedSender<AgentEvent>,
-    ports: &RunAgentPorts,
+    run: &Run,
     call: &ToolUse,
     made: Made,
     notes: Vec<String>,
 ) -> Result<(), AgentOutcome> {
     let mut block = result::for_model(call, &made.result);
     block.content.extend(notes.into_iter().map(Block::text));
-    let record = json!({
-        "toolName": call.name, "success": !block.is_error, "timestamp": ports.clock.now().0,
-        "metadata": made.result.structured_content(),
-    });
-    let text = result::text_of(&block);
-    let is_error = block.is_error;
+    let record = record::of_result(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
+    let (text, is_error) = (result::text_of(&block), block.is_error);
     add(history, ConversationEventKind::CallEnded { result: block, call: made.call, record }).await?;
     let (id, tool) = (call.id.clone(), call.name.clone());
-    let _ = telling.send(AgentEvent::CallEnded { id, tool, call: made.call, is_error, text, duration: made.duration });
+    run.tell(AgentEvent::CallEnded { id, tool, call: made.call, is_error, text, duration: made.duration });
     Ok(())
+}
+
+/// What those hear who watch; nothing where nobody watches.
+async fn heard(watch: &mut Option<EventSubscription>) -> Heard {
+    if let Some(events) = watch {
+        match events.next().await {
+            Some(heard) => return heard,
+            None => *watch = None,
+        }
+    }
+    std::future::pending().await
 }
 
 async fn add(history: &mut History, kind: ConversationEventKind) -> Result<(), AgentOutcome> {
@@ -418,6 +543,15 @@ fn malformed(text: &str) -> String {
 
 fn failed(kind: ErrorKind, message: impl Into<String>) -> AgentOutcome {
     AgentOutcome::Failed { kind, message: message.into() }
+}
+
+fn not_shortened(why: NotShortened) -> AgentOutcome {
+    match why {
+        NotShortened::Stopped(reason) => AgentOutcome::Stopped(reason),
+        NotShortened::TakenBack => AgentOutcome::Cancelled,
+        NotShortened::NotKept(error) => not_kept(&error),
+        NotShortened::Blocked(_) | NotShortened::NoSummary(_) => failed(ErrorKind::TooLarge, why.to_string()),
+    }
 }
 
 fn not_read(error: &StoreError) -> AgentOutcome {
