@@ -68,6 +68,7 @@ use toolstead_domain::{
         approver::Approver,
         caller::{Caller, InputResponses, SilentCaller},
         clock::Clock,
+        event_sink::EventSink,
         execution_log::ExecutionLog,
         output_store::OutputStore,
         schema_validator::SchemaValidator,
