@@ -12,6 +12,7 @@ use super::{
     result,
     size::{Scale, Size},
     spending::Spending,
+    usage_events::UsageEvents,
 };
 use crate::{
     cancel_signal::CancelSignal,
@@ -99,6 +100,7 @@ impl Run {
             telling: telling.clone(),
         };
         let principal = command.scope.principal.clone();
+        let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone());
         let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal);
         let fitting = Fitting {
             conversation: command.conversation,
@@ -109,6 +111,7 @@ impl Run {
             cancel: cancel.clone(),
             hooks: hooks.clone(),
             telling: Some(telling.clone()),
+            usage_events,
             scale: Scale::default(),
             asked: Size::default(),
         };
@@ -300,6 +303,7 @@ impl Run {
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
             self.spending.answered(usage);
             self.fitting.answered(usage);
+            self.fitting.usage_events.tell(self.command.model.as_ref(), usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
             self.tell(AgentEvent::Answered { usage, total, cost });
         }
