@@ -77,6 +77,7 @@ use toolstead_domain::{
     alias::Dialect,
     permission::{
         decision::in_shell,
+        path_pattern::PatternBase,
         policy::{Mode, PermissionPolicy},
         rule::PermissionRule,
     },
@@ -414,6 +415,11 @@ impl Config {
             selection: self.selection.clone(),
             within: None,
         }
+    }
+
+    /// What rules of a program are read with: relative paths begin in the start folder.
+    pub fn pattern_base(&self) -> PatternBase {
+        Base { folder: &self.folders.start, home: self.folders.home.as_deref() }.patterns()
     }
 
     /// What of each file's permissions waits for trust, and how to give it.

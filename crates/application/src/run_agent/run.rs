@@ -29,7 +29,7 @@ use toolstead_domain::{
         budget::Budget,
         event::{AgentEvent, AgentOutcome},
     },
-    conversation::{Conversation, event::ConversationEventKind, record},
+    conversation::{Conversation, event::ConversationEventKind},
     error_chain::with_causes,
     error_kind::ErrorKind,
     event::EventKind,
@@ -202,7 +202,8 @@ impl Run {
         if !prompt.is_empty() {
             add(history, ConversationEventKind::UserSaid { blocks: prompt }).await?;
         } else if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
-            let message = "There is nothing to answer: the conversation ends with the model's own words. Say something.";
+            let message =
+                "There is nothing to answer: the conversation ends with the model's own words. Say something.";
             return Err(failed(ErrorKind::InvalidInput, message));
         }
         let mut was_too_long = false;
@@ -260,7 +261,7 @@ impl Run {
         let Some(reason) = word.block else { return Ok(Next::Done) };
         if self.goings_on == GOINGS_ON {
             self.tell(AgentEvent::Notice(format!(
-                "A hook wants the agent to go on, as it did {GOINGS_ON} times. It ends all the same: {reason}"
+                "A hook wants the agent to continue, as it did {GOINGS_ON} times. It ends all the same: {reason}"
             )));
             return Ok(Next::Done);
         }
@@ -389,7 +390,8 @@ impl Run {
             }
             answered.push(refusal);
         }
-        let mut asked = (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
+        let mut asked =
+            (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
         let mut making = Calls::new(&self.way, calls, answered).await;
         let mut course = Course::Onwards;
         for (index, call) in calls.iter().enumerate() {
@@ -500,7 +502,7 @@ async fn ended(
 ) -> Result<(), AgentOutcome> {
     let mut block = result::for_model(call, &made.result);
     block.content.extend(notes.into_iter().map(Block::text));
-    let record = record::of_result(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
+    let record = result::for_programs(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
     let (text, is_error) = (result::text_of(&block), block.is_error);
     add(history, ConversationEventKind::CallEnded { result: block, call: made.call, record }).await?;
     let (id, tool) = (call.id.clone(), call.name.clone());
