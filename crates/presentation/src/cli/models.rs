@@ -84,7 +84,7 @@ impl Models {
     async fn try_all(&self, models: &Answering, config: &Config) -> BTreeMap<String, Tried> {
         let meant = config.models.iter().map(|model| &model.name);
         let meant = meant.filter(|name| self.name.as_ref().is_none_or(|only| only == *name));
-        let all = meant.map(async |name| {
+        let all = meant.map(|name| async move {
             let tried = match models.find(Some(name)) {
                 Err(error) => Err(ModelError::Unreachable(error.to_string())),
                 Ok(model) => {
