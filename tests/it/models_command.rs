@@ -90,3 +90,32 @@ async fn the_doctor_tells_of_a_default_model_without_a_key() {
     let output = run(config("http://127.0.0.1:9"), "away", &["doctor"]).await;
     assert!(stdout(&output).contains("`away` has no key: the environment variable `NOT_THERE`"), "{}", stdout(&output));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_for_a_key_of_a_project_runs_once_a_person_trusts_its_file() {
+    let server = ModelServer::with([Says::text("ok")]).await;
+    let url = server.url().to_owned();
+    let ran = spawn_blocking(move || {
+        let home = Home::new();
+        let mark = home.data().join("ran");
+        let command = format!("touch {}; echo sk-theirs", mark.display());
+        let project = format!(
+            "[models.theirs]\nprovider = \"anthropic\"\nmodel = \"m\"\nbase_url = \"{url}\"\n\
+             api_key_command = [\"sh\", \"-c\", {command:?}]\n"
+        );
+        std::fs::write(home.work().join("toolstead.toml"), project).unwrap();
+        let before = home.run(&["models", "--check"]);
+        assert_eq!(before.status.code(), Some(4), "{}", stderr(&before));
+        assert!(stdout(&before).contains("it waits for `toolstead config trust"), "{}", stdout(&before));
+        assert!(!mark.exists());
+        let trusted = home.run(&["config", "trust"]);
+        assert_eq!(trusted.status.code(), Some(0), "{}", stderr(&trusted));
+        assert!(stderr(&trusted).contains("models.theirs.api_key_command"), "{}", stderr(&trusted));
+        assert!(!mark.exists(), "showing and trusting run nothing");
+        let after = home.run(&["models", "--check"]);
+        assert_eq!(after.status.code(), Some(0), "{}{}", stdout(&after), stderr(&after));
+        assert!(mark.exists());
+    });
+    ran.await.unwrap();
+    assert_eq!(server.only_seen().header("x-api-key"), Some("sk-theirs"));
+}
