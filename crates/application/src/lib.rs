@@ -25,6 +25,6 @@ pub mod ruled_approver;
 pub mod run_agent;
 pub mod set_tool_enabled;
 pub mod tool_registry;
-pub mod undo_conversation;
 mod touch;
+pub mod undo_conversation;
 pub mod watch_resource;

@@ -85,7 +85,10 @@ impl Narration {
                 }
                 if *is_error {
                     self.failed += 1;
-                    self.beside(opened(&format!("{} failed after {}:", named(tool), seconds(*duration)), text), &mut pieces);
+                    self.beside(
+                        opened(&format!("{} failed after {}:", named(tool), seconds(*duration)), text),
+                        &mut pieces,
+                    );
                 }
                 self.show_calls(&mut pieces);
             }
@@ -94,7 +97,11 @@ impl Narration {
                 self.beside(line, &mut pieces);
             }
             AgentEvent::Compacted { how, before, after } => {
-                let line = format!("what came before was made shorter ({how}): {} tokens, now {}", grouped(*before), grouped(*after));
+                let line = format!(
+                    "what came before was made shorter ({how}): {} tokens, now {}",
+                    grouped(*before),
+                    grouped(*after)
+                );
                 self.beside(line, &mut pieces);
             }
             AgentEvent::Notice(text) => self.beside(opened("note:", text), &mut pieces),
@@ -173,7 +180,10 @@ impl Narration {
             1 => "1 tool call; ".to_owned(),
             total => format!("{total} tool calls; "),
         };
-        self.show(if running.is_empty() { format!("{done}the model is asked") } else { format!("{done}{running}") }, pieces);
+        self.show(
+            if running.is_empty() { format!("{done}the model is asked") } else { format!("{done}{running}") },
+            pieces,
+        );
     }
 
     fn show(&mut self, now: String, pieces: &mut Vec<Piece>) {
@@ -247,12 +257,8 @@ pub(super) fn figures(calls: u64, turns: u64, usage: Usage, cost: Option<f64>) -
 /// The number with its thousands apart.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).unwrap_or_default())
-        .collect();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
     groups.join(",")
 }
 
@@ -262,12 +268,13 @@ fn seconds(duration: Duration) -> String {
 
 /// A tool by the name that a model gave it, on one line.
 fn named(tool: &str) -> String {
-    let shown: String = tool.chars().take(NAME_CHARACTERS).map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).collect();
+    let shown: String =
+        tool.chars().take(NAME_CHARACTERS).map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).collect();
     format!("`{}`", visible(&shown))
 }
 
 /// A text behind its label: on the same line, or below it behind a mark. Nobody takes a line of it for one of ours.
-fn opened(label: &str, text: &str) -> String {
+pub(super) fn opened(label: &str, text: &str) -> String {
     let text = text.trim_end_matches('\n');
     let mut lines: Vec<&str> = text.lines().collect();
     let hidden = lines.len().saturating_sub(SHOWN_LINES);

@@ -122,7 +122,8 @@ impl Completer for Typing {
 
     fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..position).unwrap_or_default();
-        let fitting = COMMANDS.iter().map(|(name, ..)| *name).filter(|name| typed.starts_with('/') && name.starts_with(typed));
+        let fitting =
+            COMMANDS.iter().map(|(name, ..)| *name).filter(|name| typed.starts_with('/') && name.starts_with(typed));
         Ok((0, fitting.map(str::to_owned).collect()))
     }
 }
