@@ -199,7 +199,8 @@ impl Run {
         if !prompt.is_empty() {
             add(history, ConversationEventKind::UserSaid { blocks: prompt }).await?;
         } else if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
-            let message = "There is nothing to answer: the conversation ends with the model's own words. Say something.";
+            let message =
+                "There is nothing to answer: the conversation ends with the model's own words. Say something.";
             return Err(failed(ErrorKind::InvalidInput, message));
         }
         let mut was_too_long = false;
@@ -385,7 +386,8 @@ impl Run {
             }
             answered.push(refusal);
         }
-        let mut asked = (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
+        let mut asked =
+            (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
         let mut making = Calls::new(&self.way, calls, answered).await;
         let mut course = Course::Onwards;
         for (index, call) in calls.iter().enumerate() {
