@@ -5,19 +5,26 @@
 
 mod answer;
 mod failure;
+mod images;
 mod key;
 #[expect(clippy::disallowed_methods, reason = "a person's own file, which no tool reaches by this way")]
 mod key_file;
 mod model;
 mod names;
+mod offer;
 mod pause;
 mod protocol;
+mod schema;
 mod settings;
 mod words;
+
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     key::KeyCommands,
     model::{InvalidModel, Model},
     protocol::definitions,
+    schema::schema_copy,
     settings::{KeySource, ModelSettings, ProviderKind},
 };

@@ -1,5 +1,6 @@
 //! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
 
+mod agent;
 mod asked_prompt;
 pub mod call;
 pub mod chat;
@@ -20,6 +21,7 @@ mod narration;
 pub mod output;
 pub mod permissions;
 pub mod prompts;
+pub mod query;
 pub mod resources;
 pub mod serve;
 pub mod servers;
@@ -50,6 +52,10 @@ enum Command {
     Tools(tools::Tools),
     /// Calls a tool and prints its result
     Call(call::Call),
+    /// Asks an agent, which works with the tools until it is done
+    Query(query::Query),
+    /// Talks with an agent at the terminal
+    Chat(chat::Chat),
     /// Serves the tools over MCP on standard input and output
     Mcp(mcp::Mcp),
     /// Lists the resources, or reads one
@@ -82,6 +88,8 @@ impl Cli {
         let outcome = match self.command {
             Command::Tools(command) => command.run(global, &mut output).await,
             Command::Call(command) => command.run(global, &mut output).await,
+            Command::Query(command) => Box::pin(command.run(global, &mut output)).await,
+            Command::Chat(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Mcp(command) => Box::pin(command.run(global)).await,
             Command::Resources(command) => command.run(global, &mut output).await,
             Command::Prompts(command) => command.run(global, &mut output).await,

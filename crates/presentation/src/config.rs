@@ -57,7 +57,7 @@ use format::Format;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
 use mcp_server::{ConfiguredServer, FoundServer};
-use models::{ConfiguredModels, ModelSettings, NoSuchModel};
+use models::{ConfiguredModels, NoSuchModel};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use profiles::{NoSuchProfile, Profile};
@@ -76,6 +76,7 @@ use toolstead_domain::{
     alias::Dialect,
     permission::{
         decision::in_shell,
+        path_pattern::PatternBase,
         policy::{Mode, PermissionPolicy},
         rule::PermissionRule,
     },
@@ -85,7 +86,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::{WorkspaceRoots, lexical},
 };
-use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects};
+use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects, models::ModelSettings};
 use trust::TrustedFiles;
 use value::{Item, Value};
 
@@ -413,6 +414,11 @@ impl Config {
             selection: self.selection.clone(),
             within: None,
         }
+    }
+
+    /// What rules of a program are read with: relative paths begin in the start folder.
+    pub fn pattern_base(&self) -> PatternBase {
+        Base { folder: &self.folders.start, home: self.folders.home.as_deref() }.patterns()
     }
 
     /// What of each file's permissions waits for trust, and how to give it.
