@@ -13,6 +13,8 @@ mod architecture;
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
 mod context;
+/// Conversations with agents are shown, copied and taken back with their files.
+mod conversations;
 /// The doors for tools in Rust: the examples and their page.
 mod doors;
 /// Changes of files by several processes, and across kills.
