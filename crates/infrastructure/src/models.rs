@@ -10,8 +10,10 @@ mod key;
 mod key_file;
 mod model;
 mod names;
+mod offer;
 mod pause;
 mod protocol;
+mod schema;
 mod settings;
 mod words;
 
@@ -19,5 +21,6 @@ pub use self::{
     key::KeyCommands,
     model::{InvalidModel, Model},
     protocol::definitions,
+    schema::schema_copy,
     settings::{KeySource, ModelSettings, ProviderKind},
 };

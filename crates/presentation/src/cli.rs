@@ -8,6 +8,7 @@ mod command_line_words;
 pub mod completions;
 pub mod config;
 mod conversation_choice;
+pub mod conversations;
 pub mod doctor;
 pub mod embedded;
 pub mod executions;
@@ -63,6 +64,8 @@ enum Command {
     Prompts(prompts::Prompts),
     /// Looks into the audit trail
     Executions(executions::Executions),
+    /// Looks into conversations with agents, copies them and takes them back
+    Conversations(conversations::Conversations),
     /// Shows the MCP servers behind Toolstead and how they are
     Servers(servers::Servers),
     /// Shows, explains, tests and writes permission rules
@@ -91,6 +94,7 @@ impl Cli {
             Command::Resources(command) => command.run(global, &mut output).await,
             Command::Prompts(command) => command.run(global, &mut output).await,
             Command::Executions(command) => command.run(global, &mut output).await,
+            Command::Conversations(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),

@@ -1,5 +1,13 @@
 //! The conversions between a provider's protocol and the words of the port: pure, one file a protocol.
 
+mod gemini;
+mod openai;
+mod openai_chat;
+mod openai_responses;
+mod parts;
+#[cfg(test)]
+mod test_streams;
+
 use super::settings::{ModelSettings, ProviderKind};
 use crate::http::sse::SseEvent;
 use http::{HeaderMap, header::InvalidHeaderValue};
@@ -64,7 +72,10 @@ pub(super) trait Decoder: Send {
 /// The protocol of a kind, as far as there is one here.
 pub(super) fn of(kind: ProviderKind) -> Option<&'static dyn Protocol> {
     match kind {
-        ProviderKind::Anthropic | ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Gemini => None,
+        ProviderKind::Anthropic => None,
+        ProviderKind::OpenAi => Some(&openai_chat::OpenAiChat),
+        ProviderKind::OpenAiResponses => Some(&openai_responses::OpenAiResponses),
+        ProviderKind::Gemini => Some(&gemini::Gemini),
     }
 }
 

@@ -280,6 +280,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["models", "*", "prices", "output"], PRICE, Highest, Waits, None, "Likewise for those that it writes."),
     key(&["models", "*", "prices", "cache_read"], PRICE, Highest, Waits, None, "Likewise for those that it reads from a cache. Default: `input`."),
     key(&["models", "*", "prices", "cache_write"], PRICE, Highest, Waits, None, "Likewise for those that go into a cache. Default: `input`."),
+    key(&["profiles", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Files of clai, kodelet, micro-x and Claude Code whose profile and model count as if they stood here: a profile of the file's `name`, else of its file name, and the model under its provider's name."),
     key(&["profiles", "*", "model"], Kind::Text, Highest, Waits, None, "The model, by its name in `[models]`. Default: `default_model`."),
     key(&["profiles", "*", "tools"], Kind::Selection, Steps, Waits, None, "The tools that are offered, of those that the rules allow or ask about: as `tools.select`, and `--tools` adjusts or replaces it. Of a profile that another file has as well, a file of a project can only take tools away."),
     key(&["profiles", "*", "use_tools"], Kind::Boolean, Strictest(Strictness::False), Waits, Some("true"), "Whether any tools are offered."),
