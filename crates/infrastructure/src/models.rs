@@ -5,6 +5,7 @@
 
 mod answer;
 mod failure;
+mod images;
 mod key;
 #[expect(clippy::disallowed_methods, reason = "a person's own file, which no tool reaches by this way")]
 mod key_file;
@@ -16,6 +17,9 @@ mod protocol;
 mod schema;
 mod settings;
 mod words;
+
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     key::KeyCommands,

@@ -28,16 +28,19 @@ use toolstead_domain::{
         budget::Budget,
         event::{AgentEvent, AgentOutcome},
     },
-    conversation::{Conversation, event::ConversationEventKind, record},
+    conversation::{Conversation, event::ConversationEventKind},
     error_chain::with_causes,
     error_kind::ErrorKind,
-    event::EventKind,
+    event::{EventKind, EventOrigin},
     model::{
         error::ModelError,
         message::{Block, Role, ToolArguments, ToolUse},
         reply::StopReason,
+        usage::Usage,
     },
-    ports::{agent_hook::AgentWord, conversation_store::AppendError, tool_repository::StoreError},
+    ports::{
+        agent_hook::AgentWord, conversation_store::AppendError, event_sink::EventSink, tool_repository::StoreError,
+    },
     tool_execution::CancelReason,
 };
 
@@ -301,6 +304,7 @@ impl Run {
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
             self.spending.answered(usage);
             self.fitting.answered(usage);
+            self.tell_usage(usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
             self.tell(AgentEvent::Answered { usage, total, cost });
         }
@@ -464,6 +468,20 @@ impl Run {
         Ok(())
     }
 
+    /// Tells those who watch the whole what an answer took.
+    fn tell_usage(&self, usage: Usage) {
+        let scope = &self.way.scope;
+        let origin =
+            EventOrigin { principal: Some(scope.principal.clone()), session: Some(scope.session.clone()), call: None };
+        let kind = EventKind::Usage {
+            conversation: self.command.conversation,
+            model: self.command.model.name().to_owned(),
+            usage,
+            cost: self.command.model.facts().prices.map(|prices| usage.cost(&prices)),
+        };
+        self.ports.events.send(origin, kind);
+    }
+
     /// Tells the hooks that somebody is asked about a call of this conversation. Nothing waits for them.
     fn notify(&self, heard: Heard) {
         let Heard::Event(event) = heard else { return };
@@ -498,7 +516,7 @@ async fn ended(
 ) -> Result<(), AgentOutcome> {
     let mut block = result::for_model(call, &made.result);
     block.content.extend(notes.into_iter().map(Block::text));
-    let record = record::of_result(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
+    let record = result::for_programs(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
     let (text, is_error) = (result::text_of(&block), block.is_error);
     add(history, ConversationEventKind::CallEnded { result: block, call: made.call, record }).await?;
     let (id, tool) = (call.id.clone(), call.name.clone());

@@ -1,5 +1,6 @@
 //! The conversions between a provider's protocol and the words of the port: pure, one file a protocol.
 
+mod anthropic;
 mod gemini;
 mod openai;
 mod openai_chat;
@@ -72,7 +73,7 @@ pub(super) trait Decoder: Send {
 /// The protocol of a kind, as far as there is one here.
 pub(super) fn of(kind: ProviderKind) -> Option<&'static dyn Protocol> {
     match kind {
-        ProviderKind::Anthropic => None,
+        ProviderKind::Anthropic => Some(&anthropic::Anthropic),
         ProviderKind::OpenAi => Some(&openai_chat::OpenAiChat),
         ProviderKind::OpenAiResponses => Some(&openai_responses::OpenAiResponses),
         ProviderKind::Gemini => Some(&gemini::Gemini),
