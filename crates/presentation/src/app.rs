@@ -17,7 +17,7 @@ use toolstead_application::{
     refresh_tools::RefreshToolsHandler,
     registry_events,
     set_tool_enabled::SetToolEnabledHandler,
-    tool_registry::ToolRegistry,
+    tool_registry::{RegistryError, ToolRegistry},
     watch_resource::WatchResourceHandler,
 };
 use toolstead_domain::{
@@ -132,6 +132,15 @@ impl App {
             permissions,
             events,
         })
+    }
+
+    /// Removes a provider with all that it offers: its tools, its resources and its prompts. Closes it.
+    ///
+    /// # Errors
+    /// [`RegistryError::UnknownProvider`] where it offers no tools; of resources and prompts it is removed all the same.
+    pub async fn unregister(&self, name: &str) -> Result<(), RegistryError> {
+        self.context.unregister(name);
+        self.registry.unregister(name).await
     }
 
     /// The scope of the principal's session, in the configured dialect.
