@@ -42,7 +42,7 @@ use crate::{
 use command_settings::command_settings;
 use program_tools::{ProgramTools, Shop};
 use serde_json::{Map, Value};
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
     context_registry::ContextRegistryError, event_bus::EventBus, execute_tool::ExecuteToolPorts,
@@ -80,7 +80,7 @@ use toolstead_infrastructure::{
         world::World,
     },
     hooks::command_hooks::CommandHooks,
-    mcp::client::McpServer,
+    mcp::client::{McpServer, may_ask::Clients},
     sandbox::{
         detached::DetachedTasks,
         helper::Helpers,
@@ -115,6 +115,23 @@ pub enum GoingOn {
     Outlives,
 }
 
+/// Those who will call.
+enum Calling {
+    /// Any, with what they can answer at all.
+    Any(Map<String, Value>),
+    /// One, with what it says that it can answer.
+    One(Pin<Box<dyn Future<Output = Map<String, Value>> + Send>>),
+}
+
+impl Calling {
+    async fn heard(self) -> Clients {
+        match self {
+            Self::Any(capabilities) => Clients::Any(capabilities),
+            Self::One(capabilities) => Clients::One(capabilities.await),
+        }
+    }
+}
+
 /// Builds an application. Everything has a default, and everything can be replaced.
 pub struct AppBuilder {
     config: Config,
@@ -135,7 +152,7 @@ pub struct AppBuilder {
     output_store: Option<Arc<dyn OutputStore>>,
     change_journal: Option<Arc<dyn ChangeJournal>>,
     going_on: Option<GoingOn>,
-    clients: Map<String, Value>,
+    clients: Calling,
     starts_when_used: bool,
 }
 
@@ -234,7 +251,7 @@ impl App {
             output_store: None,
             change_journal: None,
             going_on: None,
-            clients: Map::new(),
+            clients: Calling::Any(Map::new()),
             starts_when_used: false,
         }
     }
@@ -373,7 +390,16 @@ impl AppBuilder {
     /// who can be asked list it. Without it nobody can be asked.
     #[must_use]
     pub fn clients_can(mut self, capabilities: Map<String, Value>) -> Self {
-        self.clients = capabilities;
+        self.clients = Calling::Any(capabilities);
+        self
+    }
+
+    /// Says that one client alone will come, and what it can answer (MCP's `ClientCapabilities`): servers are told that and
+    /// nothing else, so that a server up to 2025-11-25 is one process. What is not known before the client speaks is waited
+    /// for, with the servers and nothing else.
+    #[must_use]
+    pub fn client_can(mut self, capabilities: impl Future<Output = Map<String, Value>> + Send + 'static) -> Self {
+        self.clients = Calling::One(Box::pin(capabilities));
         self
     }
 
@@ -520,7 +546,7 @@ impl AppBuilder {
                     composition.app.registry.note_absent(server, &why);
                 }
                 let starting =
-                    upstream::start(&composition.config, &self.servers, &self.environment, self.clients, known);
+                    upstream::start(&composition.config, &self.servers, &self.environment, self.clients.heard(), known);
                 let servers = starting.await?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;
