@@ -27,7 +27,9 @@ use toolstead_domain::{
     ports::{
         approver::ApprovalScope,
         caller::{InputRequest, Progress},
+        change_journal::NoJournal,
         clock::Timestamp,
+        conversation_store::NoConversations,
         output_store::NoOutputs,
         schema_validator::NoSchemaValidator,
         tool_provider::ToolProvider,
@@ -47,6 +49,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_presentation::{
+    agent_parts::AgentParts,
     app::{App, AppParts},
     mcp_server::{elicitation_approver::ElicitationApprover, http::settings::BearerToken, stdio::StdioSettings},
 };
@@ -98,7 +101,18 @@ impl House {
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };
         let settings = CallSettings { approval_timeout: patience, ..CallSettings::default() };
         let rule_store = store.clone();
-        let parts = AppParts { policy, rule_store, ports, settings, max_open_calls: 10_000, dialect: None };
+        let (journal, conversations) = (Arc::new(NoJournal), Arc::new(NoConversations));
+        let parts = AppParts {
+            policy,
+            rule_store,
+            ports,
+            journal,
+            conversations,
+            settings,
+            max_open_calls: 10_000,
+            dialect: None,
+            agents: AgentParts::default(),
+        };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app: TestApp { app, provider, log }, store }

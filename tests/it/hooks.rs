@@ -96,7 +96,7 @@ const SETTINGS: &str = r#"{
     "PostToolUse": [
       {"matcher": "Write", "hooks": [{"type": "command", "command": "cat > \"$CLAUDE_PROJECT_DIR/seen.json\""}]}
     ],
-    "Stop": [{"hooks": [{"type": "command", "command": "./not-looked-for.sh"}]}]
+    "SubagentStop": [{"hooks": [{"type": "command", "command": "./not-looked-for.sh"}]}]
   }
 }"#;
 
@@ -119,7 +119,7 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
         0,
         &["a hook of this file, `PreToolUse` at ", ".claude/hooks/check.sh", "is trusted as it is now"],
     );
-    let idle = "settings.json:12: a hook of `Stop`: nothing fires this event here";
+    let idle = "settings.json:12: a hook of `SubagentStop`: nothing fires this event here";
     bench.check(&secret, 3, &["The hook `settings.json:6` refused the call: keep out of secrets", idle]);
     assert!(!bench.write(0, &[]).contains(idle), "it is told once");
     let seen: Value = serde_json::from_slice(&std::fs::read(bench.home.work().join("seen.json")).unwrap()).unwrap();
@@ -565,7 +565,14 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
         &["it ended with code 2", "the matcher `Read` is for other tools", "together: deny (guard): it gave no reason"],
     );
     bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: go on"]);
-    bench.check(&["hooks", "test", "Stop"], 2, &["nothing fires `Stop` here"]);
+    bench.check(&["hooks", "test", "SubagentStop"], 2, &["nothing fires `SubagentStop` here"]);
+    let of_agents = "[hooks.p]\nevent = \"UserPromptSubmit\"\ncommand = \"grep -q secret && exit 2; echo it rains\"\n\
+                     [hooks.c]\nevent = \"PreCompact\"\nmatcher = \"manual\"\ncommand = \"exit 2\"\n";
+    let of_agents = Bench::new(of_agents, &[]);
+    of_agents.check(&["hooks", "test", "UserPromptSubmit", "a secret"], 3, &["together: against it"]);
+    of_agents.check(&["hooks", "test", "UserPromptSubmit", "hello"], 0, &["together: go on", "context: it rains"]);
+    of_agents.check(&["hooks", "test", "PreCompact"], 0, &["the matcher `manual` is for other moments"]);
+    of_agents.check(&["--json", "hooks", "test", "PreCompact", "manual"], 3, &["\"together\": \"against it"]);
     let json: Value =
         serde_json::from_slice(&bench.run(&["hooks", "test", "PreToolUse", "Edit", edit, "--json"]).stdout).unwrap();
     assert_eq!(json["hooks"][0]["run"]["end"], "it ended with code 2");

@@ -29,6 +29,12 @@ mod mcp_client;
 mod mcp_http;
 /// The MCP server over pipes.
 mod mcp_stdio;
+/// A provider of models that says what a test wrote down for it.
+mod model_server;
+/// Models of other providers, over real HTTP.
+mod models;
+/// `toolstead models`.
+mod models_command;
 /// MCP mounted in a server of a team's own.
 mod mounted;
 /// Large results: cut within their budget, kept under handles, passed on by reference.

@@ -18,15 +18,18 @@ use std::{
 use tempfile::TempDir;
 use toolstead_domain::{
     content_digest::ContentDigest,
+    conversation::event::ConversationEventKind,
+    model::message::Block,
     ports::{
         clock::{Clock, Timestamp},
+        conversation_store::{AppendError, ConversationStore},
         execution_log::{ExecutionFilter, ExecutionLog},
         output_store::{OutputHandle, OutputStore, StoredOutput},
     },
     principal::Principal,
     testing::{
-        change_journal_contract, fixed_clock::FixedClock, reopened_contract::reopened_stores_contract, samples,
-        stores_contract::stores_contract,
+        change_journal_contract, conversation_store_contract, fixed_clock::FixedClock,
+        reopened_contract::reopened_stores_contract, samples, stores_contract::stores_contract,
     },
     tool_call::CallId,
     tool_execution::{Outcome, OutcomeKind, ToolExecution},
@@ -364,6 +367,90 @@ async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_beh
 }
 
 #[tokio::test]
+async fn a_kill_while_a_conversation_goes_on_leaves_whole_additions_alone() {
+    if let Some(path) = std::env::var_os(OTHER_PROCESS) {
+        return converse_for_ever(path.into()).await;
+    }
+    let (me, folder) = (Principal::local(), tempfile::tempdir().unwrap());
+    let mut before = 0;
+    for round in 1..=5_usize {
+        let mut child = OtherProcess::start(
+            "sqlite::a_kill_while_a_conversation_goes_on_leaves_whole_additions_alone",
+            &path(folder.path()),
+        );
+        let lines = child.output.by_ref().lines().map_while(Result::ok);
+        let mut told: Vec<String> = lines.filter(|line| line.starts_with("added ")).take(40 * round).collect();
+        child.process.kill().unwrap();
+        told.extend(child.output.by_ref().lines().map_while(Result::ok).filter(|line| line.starts_with("added ")));
+        child.process.wait().unwrap();
+
+        let database = Database::open(options(folder.path()), clock()).await.unwrap();
+        let conversations = database.conversations(workspace());
+        let begun = conversation_store_contract::conversation(1);
+        let events = conversations.events(&me, begun.id).await.unwrap();
+        let acknowledged: u64 = told.last().unwrap()["added ".len()..].parse().unwrap();
+        assert!(events.len() as u64 >= acknowledged, "{acknowledged} were told, and there are {}", events.len());
+        assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64), "there is a gap");
+        let one = conversation_store_contract::one_of_each();
+        assert_eq!(events.len() % one.len(), 0, "an addition is there in part");
+        assert!(events.iter().map(|event| &event.kind).eq(one.iter().cycle().take(events.len())));
+        let known = conversations.find(&me, begun.id).await.unwrap().unwrap();
+        assert_eq!(known.events, events.len() as u64);
+        assert!(events.len() > before, "the next process goes on");
+        before = events.len();
+        database.close().await;
+    }
+}
+
+#[tokio::test]
+async fn two_processes_do_not_add_to_one_conversation_at_once_and_a_workspace_sees_its_own_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = [(); 2].map(|()| Database::open(options(folder.path()), clock()));
+    let (first, second) = (first.await.unwrap(), second.await.unwrap());
+    let [here, too] = [&first, &second].map(|database| database.conversations(workspace()));
+    let (me, begun) = (Principal::local(), conversation_store_contract::conversation(1));
+    here.begin(&begun).await.unwrap();
+    let (one, id) = (conversation_store_contract::one_of_each, begun.id);
+    let add = |store: Arc<dyn ConversationStore>| async move {
+        store.append(&Principal::local(), id, 0, samples::START, one()).await
+    };
+    let added = tokio::join!(add(here.clone()), add(too.clone()));
+    let (Ok(_), Err(refused)) = (match added {
+        (Err(_), Ok(_)) => (added.1, added.0),
+        _ => added,
+    }) else {
+        panic!("one of the two is refused");
+    };
+    assert!(matches!(refused, AppendError::GoesOnElsewhere { expected: 0, .. }), "{refused:?}");
+    assert_eq!(too.events(&me, begun.id).await.unwrap().len(), one().len());
+
+    let there = second.conversations(Path::new("/w/there"));
+    assert_eq!(there.find(&me, begun.id).await.unwrap(), None);
+    assert_eq!(there.events(&me, begun.id).await.unwrap(), []);
+    assert_eq!(there.latest(&me, 10).await.unwrap(), []);
+    let refused = there.append(&me, begun.id, one().len() as u64, samples::START, one()).await;
+    assert!(matches!(refused, Err(AppendError::NotFound(_))), "{refused:?}");
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test]
+async fn an_event_that_is_too_large_is_refused_and_nothing_beside_it_is_added() {
+    let (_folder, database) = new_database().await;
+    let (conversations, begun) = (database.conversations(workspace()), conversation_store_contract::conversation(1));
+    conversations.begin(&begun).await.unwrap();
+    let said = |bytes: usize| ConversationEventKind::UserSaid { blocks: vec![Block::text("x".repeat(bytes))] };
+    let add = |expected, events| conversations.append(&begun.principal, begun.id, expected, samples::START, events);
+    let refused = add(0, vec![said(1), said(17 << 20)]).await.unwrap_err();
+    let AppendError::Store(refused) = refused else { panic!("{refused:?}") };
+    assert!(told(&refused).last().unwrap().contains("and may have 16777216"), "{:?}", told(&refused));
+    assert_eq!(add(0, vec![said(15 << 20)]).await.unwrap(), 1);
+    let events = conversations.events(&begun.principal, begun.id).await.unwrap();
+    assert_eq!(events.into_iter().map(|event| event.kind).collect::<Vec<_>>(), [said(15 << 20)]);
+    database.close().await;
+}
+
+#[tokio::test]
 async fn what_a_sweep_could_not_remove_is_swept_after_the_next_start() {
     let folder = closed_database().await;
     let dead = folder.path().join("instances").join(format!("{}.lock", Uuid::from_u128(7)));
@@ -693,6 +780,22 @@ async fn store_for_ever(path: PathBuf) {
         })
     });
     futures::future::join_all(stores).await;
+}
+
+/// The child that is killed while a conversation goes on: where it ended before, if it did.
+async fn converse_for_ever(path: PathBuf) {
+    let database = Database::open(DatabaseOptions::at(path), clock()).await.unwrap();
+    let (conversations, begun) = (database.conversations(workspace()), conversation_store_contract::conversation(1));
+    let known = conversations.find(&begun.principal, begun.id).await.unwrap();
+    if known.is_none() {
+        conversations.begin(&begun).await.unwrap();
+    }
+    let mut events = known.map_or(0, |known| known.events);
+    loop {
+        let more = conversation_store_contract::one_of_each();
+        events = conversations.append(&begun.principal, begun.id, events, samples::START, more).await.unwrap();
+        say(&format!("added {events}"));
+    }
 }
 
 /// One of several children that open the same new database when they are told to.

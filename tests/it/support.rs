@@ -15,8 +15,9 @@ use toolstead_application::{
 use toolstead_domain::{
     permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
-        approver::Unattended, clock::Timestamp, output_store::NoOutputs, rule_store::NoRuleStore,
-        schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
+        approver::Unattended, change_journal::NoJournal, clock::Timestamp, conversation_store::NoConversations,
+        output_store::NoOutputs, rule_store::NoRuleStore, schema_validator::NoSchemaValidator,
+        tool_provider::ToolProvider,
     },
     testing::{
         fixed_clock::FixedClock,
@@ -35,6 +36,7 @@ use toolstead_infrastructure::{
     mcp::wire::lines::{BoundedLines, Line},
 };
 use toolstead_presentation::{
+    agent_parts::AgentParts,
     app::{App, AppParts},
     mcp_server::{
         http::{
@@ -100,7 +102,18 @@ impl TestApp {
             words: Arc::new(PlainWords),
         };
         let rule_store = Arc::new(NoRuleStore);
-        let parts = AppParts { policy, rule_store, ports, settings, max_open_calls: 10_000, dialect: None };
+        let (journal, conversations) = (Arc::new(NoJournal), Arc::new(NoConversations));
+        let parts = AppParts {
+            policy,
+            rule_store,
+            ports,
+            journal,
+            conversations,
+            settings,
+            max_open_calls: 10_000,
+            dialect: None,
+            agents: AgentParts::default(),
+        };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app, provider, log }

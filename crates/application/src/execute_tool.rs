@@ -68,6 +68,7 @@ use toolstead_domain::{
         approver::Approver,
         caller::{Caller, InputResponses, SilentCaller},
         clock::Clock,
+        event_sink::EventSink,
         execution_log::ExecutionLog,
         output_store::OutputStore,
         schema_validator::SchemaValidator,
@@ -184,6 +185,8 @@ pub struct CallSettings {
     pub stored_output_bytes: usize,
     /// What the audit trail keeps of arguments.
     pub arguments: RecordedArguments,
+    /// Whether those who watch hear what each call was given and answered.
+    pub tells_details: bool,
 }
 
 impl Default for CallSettings {
@@ -198,6 +201,7 @@ impl Default for CallSettings {
             media_bytes: 5 << 20,
             stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,
+            tells_details: false,
         }
     }
 }
@@ -397,8 +401,19 @@ impl ExecuteToolHandler {
     ///
     /// # Errors
     /// [`ExecuteToolError`].
-    pub async fn handle(self: &Arc<Self>, mut command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
-        let id = CallId(Uuid::now_v7());
+    pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+        self.handle_as(CallId(Uuid::now_v7()), command).await
+    }
+
+    /// The same under this id, which is that of its row, for one who has to know it beforehand.
+    ///
+    /// # Errors
+    /// [`ExecuteToolError`].
+    pub(crate) async fn handle_as(
+        self: &Arc<Self>,
+        id: CallId,
+        mut command: ExecuteToolCommand,
+    ) -> Result<CallOutcome, ExecuteToolError> {
         let barred = match self.held.attach(&command) {
             Some(Ok(call)) => return later_round(call, command.cancel).await,
             Some(Err(error)) => Some(error),
@@ -425,6 +440,11 @@ impl ExecuteToolHandler {
     /// The names of resources here, where there are any.
     pub(crate) fn context(&self) -> Option<&Arc<ContextRegistry>> {
         self.context.get()
+    }
+
+    /// The arguments of a call as its row and its events keep them.
+    pub(crate) fn kept_arguments(&self, id: CallId, command: &ExecuteToolCommand) -> Value {
+        Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).row().arguments.clone()
     }
 
     /// The calls that go on as tasks.
@@ -465,6 +485,7 @@ impl ExecuteToolHandler {
         let outcome = work
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
+        let telling = (self.settings.tells_details && self.ports.events.is_watched()).then(|| record.clone());
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
         let budget = self.settings.bounded_output();
         let outcome = match self.ports.hooks.as_slice() {
@@ -473,6 +494,7 @@ impl ExecuteToolHandler {
             hooks => Box::pin(hooked.after(hooks, &command, &mut execution, outcome, budget)).await,
         };
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
+        let details = telling.and_then(|record| events::details(&record, &execution, &outcome));
         if let Err(source) = self.ports.log.record(execution).await {
             // Whatever could not be recorded first is what happened.
             return Err(match outcome {
@@ -480,7 +502,7 @@ impl ExecuteToolHandler {
                 outcome => ExecuteToolError::NotRecorded { what: Unrecorded::of(&outcome), source },
             });
         }
-        events::ended(&self.ports.events, origin, end);
+        events::ended(&self.ports.events, origin, end, details);
         outcome
     }
 

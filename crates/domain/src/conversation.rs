@@ -1,6 +1,8 @@
 //! Conversations with an agent: an append-only log of events, from which messages are derived.
 
 pub mod event;
+pub mod record;
+pub mod transcript;
 
 use crate::{ports::clock::Timestamp, principal::Principal};
 use std::{fmt, str::FromStr, sync::Arc};

@@ -1,11 +1,14 @@
 //! What happens, for those who watch: consoles, logs, programs.
 
-use crate::{error_kind::ErrorKind, ports::clock::Timestamp, principal::Principal, tool_call::CallId};
+use crate::{
+    conversation::ConversationId, error_kind::ErrorKind, model::usage::Usage, ports::clock::Timestamp,
+    principal::Principal, tool_call::CallId,
+};
 use serde_json::{Map, Value, json};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use uuid::Uuid;
 
-/// One thing that happened. Arguments in it are redacted as in the audit trail, and outputs are not in it.
+/// One thing that happened. Arguments in it are redacted as in the audit trail, and outputs only in [`EventKind::ToolCallDetails`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
@@ -116,8 +119,33 @@ pub enum EventKind {
         /// Whether the call may run.
         granted: bool,
     },
+    /// What a call was given and what it answered. Told only where the configuration asks for it, after the event of the
+    /// call's end.
+    ToolCallDetails {
+        /// The tool's canonical name.
+        tool: String,
+        /// As the audit trail keeps them.
+        input: Value,
+        /// The result as the one who called gets it, without secrets and cut; of a call without one its error in words.
+        response: Value,
+        /// The call failed, or never could be made.
+        is_error: bool,
+    },
+    /// A model answered.
+    Usage {
+        /// In which conversation.
+        conversation: ConversationId,
+        /// The model, by its name in the configuration.
+        model: String,
+        /// What it took.
+        usage: Usage,
+        /// In US dollars, where prices are known.
+        cost: Option<f64>,
+    },
     /// A file tool changed a file. What programs change is not seen.
     FileChanged {
+        /// The tool that did.
+        tool: String,
         /// The real path.
         path: PathBuf,
         /// How.
@@ -214,6 +242,10 @@ impl Event {
         put("principal", json!(self.origin.principal.as_ref().map(Principal::id)));
         put("session", json!(self.origin.session.as_deref()));
         put("call", json!(self.origin.call.map(|call| call.to_string())));
+        if let EventKind::ToolCallDetails { .. } = self.kind {
+            put("conversationId", json!(self.origin.session.as_deref()));
+            put("toolUseId", json!(self.origin.call.map(|call| call.to_string())));
+        }
         if let Value::Object(members) = self.kind.members() {
             members.into_iter().for_each(|(name, value)| put(&name, value));
         }
@@ -235,6 +267,8 @@ impl EventKind {
             Self::ToolCallDenied { .. } => "tool_call_denied",
             Self::PermissionRequested { .. } => "permission_requested",
             Self::PermissionResolved { .. } => "permission_resolved",
+            Self::ToolCallDetails { .. } => "tool_call_details",
+            Self::Usage { .. } => "usage",
             Self::FileChanged { .. } => "file_changed",
             Self::TaskStarted { .. } => "task_started",
             Self::TaskOutput { .. } => "task_output",
@@ -268,6 +302,8 @@ impl EventKind {
             | Self::QuestionAsked { .. }
             | Self::QuestionClosed { .. }
             | Self::PermissionResolved { .. }
+            | Self::ToolCallDetails { .. }
+            | Self::Usage { .. }
             | Self::FileChanged { .. }
             | Self::TaskOutput { .. }
             | Self::McpServerState { .. }
@@ -298,8 +334,17 @@ impl EventKind {
                 json!({"tool": tool, "reason": reason, "accesses": accesses})
             }
             Self::PermissionResolved { tool, granted } => json!({"tool": tool, "granted": granted}),
-            Self::FileChanged { path, change, lines_added, lines_removed } => json!({
-                "path": path.to_string_lossy(), "change": change.as_str(),
+            Self::Usage { conversation, model, usage, cost } => json!({
+                "conversation": conversation.to_string(), "model": model, "input_tokens": usage.input_tokens,
+                "cache_read_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens,
+                "output_tokens": usage.output_tokens, "cost": cost,
+            }),
+            // The names of this kind are those of hooks of agents elsewhere; [`Event::to_json`] adds whose they are.
+            Self::ToolCallDetails { tool, input, response, is_error } => {
+                json!({"toolName": tool, "toolInput": input, "toolResponse": response, "isError": is_error})
+            }
+            Self::FileChanged { tool, path, change, lines_added, lines_removed } => json!({
+                "tool": tool, "path": path.to_string_lossy(), "change": change.as_str(),
                 "lines_added": lines_added, "lines_removed": lines_removed,
             }),
             Self::TaskStarted { task, title } => json!({"task": task, "title": title}),

@@ -29,6 +29,7 @@ pub mod principal;
 pub mod provider_identity;
 pub mod sandbox_policy;
 pub mod scope;
+pub mod secret;
 #[cfg(feature = "serde")]
 mod serde_forms;
 pub mod server_name;

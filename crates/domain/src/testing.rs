@@ -6,6 +6,7 @@
 
 pub mod fixed_clock;
 pub mod in_memory_change_journal;
+pub mod in_memory_conversations;
 pub mod in_memory_execution_log;
 pub mod in_memory_output_store;
 pub mod in_memory_rule_store;
@@ -17,12 +18,15 @@ pub mod samples;
 pub mod scripted_approver;
 pub mod scripted_context;
 pub mod scripted_hook;
+pub mod scripted_model;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]
 pub mod scripted_schema_validator;
 
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod change_journal_contract;
+#[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod conversation_store_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod execution_log_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]

@@ -4,6 +4,7 @@
 //! They are the user's own: nothing confines them, and they get a built environment. What they answer is checked as
 //! everything that comes from outside.
 
+mod agent;
 pub mod answer;
 pub mod approver;
 pub mod command_hooks;
@@ -11,6 +12,5 @@ pub mod definition;
 pub mod filter;
 mod input;
 pub mod matcher;
-mod process;
 mod spelling;
 mod text;

@@ -14,6 +14,8 @@ pub mod hooks;
 pub mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(feature = "models")]
+pub mod models;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 #[cfg(feature = "shell-analysis")]

@@ -17,6 +17,7 @@ mod blobs;
 mod change_journal;
 mod connection;
 mod contents;
+mod conversation_store;
 mod execution_log;
 mod execution_row;
 mod fault;

@@ -1,10 +1,12 @@
 //! The assembled application: every use case, and how it all ends.
 
+use crate::agent_parts::{AgentDefaults, AgentParts, Models};
 use std::{sync::Arc, time::Duration};
 use toolstead_application::{
     context_registry::ContextRegistry,
     event_bus::{EventBus, EventSubscription},
     execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
+    fork_conversation::ForkConversationHandler,
     forward_request::ForwardRequestHandler,
     forward_task::ForwardTaskHandler,
     get_tool::GetToolHandler,
@@ -16,14 +18,18 @@ use toolstead_application::{
     provider_voices::ProviderVoices,
     refresh_tools::RefreshToolsHandler,
     registry_events,
+    run_agent::{RunAgentHandler, RunAgentPorts},
     set_tool_enabled::SetToolEnabledHandler,
     tool_registry::{RegistryError, ToolRegistry},
+    undo_conversation::{UndoConversationHandler, UndoConversationPorts},
     watch_resource::WatchResourceHandler,
 };
 use toolstead_domain::{
     alias::Dialect,
     permission::policy::PermissionPolicy,
     ports::{
+        change_journal::ChangeJournal,
+        conversation_store::ConversationStore,
         rule_store::RuleStore,
         tool_repository::{StoreError, ToolRepository},
     },
@@ -33,7 +39,7 @@ use toolstead_domain::{
 };
 
 /// Every use case. Cheap to clone; shared by all front ends.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct App {
     /// Calls a tool.
     pub execute_tool: Arc<ExecuteToolHandler>,
@@ -53,6 +59,12 @@ pub struct App {
     pub watch_resource: Arc<WatchResourceHandler>,
     /// Answers what is asked about calls that go on as tasks.
     pub forward_task: Arc<ForwardTaskHandler>,
+    /// The conversations with agents.
+    pub conversations: Arc<dyn ConversationStore>,
+    /// Begins a conversation as a copy of another.
+    pub fork_conversation: Arc<ForkConversationHandler>,
+    /// Takes conversations back, with what their calls did to files.
+    pub undo_conversation: Arc<UndoConversationHandler>,
     /// Lists resources and prompts.
     pub list_context: Arc<ListContextHandler>,
     /// The live set of resources and prompts; providers are registered here while it runs.
@@ -71,6 +83,18 @@ pub struct App {
     pub permissions: Arc<PermissionBook>,
     /// What happens, for those who watch.
     pub events: Arc<EventBus>,
+    /// Runs agents; [`query`](Self::query) is the short way.
+    pub run_agent: Arc<RunAgentHandler>,
+    /// The models that agents ask.
+    pub models: Models,
+    /// What holds for each run of an agent, unless somebody says otherwise.
+    pub agent: AgentDefaults,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("registry", &self.registry).finish_non_exhaustive()
+    }
 }
 
 /// What an application is assembled of.
@@ -81,12 +105,18 @@ pub struct AppParts {
     pub rule_store: Arc<dyn RuleStore>,
     /// The adapters that the path of a call needs.
     pub ports: ExecuteToolPorts,
+    /// What calls did to files.
+    pub journal: Arc<dyn ChangeJournal>,
+    /// Where conversations with agents are kept.
+    pub conversations: Arc<dyn ConversationStore>,
     /// The bounds of every call.
     pub settings: CallSettings,
     /// Calls that may be open at once.
     pub max_open_calls: usize,
     /// The tool system whose spellings come first; `None`: our own.
     pub dialect: Option<Dialect>,
+    /// What agents need.
+    pub agents: AgentParts,
 }
 
 impl std::fmt::Debug for AppParts {
@@ -101,19 +131,39 @@ impl App {
     /// # Errors
     /// [`StoreError`] when the repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
-        let AppParts { policy, rule_store, ports, settings, max_open_calls, dialect } = parts;
+        let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, dialect, agents } =
+            parts;
         let policy = Arc::new(policy);
         let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
-        let events = ports.events.clone();
+        let (events, clock) = (ports.events.clone(), ports.clock.clone());
         tokio::spawn(registry_events::tell(&registry, events.clone()));
         let execute_tool =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
         execute_tool.name_resources_by(&context);
+        let list_tools = Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone()));
+        let AgentParts { models, hooks, defaults: agent } = agents;
+        let run_agent = RunAgentHandler::new(RunAgentPorts {
+            execute_tool: execute_tool.clone(),
+            list_tools: list_tools.clone(),
+            conversations: conversations.clone(),
+            hooks,
+            events: events.clone(),
+            clock: clock.clone(),
+        });
         Ok(Self {
-            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
+            fork_conversation: Arc::new(ForkConversationHandler::new(conversations.clone(), clock.clone())),
+            undo_conversation: Arc::new(UndoConversationHandler::new(UndoConversationPorts {
+                execute_tool: execute_tool.clone(),
+                conversations: conversations.clone(),
+                journal,
+                log: ports.log.clone(),
+                clock,
+            })),
+            conversations,
+            list_tools,
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),
             set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),
             refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
@@ -131,6 +181,9 @@ impl App {
             policy,
             permissions,
             events,
+            run_agent,
+            models,
+            agent,
         })
     }
 

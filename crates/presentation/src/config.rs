@@ -4,6 +4,7 @@
 //! joined key by key, each value with its origin. A project's file counts as far as it tightens, and in full once a
 //! person trusts it. Nothing else in the program reads the environment.
 
+pub mod agent;
 mod check;
 pub mod client_roots;
 mod command_lines;
@@ -20,19 +21,22 @@ mod format;
 pub mod hooks;
 pub mod idle_rules;
 mod imports;
+mod known_models;
 pub mod layers;
 pub mod mcp_server;
+pub mod model_places;
+pub mod models;
 mod node;
 pub mod origin;
 mod ownership;
 pub mod policy;
 pub mod problem;
+pub mod profiles;
 pub mod programs;
 mod read_only_commands;
 pub mod request;
 pub mod rule_files;
 pub mod schema;
-pub mod secret;
 pub mod sections;
 pub mod server_programs;
 mod server_times;
@@ -45,6 +49,7 @@ mod trust;
 pub mod value;
 pub(crate) mod workspace;
 
+use agent::AgentSettings;
 use check::{Base, check};
 use database::DatabaseSettings;
 use environment::Environment;
@@ -53,8 +58,10 @@ use format::Format;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
 use mcp_server::{ConfiguredServer, FoundServer};
+use models::{ConfiguredModels, NoSuchModel};
 use origin::Origin;
 use problem::{ConfigError, Problem};
+use profiles::{NoSuchProfile, Profile};
 use request::Request;
 use rule_files::RuleFiles;
 use sections::{AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings, section};
@@ -70,15 +77,17 @@ use toolstead_domain::{
     alias::Dialect,
     permission::{
         decision::in_shell,
+        path_pattern::PatternBase,
         policy::{Mode, PermissionPolicy},
         rule::PermissionRule,
     },
     ports::rule_store::RuleStore,
     sandbox_policy::SandboxLimits,
+    server_name::ServerName,
     tool_selection::ToolSelection,
     workspace_roots::{WorkspaceRoots, lexical},
 };
-use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects};
+use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects, models::ModelSettings};
 use trust::TrustedFiles;
 use value::{Item, Value};
 
@@ -106,6 +115,16 @@ pub struct Config {
     pub found_servers: Vec<FoundServer>,
     /// The hooks.
     pub hooks: Hooks,
+    /// The language models.
+    pub models: ConfiguredModels,
+    /// The model that is asked where nobody names one.
+    pub default_model: Option<String>,
+    /// The profiles, sorted by name.
+    pub profiles: Vec<Profile>,
+    /// What holds for every run of an agent.
+    pub agent: AgentSettings,
+    /// Whether each call that ended is told with its input and its result.
+    pub tool_call_details: bool,
     /// How commands are confined.
     pub sandbox: SandboxSettings,
     /// The bounds.
@@ -235,7 +254,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
         let mut roots = workspace::roots(&folders, &mut resolved, &mut problems);
-        let (selection, selected) = tool_choice::choice(&mut resolved);
+        let (selection, mut selected) = tool_choice::choice(&mut resolved);
         let mut rules = policy::rules(&folders, &resolved, &roots, &mut problems);
         let surroundings = hooks::Surroundings { folders: &folders, environment, roots: &roots, trusted };
         let (mut hooks, imported) = hooks::hooks(&resolved, &surroundings, &mut problems, &mut notes);
@@ -250,6 +269,22 @@ impl Config {
         notes.extend(programs::note_named(&mcp_servers, &folders, trusted).err());
         let sealed = hooks.guarded().iter().chain(&run).map(|(path, _)| path.clone()).collect();
         let found_servers = mcp_server::found(&resolved);
+        let surroundings = models::Surroundings {
+            environment,
+            home: folders.home.as_deref().unwrap_or(Path::new("/")),
+            written: &programs::written_by_tools(&mcp_servers, &roots),
+        };
+        let models = models::models(&resolved, &surroundings, &mut problems, &mut notes);
+        let default_model = models::default_of(&resolved, &models).unwrap_or_else(|error| {
+            problems.extend(error.problems);
+            None
+        });
+        let servers: Vec<&ServerName> = mcp_servers.iter().map(|server| &server.name).collect();
+        let (profiles, chosen_by_profiles) =
+            profiles::profiles(&mut resolved, &models, &servers, &mut problems, &mut notes);
+        selected.extend(chosen_by_profiles);
+        let agent = agent::agent(&resolved, &models, &mut problems);
+        let tool_call_details = resolved.setting("events.tool_call_details").and_then(|setting| setting.value);
         let limits: Limits = section(&resolved, "limits")?;
         let file_limits: FileLimits = section(&resolved, "files")?;
         let audit: AuditSettings = section(&resolved, "audit")?;
@@ -259,7 +294,8 @@ impl Config {
         workspace::check_spool_folder(&resolved, &mut problems);
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
         let token = server.token_file.as_deref();
-        roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), token, &mcp_servers);
+        let keys = models::key_files(&models).map(Path::to_path_buf);
+        roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), token, &mcp_servers, keys);
         roots.forbidden.extend(imports::files(&resolved, named));
         if let Some(database) = &database {
             workspace::guard_database(database, &mut problems, &mut notes);
@@ -304,6 +340,11 @@ impl Config {
             mcp_servers,
             found_servers,
             hooks,
+            models,
+            default_model,
+            profiles,
+            agent,
+            tool_call_details: tool_call_details == Some(Value::Boolean(true)),
             limits,
             file_limits,
             database,
@@ -335,6 +376,35 @@ impl Config {
             || self.found_servers.iter().any(|server| server.name.as_str() == name)
     }
 
+    /// The model of that name, else the default one.
+    ///
+    /// # Errors
+    /// [`NoSuchModel`].
+    pub fn model(&self, name: Option<&str>) -> Result<&ModelSettings, NoSuchModel> {
+        if let Some(name) = name.or(self.default_model.as_deref()) {
+            return self.models.named(name);
+        }
+        let names: Vec<&str> = self.models.names().collect();
+        Err(match names.is_empty() {
+            true => NoSuchModel::NoneConfigured { file: self.user_file() },
+            false => NoSuchModel::NoneChosen { names: names.join(", ") },
+        })
+    }
+
+    /// The profile of that name.
+    ///
+    /// # Errors
+    /// [`NoSuchProfile`], with the nearest name.
+    pub fn profile(&self, name: &str) -> Result<&Profile, NoSuchProfile> {
+        profiles::named(&self.profiles, name)
+    }
+
+    /// Where a person writes their own configuration.
+    fn user_file(&self) -> String {
+        let folder = self.folders.config.as_ref().map(|folder| folder.join("config.toml"));
+        folder.map_or("a configuration file".into(), |file| file.display().to_string())
+    }
+
     /// The policy that decides on every call.
     pub fn policy(&self) -> PermissionPolicy {
         PermissionPolicy {
@@ -345,6 +415,11 @@ impl Config {
             selection: self.selection.clone(),
             within: None,
         }
+    }
+
+    /// What rules of a program are read with: relative paths begin in the start folder.
+    pub fn pattern_base(&self) -> PatternBase {
+        Base { folder: &self.folders.start, home: self.folders.home.as_deref() }.patterns()
     }
 
     /// What of each file's permissions waits for trust, and how to give it.
@@ -396,6 +471,7 @@ impl Config {
             media_bytes: self.limits.media_bytes,
             stored_output_bytes: self.outputs.max_bytes,
             arguments: self.audit.arguments(),
+            tells_details: self.tool_call_details,
             ..CallSettings::default()
         }
     }

@@ -1,6 +1,6 @@
 //! What the path of a call tells those who watch.
 
-use super::{ExecuteToolCommand, ExecuteToolError};
+use super::{ExecuteToolCommand, ExecuteToolError, record::Record};
 use crate::{event_bus::EventBus, redaction::Redaction};
 use async_trait::async_trait;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use toolstead_domain::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
         clock::Timestamp,
         event_sink::EventSink,
+        tool_provider::CallOutcome,
     },
     tool_call::ToolCall,
     tool_execution::{Outcome, ToolExecution},
@@ -80,9 +81,32 @@ pub(super) fn end(
 }
 
 /// The call is over and on record.
-pub(super) fn ended(bus: &EventBus, origin: EventOrigin, end: Option<EventKind>) {
-    if let Some(kind) = end {
-        bus.send(origin, kind);
+pub(super) fn ended(bus: &EventBus, origin: EventOrigin, end: Option<EventKind>, details: Option<EventKind>) {
+    for kind in end.into_iter().chain(details) {
+        bus.send(origin.clone(), kind);
+    }
+}
+
+/// What the call was given and what it answers in the end, hooks included; nothing of one that waits.
+pub(super) fn details(
+    record: &Record,
+    row: &ToolExecution,
+    outcome: &Result<CallOutcome, ExecuteToolError>,
+) -> Option<EventKind> {
+    let (response, is_error) = match outcome {
+        Ok(CallOutcome::Done(result)) => (record.response(result), result.is_error()),
+        Ok(CallOutcome::InputRequired(_)) => return None,
+        Err(_) => (words_of(&row.outcome).into(), true),
+    };
+    Some(EventKind::ToolCallDetails { tool: row.tool.clone(), input: row.arguments.clone(), response, is_error })
+}
+
+/// Why there is no result, as the row tells it.
+fn words_of(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed(_, message) | Outcome::Refused(_, message) => message.clone(),
+        Outcome::Cancelled(reason) => format!("cancelled ({})", reason.as_str()),
+        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => String::new(),
     }
 }
 

@@ -67,9 +67,9 @@ impl ExecuteToolHandler {
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
     }
 
-    /// Goes the way of a nested call as far as what it would touch. A call that is refused whatever it says is looked at
+    /// Goes the way of a call as far as what it would touch. A call that is refused whatever it says is looked at
     /// no further: that is told when it is made.
-    pub(super) async fn foresee_nested(
+    pub(crate) async fn foresee_call(
         &self,
         command: ExecuteToolCommand,
         time: Duration,

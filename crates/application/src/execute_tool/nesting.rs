@@ -249,7 +249,7 @@ impl Calls for Nested<'_> {
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
         let command = self.command(call, self.branch().cancel.child(), None);
         let time = (self.deadline + self.waiting.so_far()).saturating_duration_since(Instant::now());
-        self.handler.foresee_nested(command, time).await.map_err(failure)
+        self.handler.foresee_call(command, time).await.map_err(failure)
     }
 
     async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {

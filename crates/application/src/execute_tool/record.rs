@@ -21,6 +21,7 @@ use toolstead_domain::{
     tool_call::CallId,
     tool_execution::{Outcome, RecordedDecision, ToolExecution},
     tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Texts of arguments are kept to this length.
@@ -31,6 +32,8 @@ const KEPT_FINDINGS: usize = 64;
 const KEPT_BYTES: usize = 16 << 10;
 /// So many bytes of a text count as a value: what is kept of it is longer than that of a small one.
 const LOOKED_AT_A_VALUE: usize = 128;
+/// A result of more values than so many bytes could hold is told by its size.
+const TOLD_BYTES: usize = 256 << 10;
 /// A longer member of structured content that is no text is not kept, in bytes of JSON.
 const KEPT_MEMBER: u64 = 4 << 10;
 
@@ -38,7 +41,7 @@ const KEPT_MEMBER: u64 = 4 << 10;
 const NOT_KEPT: &str = "[not kept]";
 
 /// One row in the making. What of the call stands in it, stands in it as `[audit] arguments` says.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Record {
     row: ToolExecution,
     keep: RecordedArguments,
@@ -277,6 +280,33 @@ impl Record {
                 if bytes > KEPT_BYTES as u64 { too_many(bytes) } else { kept }
             }
         }
+    }
+
+    /// What of a result may be told: texts without secrets and cut, binary content by its size; nothing where no text of
+    /// the call may be.
+    pub(super) fn response(&self, result: &ToolResult) -> Value {
+        if self.keep == RecordedArguments::None {
+            return Value::Null;
+        }
+        let mut result = Value::Object(result.as_object().clone());
+        for block in result.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
+            let binary = match block.get_mut("resource") {
+                Some(resource) => resource.get_mut("blob"),
+                None => block.get_mut("data"),
+            };
+            if let Some(data) = binary {
+                *data = format!("[{} bytes of base64]", data.as_str().map_or(0, str::len)).into();
+            }
+        }
+        if !has_at_most(&result, &mut (TOLD_BYTES / 2)) {
+            return format!("[{} bytes, too many to tell]", each_piece(&result, |_| ())).into();
+        }
+        // What is kept in full of arguments says nothing of what a tool answers.
+        let told = |text: &str| match self.redaction.text(text) {
+            clean if text.len() <= LOOKED_AT => clean.into_owned(),
+            clean => cut(&clean, text),
+        };
+        self.redaction.value(&result, &told)
     }
 
     /// What is kept of structured content: each member that is not too long.

@@ -1,9 +1,9 @@
 //! The tool `batch`: several calls in one, side by side where they cannot get in each other's way.
 
 mod report;
-mod touch;
 
 use super::{OrchestratingTool, example_of};
+use crate::touch::Touch;
 use async_trait::async_trait;
 use futures::{
     future::join_all,
@@ -26,7 +26,6 @@ use toolstead_domain::{
     tool_name::ToolName,
     tool_result::ToolResult,
 };
-use touch::Touch;
 
 pub(super) const NAME: &str = "batch";
 /// Calls of one batch.

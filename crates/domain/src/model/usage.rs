@@ -32,7 +32,7 @@ pub struct Prices {
 impl Usage {
     /// All tokens.
     pub fn total(self) -> u64 {
-        self.context() + self.output_tokens
+        self.context().saturating_add(self.output_tokens)
     }
 
     /// The tokens of the request: how full the model's window is.

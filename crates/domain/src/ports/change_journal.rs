@@ -5,7 +5,7 @@ use crate::{
     tool_call::CallId,
 };
 use async_trait::async_trait;
-use std::path::PathBuf;
+use std::{collections::HashMap, path::PathBuf};
 
 /// A file at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +46,26 @@ pub struct JournalEntry {
     pub changes: Vec<FileChange>,
     /// The call whose changes this one took back; `None` for a change of its own.
     pub reverts: Option<CallId>,
+}
+
+impl JournalEntry {
+    /// Whether the entry only notes that nothing changed. There is nothing to take back, or to do again.
+    pub fn is_note(&self) -> bool {
+        !self.changes.is_empty() && self.changes.iter().all(|change| change.before == change.after)
+    }
+}
+
+/// The calls among the entries, newest first, that are undone now, each with the call that undid it. An undo counts as long
+/// as it is not undone itself.
+pub fn undone(entries: &[JournalEntry]) -> HashMap<CallId, CallId> {
+    let mut undone = HashMap::new();
+    for entry in entries {
+        if let Some(target) = entry.reverts.filter(|_| !undone.contains_key(&entry.call)) {
+            // Of several the newest is the one that holds.
+            undone.entry(target).or_insert(entry.call);
+        }
+    }
+    undone
 }
 
 /// A content that an entry speaks of.

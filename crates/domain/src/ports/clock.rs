@@ -1,6 +1,6 @@
 //! The time, so that nobody inside has to ask the system.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// A point in time: microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,8 +14,51 @@ impl Timestamp {
     }
 }
 
+/// In RFC 3339, to the millisecond: `2025-09-01T00:00:00.000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DAY: i64 = 24 * 60 * 60 * 1000;
+        let milliseconds = self.0.div_euclid(1000);
+        let (days, time) = (milliseconds.div_euclid(DAY), milliseconds.rem_euclid(DAY));
+        // Days are counted from 0000-03-01, so that a leap day is the last of its year (Hinnant, `civil_from_days`).
+        let days = days + 719_468;
+        let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+        let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+        let year = era * 400 + year_of_era + i64::from(month <= 2);
+        let (hours, minutes, seconds) = (time / 3_600_000, time / 60_000 % 60, time / 1000 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", time % 1000)
+    }
+}
+
 /// Tells the time. Two readings may be equal, and the second may be earlier when the system's clock was set.
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_the_calendar() {
+        for (seconds, told) in [
+            (0, "1970-01-01T00:00:00"),
+            (-1, "1969-12-31T23:59:59"),
+            (951_782_399, "2000-02-28T23:59:59"),
+            (951_782_400, "2000-02-29T00:00:00"),
+            (951_868_800, "2000-03-01T00:00:00"),
+            (1_756_684_800, "2025-09-01T00:00:00"),
+            (4_107_542_399, "2100-02-28T23:59:59"),
+            (4_107_542_400, "2100-03-01T00:00:00"),
+        ] {
+            assert_eq!(Timestamp(seconds * 1_000_000).to_string(), format!("{told}.000Z"));
+        }
+        assert_eq!(Timestamp(1_999).to_string(), "1970-01-01T00:00:00.001Z");
+        assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999Z");
+    }
 }

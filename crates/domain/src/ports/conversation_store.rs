@@ -39,10 +39,12 @@ pub enum AppendError {
 /// - one principal's conversations mean nothing to another.
 #[async_trait]
 pub trait ConversationStore: Send + Sync {
-    /// Begins a conversation without events.
+    /// Begins a conversation. It has no events, or those that [`forked_from`](Conversation::forked_from) says, with their
+    /// numbers and times; `events` does not count here.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be kept, or its id is taken.
+    /// [`StoreError`] when it could not be kept, the principal has one of that id, or the principal's conversation that it
+    /// is a copy of is not there or has fewer events. Then nothing of it is kept.
     async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError>;
 
     /// Adds events behind the first `expected` ones, and says the number of the last.
@@ -70,9 +72,44 @@ pub trait ConversationStore: Send + Sync {
     /// [`StoreError`] when the store cannot be read.
     async fn events(&self, principal: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, StoreError>;
 
-    /// The principal's conversations, the one that went on last first, at most `limit`.
+    /// The principal's conversations, the one that was added to last first, at most `limit`. What began counts as added to.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError>;
+}
+
+/// Keeps nothing, for programs that embed Toolstead without a store: no conversation begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoConversations;
+
+#[async_trait]
+impl ConversationStore for NoConversations {
+    async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError> {
+        let operation = format!("begin the conversation {}", conversation.id);
+        Err(StoreError { operation, source: "the program keeps no conversations".into() })
+    }
+
+    async fn append(
+        &self,
+        _: &Principal,
+        id: ConversationId,
+        _: u64,
+        _: Timestamp,
+        _: Vec<ConversationEventKind>,
+    ) -> Result<u64, AppendError> {
+        Err(AppendError::NotFound(id))
+    }
+
+    async fn find(&self, _: &Principal, _: ConversationId) -> Result<Option<Conversation>, StoreError> {
+        Ok(None)
+    }
+
+    async fn events(&self, _: &Principal, _: ConversationId) -> Result<Vec<ConversationEvent>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn latest(&self, _: &Principal, _: usize) -> Result<Vec<Conversation>, StoreError> {
+        Ok(Vec::new())
+    }
 }

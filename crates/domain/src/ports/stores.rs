@@ -1,8 +1,8 @@
 //! All stores of an application, as one backend gives them.
 
 use crate::ports::{
-    change_journal::ChangeJournal, execution_log::ExecutionLog, output_store::OutputStore, seen_files::SeenFiles,
-    tool_repository::ToolRepository,
+    change_journal::ChangeJournal, conversation_store::ConversationStore, execution_log::ExecutionLog,
+    output_store::OutputStore, seen_files::SeenFiles, tool_repository::ToolRepository,
 };
 use std::{fmt, sync::Arc};
 
@@ -19,6 +19,8 @@ pub struct Stores {
     pub change_journal: Arc<dyn ChangeJournal>,
     /// Files read by sessions that go on in other processes: `testing::seen_files_contract`.
     pub seen_files: Arc<dyn SeenFiles>,
+    /// Conversations with agents: `testing::conversation_store_contract`.
+    pub conversations: Arc<dyn ConversationStore>,
 }
 
 impl fmt::Debug for Stores {

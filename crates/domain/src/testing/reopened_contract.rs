@@ -4,11 +4,12 @@
 //! the store as the next process finds it: what it gave before has come to its end, in whatever way. The way that tells
 //! most is the worst one, without closing anything.
 
-use super::{change_journal_contract, samples};
+use super::{change_journal_contract, conversation_store_contract, samples};
 use crate::{
     content_digest::ContentDigest,
     ports::{
         change_journal::ChangeJournal,
+        conversation_store::{AppendError, ConversationStore},
         execution_log::{ExecutionFilter, ExecutionLog},
         output_store::OutputStore,
         seen_files::SeenFiles,
@@ -32,6 +33,7 @@ pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
     reopened_output_store_contract(async || reopen().await.output_store).await;
     reopened_change_journal_contract(async || reopen().await.change_journal).await;
     reopened_seen_files_contract(async || reopen().await.seen_files).await;
+    reopened_conversations_contract(async || reopen().await.conversations).await;
 }
 
 /// Checks that catalogues and switches last.
@@ -158,13 +160,37 @@ pub async fn reopened_seen_files_contract(mut reopen: impl AsyncFnMut() -> Arc<d
     assert_eq!(seen.known(&owner, "s", Path::new("/w/forgotten")).await.unwrap(), None, "what is forgotten is so");
 }
 
+/// Checks that conversations last with their events, and go on where they ended.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_conversations_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ConversationStore>) {
+    let (owner, begun) = (Principal::local(), conversation_store_contract::conversation(900));
+    let (id, at) = (begun.id, samples::START);
+    let store = reopen().await;
+    store.begin(&begun).await.unwrap();
+    let kinds = conversation_store_contract::one_of_each();
+    let events = store.append(&owner, id, 0, at, kinds.clone()).await.unwrap();
+    drop(store);
+    let store = reopen().await;
+    let found = store.find(&owner, id).await.unwrap();
+    assert_eq!(found.map(|found| (found.events, found.title)), Some((events, begun.title)), "a conversation lasts");
+    let lasting = store.events(&owner, id).await.unwrap();
+    assert!(lasting.into_iter().map(|event| event.kind).eq(kinds), "its events last as they were");
+    let late = store.append(&owner, id, 0, at, conversation_store_contract::one_of_each()).await;
+    assert!(matches!(late, Err(AppendError::GoesOnElsewhere { .. })), "it goes on behind what lasts: {late:?}");
+    let more = store.append(&owner, id, events, at, conversation_store_contract::one_of_each()).await.unwrap();
+    assert_eq!(more, events * 2, "numbers go on without a gap");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{
         block_on::block_on, in_memory_change_journal::InMemoryChangeJournal,
-        in_memory_execution_log::InMemoryExecutionLog, in_memory_output_store::InMemoryOutputStore,
-        in_memory_seen_files::InMemorySeenFiles, in_memory_tool_repository::InMemoryToolRepository,
+        in_memory_conversations::InMemoryConversations, in_memory_execution_log::InMemoryExecutionLog,
+        in_memory_output_store::InMemoryOutputStore, in_memory_seen_files::InMemorySeenFiles,
+        in_memory_tool_repository::InMemoryToolRepository,
     };
 
     fn in_memory(execution_log: Arc<InMemoryExecutionLog>) -> Stores {
@@ -174,6 +200,7 @@ mod tests {
             output_store: Arc::new(InMemoryOutputStore::new()),
             change_journal: Arc::new(InMemoryChangeJournal::new()),
             seen_files: Arc::new(InMemorySeenFiles::new()),
+            conversations: Arc::new(InMemoryConversations::new()),
         }
     }
 
@@ -203,5 +230,6 @@ mod tests {
         assert!(fails(&|| block_on(reopened_output_store_contract(async || opened().output_store))));
         assert!(fails(&|| block_on(reopened_change_journal_contract(async || opened().change_journal))));
         assert!(fails(&|| block_on(reopened_seen_files_contract(async || opened().seen_files))));
+        assert!(fails(&|| block_on(reopened_conversations_contract(async || opened().conversations))));
     }
 }

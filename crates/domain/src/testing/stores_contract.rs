@@ -1,9 +1,9 @@
 //! The contract of [`Stores`]: that of every port in it.
 
 use super::{
-    change_journal_contract::change_journal_contract, execution_log_contract::execution_log_contract,
-    output_store_contract::output_store_contract, seen_files_contract::seen_files_contract,
-    tool_repository_contract::tool_repository_contract,
+    change_journal_contract::change_journal_contract, conversation_store_contract::conversation_store_contract,
+    execution_log_contract::execution_log_contract, output_store_contract::output_store_contract,
+    seen_files_contract::seen_files_contract, tool_repository_contract::tool_repository_contract,
 };
 use crate::ports::stores::Stores;
 
@@ -18,4 +18,5 @@ pub async fn stores_contract(stores: &Stores) {
     change_journal_contract(&*stores.change_journal).await;
     output_store_contract(&*stores.output_store).await;
     seen_files_contract(&*stores.seen_files).await;
+    conversation_store_contract(&*stores.conversations).await;
 }

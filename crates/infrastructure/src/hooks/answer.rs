@@ -1,11 +1,10 @@
 //! What a hook answered, out of its exit code and its outputs.
 
-use super::{
-    definition::HookEvent,
-    process::{End, Ran},
-    text::clean,
+use super::{definition::HookEvent, text::clean};
+use crate::sandbox::{
+    launcher::Exit,
+    one_run::{End, Ran},
 };
-use crate::sandbox::launcher::Exit;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
@@ -17,6 +16,8 @@ pub struct Answer {
     pub decision: Option<Decided>,
     /// Other arguments, in the words that the hook was told.
     pub updated_input: Option<Map<String, Value>>,
+    /// It wants everything to end, for this reason (`continue: false`).
+    pub stops: Option<String>,
     /// For the model.
     pub context: Option<String>,
     /// What the model is to get in place of the result.
@@ -117,9 +118,9 @@ impl Answer {
             (_, Ok(written)) => Self::read(written, event),
             (0, Err(reason)) if is_json => Self::fault(format!("its answer is no JSON that is understood: {reason}")),
             (0, Err(_)) => {
-                // Plain text is for the model at the beginning of a session, and for nobody at any other moment.
-                let context =
-                    (event == HookEvent::SessionStart).then(|| clean(&stdout)).filter(|text| !text.is_empty());
+                // Plain text is for the model where something begins, and for nobody at any other moment.
+                let begins = matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit);
+                let context = begins.then(|| clean(&stdout)).filter(|text| !text.is_empty());
                 Self { context, ..Self::default() }
             }
             (code, Err(_)) => {
@@ -159,7 +160,9 @@ impl Answer {
             ..Self::default()
         };
         if written.go_on == Some(false) {
-            answer.decision = Some(Decided::Else(HookVerdict::Deny(reason(written.stop_reason))));
+            let why = reason(written.stop_reason);
+            answer.stops = Some(why.clone());
+            answer.decision = Some(Decided::Else(HookVerdict::Deny(why)));
             return answer;
         }
         let changes = specific.decision.as_ref().is_some_and(|request| request.updated_input.is_some());
@@ -227,7 +230,7 @@ pub(super) fn as_result(value: Value) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::process::Captured;
+    use crate::sandbox::one_run::Captured;
     use serde_json::json;
     use std::time::Duration;
 

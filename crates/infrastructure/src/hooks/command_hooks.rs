@@ -4,11 +4,13 @@ use super::{
     answer::{Answer, Decided, as_result},
     definition::{HookDefinition, HookEvent, HookProgram, OnError},
     input::{Occasion, input},
-    process::{self, End, Ran},
     spelling::Spelling,
     text::clean,
 };
-use crate::sandbox::launcher::{Input, LaunchSpec, Launcher};
+use crate::sandbox::{
+    launcher::{Input, LaunchSpec, Launcher},
+    one_run::{self, End, Ran},
+};
 use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::Value;
@@ -178,7 +180,7 @@ impl CommandHooks {
     }
 
     /// Runs what is to run, side by side, and reports on every hook of the event.
-    async fn run(&self, occasion: Occasion<'_>) -> Vec<HookReport> {
+    pub(super) async fn run(&self, occasion: Occasion<'_>) -> Vec<HookReport> {
         let of_event: Vec<_> = self.definitions.iter().filter(|hook| hook.event == occasion.event()).collect();
         if of_event.is_empty() {
             return Vec::new();
@@ -193,7 +195,8 @@ impl CommandHooks {
                     let chosen = |call: &ToolCall| filter.chooses(call, occasion.accesses(), &surroundings.roots);
                     occasion.call().is_some_and(|call| !chosen(call))
                 };
-                let outcome = if !hook.matcher.chooses(names.iter().copied()) {
+                let is_chosen = names.is_empty() || hook.matcher.chooses(names.iter().copied());
+                let outcome = if !is_chosen {
                     HookOutcome::NotMatched
                 } else if hook.filter.as_ref().is_some_and(is_left_out) {
                     HookOutcome::NotFiltered
@@ -232,8 +235,8 @@ impl CommandHooks {
         background.spawn(async move { drop(one.run(&input).await) });
     }
 
-    /// The first call of a session begins it.
-    async fn begin(&self, session: &Arc<str>) -> Vec<HookReport> {
+    /// The first prompt or call of a session begins it.
+    pub(super) async fn begin(&self, session: &Arc<str>) -> Vec<HookReport> {
         if !self.has(HookEvent::SessionStart) && !self.has(HookEvent::SessionEnd) {
             return Vec::new();
         }
@@ -267,7 +270,7 @@ impl One {
         match timeout(self.at_most, self.turns.acquire()).await {
             Ok(Ok(_turn)) => {
                 let left = self.at_most.saturating_sub(began.elapsed());
-                process::run(&self.launcher, self.spec, input, left).await
+                one_run::run(&self.launcher, self.spec, input, left).await
             }
             Ok(Err(_)) | Err(_) => late(began.elapsed()),
         }
@@ -303,7 +306,7 @@ fn reported(ran: Ran, answer: Answer) -> HookOutcome {
 }
 
 /// What a hook means before a call, with what its configuration says of faults and of silence.
-fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
+pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     let broken = |what: String| match hook.on_error {
         // A gate is never open by mistake, however it was defined.
         OnError::Allow if hook.gate => HookVerdict::Deny(what),
@@ -371,7 +374,7 @@ fn rank(verdict: &HookVerdict) -> u8 {
 }
 
 /// What the hooks after a call say together.
-fn after(reports: &[HookReport]) -> AfterCall {
+pub(super) fn after(reports: &[HookReport]) -> AfterCall {
     let mut whole = AfterCall::default();
     for HookReport { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };

@@ -16,21 +16,33 @@ pub enum HookEvent {
     PermissionRequest,
     /// After a call that rules or a person refused.
     PermissionDenied,
-    /// Before the first call of a session.
+    /// A person's prompt is about to be sent to a model.
+    UserPromptSubmit,
+    /// An agent is about to end because its model is done.
+    Stop,
+    /// A conversation is about to be summarized.
+    PreCompact,
+    /// A person is told something, or waited for.
+    Notification,
+    /// Before the first prompt or call of a session.
     SessionStart,
-    /// When the runtime ends, for each session that had a call.
+    /// When the runtime ends, for each session that had a prompt or a call.
     SessionEnd,
 }
 
 impl HookEvent {
-    /// All of them, in the order of a call's life.
+    /// All of them, in the order of a session's life.
     pub const ALL: &[Self] = &[
         Self::SessionStart,
+        Self::UserPromptSubmit,
         Self::PreToolUse,
         Self::PermissionRequest,
         Self::PermissionDenied,
         Self::PostToolUse,
         Self::PostToolUseFailure,
+        Self::PreCompact,
+        Self::Notification,
+        Self::Stop,
         Self::SessionEnd,
     ];
 
@@ -42,6 +54,10 @@ impl HookEvent {
             Self::PostToolUseFailure => "PostToolUseFailure",
             Self::PermissionRequest => "PermissionRequest",
             Self::PermissionDenied => "PermissionDenied",
+            Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::Stop => "Stop",
+            Self::PreCompact => "PreCompact",
+            Self::Notification => "Notification",
             Self::SessionStart => "SessionStart",
             Self::SessionEnd => "SessionEnd",
         }
@@ -54,7 +70,17 @@ impl HookEvent {
 
     /// Whether it is about a tool, so that matchers speak of tools' names.
     pub fn is_of_tool(self) -> bool {
-        !matches!(self, Self::SessionStart | Self::SessionEnd)
+        !self.is_of_agent() && !matches!(self, Self::SessionStart | Self::SessionEnd)
+    }
+
+    /// Whether it is about an agent's run.
+    pub fn is_of_agent(self) -> bool {
+        matches!(self, Self::UserPromptSubmit | Self::Stop | Self::PreCompact | Self::Notification)
+    }
+
+    /// Whether a hook of it may be a gate: without its yes, what is about to happen does not.
+    pub fn may_be_gate(self) -> bool {
+        matches!(self, Self::PreToolUse | Self::UserPromptSubmit)
     }
 }
 
@@ -67,7 +93,7 @@ pub struct HookDefinition {
     pub origin: String,
     /// When it runs.
     pub event: HookEvent,
-    /// For which tools.
+    /// For which tools; of a compaction and a notification for which of them.
     pub matcher: Matcher,
     /// For which of their calls.
     pub filter: Option<HookFilter>,

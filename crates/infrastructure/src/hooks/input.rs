@@ -7,8 +7,12 @@ use super::{
 use serde_json::{Map, Value};
 use std::path::Path;
 use toolstead_domain::{
-    access::Access, permission::policy::Mode, ports::tool_hook::EndedCall, tool_call::ToolCall,
-    tool_execution::Outcome, tool_result::ToolResult,
+    access::Access,
+    permission::policy::Mode,
+    ports::{agent_hook::AgentMoment, tool_hook::EndedCall},
+    tool_call::ToolCall,
+    tool_execution::Outcome,
+    tool_result::ToolResult,
 };
 
 /// What happened.
@@ -20,6 +24,8 @@ pub(super) enum Occasion<'a> {
     Ended(HookEvent, &'a ToolCall, EndedCall<'a>),
     /// A session begins or ends.
     Session(HookEvent, &'a str),
+    /// Something of an agent's run, in this session.
+    Agent(HookEvent, &'a str, AgentMoment<'a>),
 }
 
 impl<'a> Occasion<'a> {
@@ -37,14 +43,14 @@ impl<'a> Occasion<'a> {
 
     pub(super) fn event(&self) -> HookEvent {
         match self {
-            Self::Call(event, ..) | Self::Ended(event, ..) | Self::Session(event, _) => *event,
+            Self::Call(event, ..) | Self::Ended(event, ..) | Self::Session(event, _) | Self::Agent(event, ..) => *event,
         }
     }
 
     pub(super) fn call(&self) -> Option<&'a ToolCall> {
         match self {
             Self::Call(_, call, _) | Self::Ended(_, call, _) => Some(call),
-            Self::Session(..) => None,
+            Self::Session(..) | Self::Agent(..) => None,
         }
     }
 
@@ -53,20 +59,23 @@ impl<'a> Occasion<'a> {
         match self {
             Self::Call(_, _, accesses) => *accesses,
             Self::Ended(_, _, ended) => ended.accesses,
-            Self::Session(..) => None,
+            Self::Session(..) | Self::Agent(..) => None,
         }
     }
 
     pub(super) fn session(&self) -> &'a str {
         match self {
             Self::Call(_, call, _) | Self::Ended(_, call, _) => &call.session,
-            Self::Session(_, session) => session,
+            Self::Session(_, session) | Self::Agent(_, session, _) => session,
         }
     }
 
-    /// The names that matchers are compared with.
+    /// The names that matchers are compared with; none where matchers mean nothing.
     pub(super) fn names(&self) -> Vec<&'a str> {
         match self {
+            Self::Agent(HookEvent::PreCompact, _, moment) => vec![moment.text],
+            Self::Agent(HookEvent::Notification, _, moment) => vec![kind_of_notification(moment.text)],
+            Self::Agent(..) => Vec::new(),
             Self::Session(HookEvent::SessionStart, _) => vec![SOURCE],
             Self::Session(..) => vec![REASON],
             Self::Call(_, call, _) | Self::Ended(_, call, _) => {
@@ -76,6 +85,15 @@ impl<'a> Occasion<'a> {
                 own.into_iter().chain(aliases).collect()
             }
         }
+    }
+}
+
+/// The kind of a notification, as Claude Code names them.
+fn kind_of_notification(text: &str) -> &'static str {
+    let text = text.to_ascii_lowercase();
+    match ["approval", "permission"].iter().any(|word| text.contains(word)) {
+        true => "permission_prompt",
+        false => "idle_prompt",
     }
 }
 
@@ -109,6 +127,21 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
         Occasion::Session(HookEvent::SessionStart, _) => drop(put("source", SOURCE.into())),
         Occasion::Session(..) => drop(put("reason", REASON.into())),
         Occasion::Call(..) => {}
+        Occasion::Agent(event, _, moment) => match event {
+            HookEvent::UserPromptSubmit => drop(put("prompt", moment.text.into())),
+            HookEvent::Stop => {
+                put("stop_hook_active", moment.goes_on_by_hook.into());
+                put("last_assistant_message", moment.text.into());
+            }
+            HookEvent::PreCompact => {
+                put("trigger", moment.text.into());
+                put("custom_instructions", "".into());
+            }
+            _ => {
+                put("message", moment.text.into());
+                put("notification_type", kind_of_notification(moment.text).into());
+            }
+        },
         Occasion::Ended(event, _, EndedCall { execution, result, .. }) => {
             let duration = execution.ended.unwrap_or(execution.started).since(execution.started);
             put("duration_ms", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
@@ -129,6 +162,10 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
 fn response(result: Option<&ToolResult>) -> Value {
     let mut response = result.map(|result| result.as_object().clone()).unwrap_or_default();
     response.insert("success".into(), true.into());
+    // In both spellings: hooks that were written for agents look for either.
+    let is_error = result.is_some_and(ToolResult::is_error);
+    response.entry("isError").or_insert(is_error.into());
+    response.insert("is_error".into(), is_error.into());
     Value::Object(response)
 }
 
@@ -216,6 +253,8 @@ pub(super) mod tests {
         let told = occasion(&row).unwrap();
         assert_eq!(told["hook_event_name"], "PostToolUse");
         assert_eq!(told["tool_response"]["content"][0]["text"], "done");
+        let response = &told["tool_response"];
+        assert_eq!((&response["isError"], &response["is_error"]), (&json!(false), &json!(false)));
         row.outcome = Outcome::Cancelled(toolstead_domain::tool_execution::CancelReason::Client);
         let told = occasion(&row).unwrap();
         assert_eq!((&told["hook_event_name"], &told["is_interrupt"]), (&json!("PostToolUseFailure"), &json!(true)));

@@ -5,6 +5,7 @@ use super::{
     blobs::Blobs,
     change_journal::SqliteChangeJournal,
     connection,
+    conversation_store::SqliteConversationStore,
     database_files::{BLOBS, INSTANCES},
     database_options::DatabaseOptions,
     execution_log::SqliteExecutionLog,
@@ -32,8 +33,8 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolstead_domain::ports::{
-    change_journal::ChangeJournal, clock::Clock, execution_log::ExecutionLog, output_store::OutputStore,
-    seen_files::SeenFiles, stores::Stores, tool_repository::ToolRepository,
+    change_journal::ChangeJournal, clock::Clock, conversation_store::ConversationStore, execution_log::ExecutionLog,
+    output_store::OutputStore, seen_files::SeenFiles, stores::Stores, tool_repository::ToolRepository,
 };
 
 /// An open database. Several processes, and several of these in one process, may have the same file open.
@@ -102,6 +103,7 @@ impl Database {
             output_store: self.output_store(workspace),
             change_journal: self.change_journal(workspace),
             seen_files: self.seen_files(workspace),
+            conversations: self.conversations(workspace),
         }
     }
 
@@ -131,6 +133,11 @@ impl Database {
     /// What sessions have read in a workspace that go on in another process.
     pub fn seen_files(&self, workspace: &Path) -> Arc<dyn SeenFiles> {
         Arc::new(SqliteSeenFiles::new(self.writer.clone(), self.readers.clone(), workspace.into()))
+    }
+
+    /// The conversations with agents in a workspace.
+    pub fn conversations(&self, workspace: &Path) -> Arc<dyn ConversationStore> {
+        Arc::new(SqliteConversationStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
     /// Returns when everything is deleted that need not have been kept any longer when the database was opened.

@@ -36,6 +36,7 @@ fn migrations() -> Vec<Migration> {
         migration!(10, "0010_nested_calls.sql"),
         migration!(11, "0011_labels.sql"),
         migration!(12, "0012_kinds_of_requests.sql"),
+        migration!(13, "0013_conversations.sql"),
     ]
 }
 

@@ -153,6 +153,15 @@ impl Checker<'_> {
                 };
                 number.filter(|number| (least..=most).contains(number)).map_or_else(wrong, |n| Ok(Value::Integer(n)))
             }
+            (Kind::Number { least, most }, content) => {
+                let number = match content {
+                    Content::Integer(number) => Some(*number as f64),
+                    Content::Fraction(number) => Some(*number),
+                    Content::Untyped(text) => text.trim().parse().ok(),
+                    _ => None,
+                };
+                number.filter(|number| (least..=most).contains(number)).map_or_else(wrong, |n| Ok(Value::Number(n)))
+            }
             (Kind::Texts | Kind::Words(_) | Kind::Paths | Kind::Rules(_) | Kind::Origins, _) => {
                 match items(content, origin) {
                     Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
@@ -310,6 +319,12 @@ impl Checker<'_> {
         match kind {
             _ if text.is_empty() => Err(None),
             Kind::Word(words) => words.contains(&text).then(|| text.to_owned()).ok_or(None),
+            Kind::Variable => match is_variable(text) {
+                true => Ok(text.to_owned()),
+                false => {
+                    Err(Some(format!("it must be {}: letters, digits and `_`, not the secret itself", kind.describe())))
+                }
+            },
             Kind::Path => {
                 let path = self.base.absolute(text).map_err(Some)?;
                 path.into_os_string().into_string().map_err(|_| Some("the path is not UTF-8".into()))
@@ -366,14 +381,38 @@ fn name_fits(path: &[String]) -> Result<(), String> {
         [section, name] if section == "tools" || section == "hooks" => {
             ToolName::parse(name).map(drop).map_err(|error| format!("`{}`: {error}", written(path)))
         }
+        [section, name] if section == "models" || section == "profiles" => match is_plain_name(name) {
+            true => Ok(()),
+            false => Err(format!(
+                "`{}`: a name here is 1 to 64 letters, digits and `_`, `-`, `.`, `:` and `/`",
+                written(path)
+            )),
+        },
         _ => Ok(()),
     }
+}
+
+/// Whether people can name something so: a model, a profile.
+fn is_plain_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
+    (1..=64).contains(&name.len()) && name.chars().all(is_plain)
+}
+
+fn is_variable(text: &str) -> bool {
+    text.len() <= 128
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn text_of(content: &Content) -> Option<&str> {
     match content {
         Content::Text(text) | Content::Untyped(text) => Some(text),
-        Content::Boolean(_) | Content::Integer(_) | Content::List(_) | Content::Table(_) | Content::Other(_) => None,
+        Content::Boolean(_)
+        | Content::Integer(_)
+        | Content::Fraction(_)
+        | Content::List(_)
+        | Content::Table(_)
+        | Content::Other(_) => None,
     }
 }
 
@@ -390,7 +429,12 @@ fn items(content: &Content, origin: &Origin) -> Option<Vec<Node>> {
             let node = |text| Node { content: Content::Text(text), origin: origin.clone() };
             Some(texts.into_iter().map(node).collect())
         }
-        Content::Boolean(_) | Content::Integer(_) | Content::Text(_) | Content::Table(_) | Content::Other(_) => None,
+        Content::Boolean(_)
+        | Content::Integer(_)
+        | Content::Fraction(_)
+        | Content::Text(_)
+        | Content::Table(_)
+        | Content::Other(_) => None,
     }
 }
 

@@ -108,6 +108,7 @@ fn json(content: Content) -> Result<Value, &'static str> {
     Ok(match content {
         Content::Boolean(value) => value.into(),
         Content::Integer(number) => number.into(),
+        Content::Fraction(_) => return Err("a fraction"),
         Content::Text(text) | Content::Untyped(text) => text.into(),
         Content::List(nodes) => nodes.into_iter().map(|node| json(node.content)).collect::<Result<Vec<_>, _>>()?.into(),
         Content::Table(members) => {

@@ -115,7 +115,7 @@ pub(super) fn real(path: &Path) -> PathBuf {
 
 /// Whether a file may take the place of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Existing {
+pub(crate) enum Existing {
     /// The new content takes its place.
     Replaced,
     /// It stays, and the write fails with [`io::ErrorKind::AlreadyExists`].
@@ -123,7 +123,7 @@ pub(super) enum Existing {
 }
 
 /// Writes a file that only its owner may read, whole or not at all.
-pub(super) fn write_private(path: &Path, content: &[u8], existing: Existing) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, content: &[u8], existing: Existing) -> io::Result<()> {
     write_with_mode(path, content, existing, 0o600)
 }
 

@@ -267,8 +267,8 @@ impl Hooks {
         let filter_at = written.filter.as_ref().map(|(_, place)| place.clone());
         let filter = written.filter.map(|(rule, place)| HookFilter::parse(&rule, place.to_rule_origin(), &base));
         let filter = filter.transpose().map_err(|error| format!("`if`: {}", error.reason))?;
-        if written.gate && event != HookEvent::PreToolUse {
-            return Err(format!("`gate` is for `PreToolUse`, and this is `{}`", event.as_str()));
+        if written.gate && !event.may_be_gate() {
+            return Err(format!("`gate` is for `PreToolUse` and `UserPromptSubmit`, and this is `{}`", event.as_str()));
         }
         if written.gate && (written.on_error == Some(OnError::Allow) || written.background) {
             return Err("a gate that does not stop anything is none: drop `gate`, `background` or `on_error`".into());

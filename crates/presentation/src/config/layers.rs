@@ -3,10 +3,11 @@
 use crate::config::{
     check::{Entry, written},
     origin::Origin,
-    schema::{self, Key, Merging, Strictness, Untrusted},
+    schema::{self, Key, Merging, Strictness, Untrusted, WHOLES, Whole},
     value::{Item, Value},
 };
 use std::collections::BTreeMap;
+use toolstead_application::redaction::redacted;
 use toolstead_domain::permission::policy::Mode;
 
 /// Whose layer it is, from the lowest precedence to the highest.
@@ -151,27 +152,41 @@ impl Layers {
     }
 
     /// What is in force.
-    pub(super) fn resolve(self) -> Resolved {
-        let floors = self.launch_floors();
-        let mut settings = BTreeMap::new();
-        for (path, (key, mut contributions)) in self.settings {
-            if key.merging == Merging::Launch
-                && let Some(floor) = path.get(1).and_then(|name| floors.get(name))
-            {
-                contributions.retain(|one| !one.trusted || one.kind >= *floor);
-            }
-            settings.insert(path.clone(), resolve(path, key, contributions));
+    pub(super) fn resolve(mut self) -> Resolved {
+        // One after the other: what does not count for the first replaces nothing for the next.
+        for whole in WHOLES {
+            self.keep_together(whole);
         }
+        let settings = self.settings.into_iter();
+        let settings =
+            settings.map(|(path, (key, contributions))| (path.clone(), resolve(path, key, contributions))).collect();
         Resolved { settings }
     }
 
-    /// The layer that says how each server is reached, by server.
-    fn launch_floors(&self) -> BTreeMap<String, LayerKind> {
+    /// Takes out what other layers say of what belongs together.
+    fn keep_together(&mut self, whole: &Whole) {
+        let floors = self.floors(whole);
+        for (path, (key, contributions)) in &mut self.settings {
+            let [section, name, last] = path.as_slice() else { continue };
+            if key.merging != Merging::Launch || !whole.holds(section, last) {
+                continue;
+            }
+            let floor = floors.get(name).copied();
+            let counts = |kind: LayerKind| match whole.is_one_file && kind.is_of_project() {
+                true => Some(kind) == floor,
+                false => floor.is_none_or(|floor| kind >= floor),
+            };
+            contributions.retain(|one| !one.trusted || counts(one.kind));
+        }
+    }
+
+    /// The layer that says what belongs together in each table of a section, by table.
+    fn floors(&self, whole: &Whole) -> BTreeMap<String, LayerKind> {
         let mut floors = BTreeMap::new();
         for (path, (_, contributions)) in &self.settings {
             if let [section, name, key] = path.as_slice()
-                && section == "mcp_servers"
-                && schema::REACHED_BY.contains(&key.as_str())
+                && section == whole.section
+                && whole.heads.contains(&key.as_str())
                 && let Some(highest) = contributions.iter().filter(|one| one.trusted).map(|one| one.kind).max()
             {
                 let floor = floors.entry(name.clone()).or_insert(highest);
@@ -191,6 +206,10 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
         match key.untrusted {
             _ if one.counts_untrusted(key) => {}
             _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(Waiting::of(key, one)),
+            // Any bound is stricter than none.
+            Untrusted::Tightens(Strictness::Lowest) if value.is_none() => {
+                (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
+            }
             Untrusted::Tightens(strictness)
                 if value.as_ref().is_some_and(|v| strictness.is_stricter(&one.value, v)) =>
             {
@@ -245,7 +264,10 @@ fn default_of(key: &Key) -> Option<Value> {
     }
     Some(match serde_json::from_str(key.default?).ok()? {
         serde_json::Value::Bool(value) => Value::Boolean(value),
-        serde_json::Value::Number(number) => Value::Integer(number.as_u64()?),
+        serde_json::Value::Number(number) => match number.as_u64() {
+            Some(whole) => Value::Integer(whole),
+            None => Value::Number(number.as_f64()?),
+        },
         serde_json::Value::String(text) => Value::Text(text),
         serde_json::Value::Array(items) => {
             let texts = items.iter().filter_map(|item| item.as_str());
@@ -282,6 +304,7 @@ impl Strictness {
                 return Value::List(a.iter().filter(both).cloned().collect());
             }
             (Self::Lowest, Value::Integer(a), Value::Integer(b)) => a <= b,
+            (Self::Lowest, Value::Number(a), Value::Number(b)) => a <= b,
             (Self::True, Value::Boolean(a), Value::Boolean(_)) => *a,
             (Self::False, Value::Boolean(a), Value::Boolean(_)) => !*a,
             (Self::Mode, Value::Text(a), Value::Text(b)) => leniency(a) <= leniency(b),
@@ -316,6 +339,12 @@ impl Resolved {
             Some(setting) => Some(setting.clone()),
             None => schema::named(path).map(|key| resolve(names, key, Vec::new())),
         }
+    }
+
+    /// The setting at this path, if some layer speaks of it.
+    pub(super) fn at(&self, path: &[&str]) -> Option<&Setting> {
+        let path: Vec<String> = path.iter().map(|name| (*name).to_owned()).collect();
+        self.settings.get(&path)
     }
 
     /// Puts a setting in the place of the one with its path.
@@ -399,14 +428,25 @@ impl Setting {
         self.waiting.iter().map(masked).collect()
     }
 
-    /// Values of environments and headers stay hidden, unless they only name a variable.
+    /// Values of environments and headers stay hidden, unless they only name a variable; what is said of a model is told
+    /// without what looks like a key.
     fn masked(&self, value: &Value) -> Value {
-        let Value::Map(members) = value else { return value.clone() };
-        let masked = members.iter().map(|(name, item)| {
-            let text = if item.text.contains("${") { item.text.clone() } else { "…".to_owned() };
-            (name.clone(), Item::new(text, item.origin.clone()))
-        });
-        Value::Map(masked.collect())
+        let told = |item: &Item, text: String| Item::new(text, item.origin.clone());
+        let without_keys = |text: &str| redacted(text).into_owned();
+        match value {
+            Value::Map(members) => {
+                let masked = members.iter().map(|(name, item)| {
+                    let text = if item.text.contains("${") { item.text.clone() } else { "…".to_owned() };
+                    (name.clone(), told(item, text))
+                });
+                Value::Map(masked.collect())
+            }
+            Value::List(items) if self.key.path[0] == "models" => {
+                Value::List(items.iter().map(|item| told(item, without_keys(&item.text))).collect())
+            }
+            Value::Text(text) if self.key.path[0] == "models" => Value::Text(without_keys(text)),
+            _ => value.clone(),
+        }
     }
 }
 

@@ -18,12 +18,13 @@ pub(super) struct Node {
 pub(super) enum Content {
     Boolean(bool),
     Integer(i64),
+    Fraction(f64),
     Text(String),
     /// Text of the environment or of a flag, whose type follows from its key.
     Untyped(String),
     List(Vec<Node>),
     Table(Vec<Member>),
-    /// Something that no key takes, in words: a fraction, a date, nothing.
+    /// Something that no key takes, in words: a date, nothing.
     Other(&'static str),
 }
 
@@ -42,6 +43,7 @@ impl fmt::Display for Content {
         match self {
             Self::Boolean(value) => write!(f, "{value}"),
             Self::Integer(value) => write!(f, "the number {value}"),
+            Self::Fraction(_) => f.write_str("a fraction"),
             Self::Text(text) | Self::Untyped(text) => {
                 let shown: String = text.chars().take(60).collect();
                 write!(f, "the text {shown:?}")

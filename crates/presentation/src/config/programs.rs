@@ -137,8 +137,24 @@ pub(super) fn guarding_rules(files: &[(PathBuf, Origin)], roots: &WorkspaceRoots
     inside.filter_map(rule).collect()
 }
 
+/// A file among those that a command runs or reads its settings from, and that lies in one of these folders.
+pub(super) fn in_reach_of_tools(
+    words: &[String],
+    start: &Path,
+    environment: &Environment,
+    written: &[PathBuf],
+) -> Option<PathBuf> {
+    let (command, args) = words.split_first()?;
+    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let path = child_environment::base(|name| environment.get(name).map(str::to_owned)).remove("PATH");
+    let settings = read_by(&plain).into_iter().map(|name| lexical(start, Path::new(&name)));
+    let run = run_by(command, args, start, environment).into_iter().chain(found_in(path.as_deref(), command));
+    let all = with_real(run.chain(settings).collect());
+    all.into_iter().find(|path| written.iter().any(|folder| path.starts_with(folder)))
+}
+
 /// The folders that tools, commands and confined servers write to.
-fn written_by_tools(servers: &[ConfiguredServer], roots: &WorkspaceRoots) -> Vec<PathBuf> {
+pub(super) fn written_by_tools(servers: &[ConfiguredServer], roots: &WorkspaceRoots) -> Vec<PathBuf> {
     let confined = servers.iter().filter(|server| server.profile != ServerProfile::Open && !server.disabled);
     let of_server = |server: &ConfiguredServer| {
         let mut folders = server.roots.clone();

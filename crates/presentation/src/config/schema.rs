@@ -25,10 +25,17 @@ pub(super) enum Kind {
         least: u64,
         most: u64,
     },
+    /// Any number within these bounds.
+    Number {
+        least: f64,
+        most: f64,
+    },
     /// Any text but the empty one.
     Text,
     /// One of these.
     Word(&'static [&'static str]),
+    /// The name of an environment variable. What is none may be a secret, and is not told.
+    Variable,
     /// A path, relative to the folder of the file or below `~/`.
     Path,
     /// An `http` or `https` URL; `${…}` is allowed in it.
@@ -57,7 +64,7 @@ pub(super) enum Kind {
 pub(super) enum Merging {
     /// The layer with the highest precedence says it.
     Highest,
-    /// As `Highest`, but for what makes up one server: with one of [`REACHED_BY`], a layer replaces all of it.
+    /// As `Highest`, but for what belongs together: with one of [`WHOLES`], a layer replaces all of it.
     Launch,
     /// As `Highest`, but never more than the administrator's value.
     Capped,
@@ -104,6 +111,39 @@ pub(super) enum Strictness {
 /// The keys of `[mcp_servers.NAME]` that say how a server is reached, one a transport.
 pub(super) const REACHED_BY: [&str; 2] = ["command", "url"];
 
+/// The keys of `[models.NAME]` that say where a key comes from: one of them.
+pub(super) const KEY_FROM: [&str; 3] = ["api_key_env", "api_key_file", "api_key_command"];
+
+/// Keys of a section's tables that belong together: a layer that says one of `heads` replaces what lower layers say of
+/// `members`.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) section: &'static str,
+    pub(super) heads: &'static [&'static str],
+    /// None: all keys that join by [`Merging::Launch`].
+    pub(super) members: &'static [&'static str],
+    /// What a file of a project says of members counts only beside its own head: nothing goes from one file's word to a
+    /// place of another's.
+    pub(super) is_one_file: bool,
+}
+
+/// What belongs together. A model's key goes where the file says that names the key.
+pub(super) const WHOLES: &[Whole] = &[
+    Whole { section: "mcp_servers", heads: &REACHED_BY, members: &[], is_one_file: false },
+    Whole { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
+    Whole { section: "models", heads: &KEY_FROM, members: &KEY_FROM, is_one_file: false },
+];
+
+impl Whole {
+    /// Whether the key of one of the section's tables belongs to it.
+    pub(super) fn holds(&self, section: &str, key: &str) -> bool {
+        self.section == section && (self.members.is_empty() || self.members.contains(&key))
+    }
+}
+
+/// The words for the protocols of models.
+const PROVIDERS: [&str; 4] = ["anthropic", "openai", "openai_responses", "gemini"];
+
 /// What a path of names leads to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Found {
@@ -132,6 +172,10 @@ use Untrusted::{Counts, Narrows, Tightens, Waits};
 
 const DAY: u64 = 86_400;
 const SMALLER: Untrusted = Tightens(Strictness::Lowest);
+
+/// Dollars for a million tokens.
+const PRICE: Kind = Kind::Number { least: 0.0, most: 1e6 };
+const TOKENS: u64 = 1 << 40;
 
 /// All keys, in the order of the documentation.
 #[rustfmt::skip]
@@ -208,16 +252,49 @@ pub(super) const KEYS: &[Key] = &[
     key(&["hooks", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Settings files of Claude Code whose `hooks` run here. A file below a root, or that a file of a project names, counts once `toolstead config trust FILE` was said to its content."),
     key(&["hooks", "timeout_seconds"], whole(3_600), Capped, Waits, Some("60"), "Time of a hook that names none of its own."),
     key(&["hooks", "concurrency"], whole(256), Capped, Waits, Some("8"), "Hooks that run at once, over all calls."),
-    key(&["hooks", "*", "event"], Kind::Word(&["SessionStart", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure", "SessionEnd"]), Own, Waits, None, "When the hook runs. Layers that name a hook alike have a hook each."),
-    key(&["hooks", "*", "matcher"], Kind::Text, Own, Waits, None, "For which tools: a name or several between `|` or `,`, else a regular expression, not anchored. Default: all."),
+    key(&["hooks", "*", "event"], Kind::Word(&["SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure", "PreCompact", "Notification", "Stop", "SessionEnd"]), Own, Waits, None, "When the hook runs. Layers that name a hook alike have a hook each."),
+    key(&["hooks", "*", "matcher"], Kind::Text, Own, Waits, None, "For which tools, of `PreCompact` for `auto` or `manual`: a name or several between `|` or `,`, else a regular expression, not anchored. Default: all."),
     key(&["hooks", "*", "if"], Kind::Text, Own, Waits, None, "For which of their calls: a permission rule."),
     key(&["hooks", "*", "command"], Kind::Text, Own, Waits, None, "What runs: a line for the shell, or with `args` a program."),
     key(&["hooks", "*", "args"], Kind::Texts, Own, Waits, None, "The arguments of the program, which is started without a shell then."),
     key(&["hooks", "*", "env"], Kind::Map, Own, Waits, None, "Variables that it gets besides the usual ones. `${VAR}` and `${VAR:-default}` are expanded."),
     key(&["hooks", "*", "timeout_seconds"], whole(3_600), Own, Waits, None, "How long it may take. Default: `hooks.timeout_seconds`."),
-    key(&["hooks", "*", "gate"], Kind::Boolean, Own, Waits, None, "Whether a call goes on only if the hook says so. For `PreToolUse`."),
+    key(&["hooks", "*", "gate"], Kind::Boolean, Own, Waits, None, "Whether a call, or a prompt, goes on only if the hook says so. For `PreToolUse` and `UserPromptSubmit`."),
     key(&["hooks", "*", "on_error"], Kind::Word(&["allow", "ask", "deny"]), Own, Waits, None, "What follows when it breaks before a call. Default: `allow`, for a gate `deny`."),
     key(&["hooks", "*", "background"], Kind::Boolean, Own, Waits, None, "Whether it is not waited for; what it answers does not count then."),
+    key(&["default_model"], Kind::Text, Highest, Waits, None, "The model that is asked where neither a profile nor a flag names one. Default: the only one, where there is one."),
+    key(&["models", "*", "provider"], Kind::Word(&PROVIDERS), Launch, Waits, None, "The protocol that it speaks: `openai` is Chat Completions, which many other servers speak, too. A file that says this or `base_url` says all of how the model is reached: of lower layers neither the key nor the headers count then."),
+    key(&["models", "*", "model"], Kind::Text, Highest, Waits, None, "The model by the provider's name."),
+    key(&["models", "*", "base_url"], Kind::Url, Launch, Waits, None, "Where it is served. `${VAR}` and `${VAR:-default}` are expanded. Default: the provider's own."),
+    key(&["models", "*", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds the key. Default, where `base_url` is not said: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`."),
+    key(&["models", "*", "api_key_file"], Kind::Path, Launch, Waits, None, "The file that holds the key, for its owner alone (mode 0600)."),
+    key(&["models", "*", "api_key_command"], Kind::Texts, Launch, Waits, None, "A program with its arguments that prints the key. It starts without a shell, and may be nothing that tools can write to."),
+    key(&["models", "*", "headers"], Kind::Map, Launch, Waits, Some("{}"), "Headers of every request to it. Expanded likewise."),
+    key(&["models", "*", "max_output_tokens"], whole(TOKENS), Highest, Waits, None, "Tokens of one answer. Default: what is known of the model, else 8192."),
+    key(&["models", "*", "context_tokens"], whole(TOKENS), Highest, Waits, None, "Tokens of its window. Default: what is known of the model, else 128000."),
+    key(&["models", "*", "thinking_tokens"], Kind::Integer { least: 0, most: TOKENS }, Highest, Waits, None, "Tokens that it may think before it answers, where its provider takes a number; 0: it does not think."),
+    key(&["models", "*", "reasoning_effort"], Kind::Word(&["none", "minimal", "low", "medium", "high", "xhigh"]), Highest, Waits, None, "How much it thinks, where its provider takes a word."),
+    key(&["models", "*", "images"], Kind::Boolean, Highest, Waits, None, "It sees images. Default: what is known of the model, else not."),
+    key(&["models", "*", "temperature"], Kind::Number { least: 0.0, most: 2.0 }, Highest, Waits, None, "How free its answers are. Default: the provider's."),
+    key(&["models", "*", "prices", "input"], PRICE, Highest, Waits, None, "US dollars for a million tokens that it reads. Default of all four: what is known of the model at its provider."),
+    key(&["models", "*", "prices", "output"], PRICE, Highest, Waits, None, "Likewise for those that it writes."),
+    key(&["models", "*", "prices", "cache_read"], PRICE, Highest, Waits, None, "Likewise for those that it reads from a cache. Default: `input`."),
+    key(&["models", "*", "prices", "cache_write"], PRICE, Highest, Waits, None, "Likewise for those that go into a cache. Default: `input`."),
+    key(&["profiles", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Files of clai, kodelet, micro-x and Claude Code whose profile and model count as if they stood here: a profile of the file's `name`, else of its file name, and the model under its provider's name."),
+    key(&["profiles", "*", "model"], Kind::Text, Highest, Waits, None, "The model, by its name in `[models]`. Default: `default_model`."),
+    key(&["profiles", "*", "tools"], Kind::Selection, Steps, Waits, None, "The tools that are offered, of those that the rules allow or ask about: as `tools.select`, and `--tools` adjusts or replaces it. Of a profile that another file has as well, a file of a project can only take tools away."),
+    key(&["profiles", "*", "use_tools"], Kind::Boolean, Strictest(Strictness::False), Waits, Some("true"), "Whether any tools are offered."),
+    key(&["profiles", "*", "prompt"], Kind::Text, Highest, Waits, None, "The system prompt, in place of `agent.prompt`."),
+    key(&["profiles", "*", "mcp_servers"], Kind::Texts, Steps, Waits, None, "The MCP servers whose tools are offered; a file of a project can only take some away. Default: all."),
+    key(&["agent", "prompt"], Kind::Text, Highest, Waits, None, "What every run begins with. Default: a few words on the tools and the workspace."),
+    key(&["agent", "max_calls"], whole(TOKENS), Capped, SMALLER, None, "Calls of tools in one run. Default: no bound, as of the others that name none."),
+    key(&["agent", "max_turns"], whole(TOKENS), Capped, SMALLER, Some("200"), "Answers of the model in one run."),
+    key(&["agent", "max_tokens"], whole(TOKENS), Capped, SMALLER, None, "Tokens of one run, in and out."),
+    key(&["agent", "max_cost"], Kind::Number { least: 0.0, most: 1e6 }, Capped, SMALLER, None, "US dollars of one run. Counts only where the prices of the model are known."),
+    key(&["agent", "max_seconds"], whole(30 * DAY), Capped, SMALLER, None, "Time of one run."),
+    key(&["agent", "compact_at"], Kind::Number { least: 0.1, most: 0.95 }, Highest, Waits, Some("0.8"), "How full the model's window may become before what came first is made shorter."),
+    key(&["agent", "summarizer"], Kind::Text, Highest, Waits, None, "The model that writes summaries then, by its name in `[models]`. Default: the one that is asked."),
+    key(&["events", "tool_call_details"], Kind::Boolean, Highest, Waits, Some("false"), "Whether each call that ended is told with its input and its result, secrets taken out."),
     key(&["database", "url"], Kind::Database, Highest, Waits, None, "Where tools and the audit trail are kept: `sqlite://PATH`. Default: `toolstead.db` in the data folder."),
     key(&["audit", "arguments"], Kind::Word(&["redacted", "full", "none"]), Highest, Waits, Some("\"redacted\""), "What the audit trail keeps of arguments, beside their digest, and of every text that tells of them."),
     key(&["audit", "power_safe"], Kind::Boolean, Highest, Waits, Some("false"), "Rows survive a power cut, not only a kill; every call waits longer."),
@@ -305,6 +382,8 @@ impl Kind {
             Self::Boolean => "`true` or `false`".into(),
             Self::Integer { least, most } if least == most => format!("`{least}`"),
             Self::Integer { least, most } => format!("a whole number from {least} to {most}"),
+            Self::Number { least, most } => format!("a number from {least} to {most}"),
+            Self::Variable => "the name of an environment variable".into(),
             Self::Text => "a text".into(),
             Self::Word(words) => format!("one of {}", listed(words)),
             Self::Words(words) => format!("a list of some of {}", listed(words)),
@@ -362,7 +441,7 @@ mod tests {
         for key in KEYS {
             let path: Vec<String> = key.path.iter().map(|name| name.replace('*', "name")).collect();
             assert_eq!(find(&path), Found::Key(key), "{path:?}");
-            assert_eq!(find(&path[..1]), Found::Table, "{path:?}");
+            assert_eq!(find(&path[..path.len() - 1]), Found::Table, "{path:?}");
             if let Some(default) = key.default {
                 assert!(serde_json::from_str::<serde_json::Value>(default).is_ok(), "{path:?} {default}");
             }

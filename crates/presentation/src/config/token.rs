@@ -7,12 +7,12 @@ use crate::config::{
     origin::Origin,
     ownership::close_to_others,
     problem::Problem,
-    secret::Secret,
     source_file::read_bounded,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{io, path::Path};
+use toolstead_domain::secret::Secret;
 
 /// The token, and where it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,6 +11,8 @@ pub enum Value {
     Boolean(bool),
     /// A whole number within the bounds of its key.
     Integer(u64),
+    /// A number within the bounds of its key.
+    Number(f64),
     /// A text, word, path or URL.
     Text(String),
     /// Where the stores are.
@@ -56,6 +58,7 @@ impl Value {
         match self {
             Self::Boolean(value) => json!(value),
             Self::Integer(value) => json!(value),
+            Self::Number(value) => json!(value),
             Self::Text(text) => json!(text),
             Self::Database(url) => json!(url.to_string()),
             Self::List(items) => items.iter().map(|item| item.text.as_str()).collect(),
@@ -74,7 +77,21 @@ impl Value {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Boolean(_) | Self::Integer(_) | Self::Database(_) | Self::List(_) | Self::Map(_) => None,
+            Self::Boolean(_)
+            | Self::Integer(_)
+            | Self::Number(_)
+            | Self::Database(_)
+            | Self::List(_)
+            | Self::Map(_) => None,
+        }
+    }
+
+    /// The number, whole or not.
+    pub fn as_number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(number) => Some(*number as f64),
+            Self::Number(number) => Some(*number),
+            _ => None,
         }
     }
 
@@ -82,7 +99,12 @@ impl Value {
     pub fn items(&self) -> &[Item] {
         match self {
             Self::List(items) => items,
-            Self::Boolean(_) | Self::Integer(_) | Self::Text(_) | Self::Database(_) | Self::Map(_) => &[],
+            Self::Boolean(_)
+            | Self::Integer(_)
+            | Self::Number(_)
+            | Self::Text(_)
+            | Self::Database(_)
+            | Self::Map(_) => &[],
         }
     }
 }
@@ -105,7 +127,9 @@ impl fmt::Display for Value {
                 }
                 f.write_str("]")
             }
-            Self::Boolean(_) | Self::Integer(_) | Self::Text(_) | Self::Database(_) => self.to_json().fmt(f),
+            Self::Boolean(_) | Self::Integer(_) | Self::Number(_) | Self::Text(_) | Self::Database(_) => {
+                self.to_json().fmt(f)
+            }
         }
     }
 }

@@ -36,6 +36,56 @@ async fn those_who_watch_hear_of_each_step_of_a_call_in_order_and_of_no_secret()
     assert_eq!(heard(&mut watch), ["tool_call_failed"]);
 }
 
+#[tokio::test]
+async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_answered_without_secrets() {
+    let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
+    let answers = || {
+        ScriptedTool::of(tool_with_schema("login", json!({"type": "object"}))).ends_by({
+            let image = image.clone();
+            move |moment| match moment.call.arguments.contains_key("wrong") {
+                true => Ending::Done(ToolResult::error(ErrorKind::ExecutionFailed, "hunter2 is wrong")),
+                false => Ending::Done(ToolResult::text("welcome, hunter2").with_block(image.clone())),
+            }
+        })
+    };
+    let kinds = [RecordedArguments::Redacted, RecordedArguments::Full, RecordedArguments::None];
+    for (keep, tells_details) in kinds.into_iter().flat_map(|keep| [(keep, true), (keep, false)]) {
+        let settings = CallSettings { arguments: keep, tells_details, ..CallSettings::default() };
+        let house = Plan { settings, ..Default::default() }.house(provider().with(answers())).await;
+        let mut watch = house.events.subscribe();
+        house.call("login", json!({"password": "hunter2"})).await;
+        house.call("login", json!({"password": "hunter2", "wrong": true})).await;
+        house.call("nothing", json!({})).await;
+        let mut told = Vec::new();
+        while let Some(heard) = watch.waiting() {
+            told.extend(Some(heard.to_json()).filter(|json| json["type"] == "tool_call_details"));
+        }
+        if !tells_details {
+            assert_eq!(told, [json!(null); 0]);
+            continue;
+        }
+        let members = |event: &Value| (event["toolName"].clone(), event["isError"].clone());
+        let expected = [("login", false), ("login", true), ("nothing", true)];
+        let expected = expected.map(|(tool, is_error)| (json!(tool), json!(is_error)));
+        assert_eq!(told.iter().map(members).collect::<Vec<_>>(), expected, "{keep:?}");
+        assert!(told.iter().all(|one| one["conversationId"] == one["session"] && one["toolUseId"] == one["call"]));
+        match keep {
+            RecordedArguments::Redacted => {
+                assert!(!format!("{told:?}").contains("hunter2"), "{told:?}");
+                assert_eq!(told[0]["toolInput"], json!({"password": "[redacted]"}));
+                assert_eq!(told[0]["toolResponse"]["content"][0]["text"], "welcome, [redacted]");
+                assert_eq!(told[0]["toolResponse"]["content"][1]["data"], "[4 bytes of base64]");
+                assert_eq!(told[1]["toolResponse"]["content"][0]["text"], "[redacted] is wrong");
+                assert!(told[2]["toolResponse"].as_str().is_some_and(|why| why.contains("nothing")), "{told:?}");
+            }
+            RecordedArguments::Full => assert_eq!(told[0]["toolInput"], json!({"password": "hunter2"})),
+            RecordedArguments::None => {
+                assert!(told[0].get("toolInput").is_none() && told[0].get("toolResponse").is_none(), "{told:?}");
+            }
+        }
+    }
+}
+
 const SECRETS: [&str; 4] = ["tok123456789", "hunter2pw", "querytok", "bearertok"];
 
 /// A call that a rule allows and that fails, whose secrets stand in all that is said of it.

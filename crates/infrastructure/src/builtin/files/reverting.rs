@@ -13,7 +13,7 @@ use crate::{
         files::{
             change_set::{Changed, recording::Recording},
             reverting::{
-                history::{CallName, History, is_note},
+                history::{CallName, History},
                 restoring::{Restored, Restoring, files_of, path_text, restore, untouched},
             },
             written_file::notes,
@@ -165,7 +165,7 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> R
         }
     }
     let (recording, limit) = (Recording::of(run).reverting(entry.call), world.limits().result_bytes);
-    let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, is_note(&entry));
+    let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, entry.is_note());
     let work = move |granted: &GrantedWorkspace| match changed_nothing {
         // Whatever became of the files since has nothing to do with it.
         true => Ok(untouched(granted, &restored)),
@@ -209,7 +209,7 @@ async fn chosen(
         world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     // What a call that began later has changed is not what was meant. Ids sort as the calls began. That a change did not
     // come about may be noted at any time.
-    entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && is_note(entry)));
+    entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && entry.is_note()));
     let mut history = History { entries, others: Vec::new() };
     let entry = match (&input.call, direction) {
         (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,
@@ -318,7 +318,7 @@ fn described(entry: &JournalEntry) -> String {
         .take(3)
         .collect();
     let more = if entry.changes.len() > names.len() { ", …" } else { "" };
-    let nothing = if is_note(entry) { ", changed nothing" } else { "" };
+    let nothing = if entry.is_note() { ", changed nothing" } else { "" };
     format!("{} {} ({}{more}{nothing})", entry.call, entry.tool, names.join(", "))
 }
 
@@ -353,7 +353,7 @@ fn told(
 ) -> Result<ToolResult, ToolFailure> {
     let changes = done.iter().filter(|(_, changed)| changed.is_some()).count();
     let mut text = match changes {
-        0 if is_note(entry) => {
+        0 if entry.is_note() => {
             let next = match direction == Direction::Undo && !dry_run {
                 true => " Another `undo` without an id takes back the change before it.",
                 false => "",

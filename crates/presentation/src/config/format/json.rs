@@ -44,7 +44,10 @@ fn node(value: &Value<'_>, lines: &Lines, depth: usize) -> Result<Node, Problem>
     let content = match value {
         Value::BooleanLit(one) => Content::Boolean(one.value),
         Value::StringLit(one) => Content::Text(one.value.clone().into_owned()),
-        Value::NumberLit(one) => one.value.parse().map_or(Content::Other("a fraction"), Content::Integer),
+        Value::NumberLit(one) => match one.value.parse() {
+            Ok(number) => Content::Integer(number),
+            Err(_) => Content::Fraction(one.value.parse().unwrap_or(f64::NAN)),
+        },
         Value::NullKeyword(_) => Content::Other("nothing"),
         Value::Array(items) => {
             Content::List(items.elements.iter().map(|item| node(item, lines, deeper)).collect::<Result<_, _>>()?)

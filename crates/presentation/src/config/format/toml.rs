@@ -54,7 +54,7 @@ fn value(value: &Value, lines: &Lines, parent: &Origin) -> Node {
         Value::Boolean(one) => Content::Boolean(*one.value()),
         Value::Integer(one) => Content::Integer(*one.value()),
         Value::String(one) => Content::Text(one.value().clone()),
-        Value::Float(_) => Content::Other("a fraction"),
+        Value::Float(one) => Content::Fraction(*one.value()),
         Value::Datetime(_) => Content::Other("a date"),
         Value::Array(items) => Content::List(items.iter().map(|item| self::value(item, lines, &origin)).collect()),
         Value::InlineTable(one) => table(one, lines, &origin),

@@ -103,13 +103,12 @@ fn plain(text: String) -> Content {
         "false" | "False" | "FALSE" => Content::Boolean(false),
         _ => match text.parse() {
             Ok(number) => Content::Integer(number),
-            Err(_)
-                if text.starts_with(['-', '+', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-                    && text.parse::<f64>().is_ok() =>
-            {
-                Content::Other("a fraction")
-            }
-            Err(_) => Content::Text(text),
+            Err(_) => match text.parse() {
+                Ok(number) if text.starts_with(['-', '+', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
+                    Content::Fraction(number)
+                }
+                Ok(_) | Err(_) => Content::Text(text),
+            },
         },
     }
 }

@@ -154,6 +154,7 @@ impl Recording {
             call: Some(self.call),
         };
         let kind = EventKind::FileChanged {
+            tool: self.tool.clone(),
             path: real.to_owned(),
             change,
             lines_added: lines.map(|(added, _)| added),

@@ -1,7 +1,10 @@
 //! Which change is the last one, and which are undone.
 
 use std::collections::HashMap;
-use toolstead_domain::{ports::change_journal::JournalEntry, tool_call::CallId};
+use toolstead_domain::{
+    ports::change_journal::{JournalEntry, undone},
+    tool_call::CallId,
+};
 
 /// The fewest hexadecimal digits of an id that name a call.
 const MIN_DIGITS: usize = 8;
@@ -40,17 +43,8 @@ impl CallName {
 
 impl History {
     /// The calls that are undone now, each with the call that undid it.
-    ///
-    /// An undo counts as long as it is not undone itself.
     pub(super) fn undone(&self) -> HashMap<CallId, CallId> {
-        let mut undone = HashMap::new();
-        for entry in &self.entries {
-            if let Some(target) = entry.reverts.filter(|_| !undone.contains_key(&entry.call)) {
-                // Of several the newest is the one that holds.
-                undone.entry(target).or_insert(entry.call);
-            }
-        }
-        undone
+        undone(&self.entries)
     }
 
     /// The last change that is not undone. Doing one again is a change, too, and comes last then.
@@ -62,7 +56,7 @@ impl History {
     /// The last undo that is not undone.
     pub(super) fn last_undo(&self) -> Option<&JournalEntry> {
         let undone = self.undone();
-        self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call) && !is_note(entry))
+        self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call) && !entry.is_note())
     }
 
     /// The entries whose call's id begins or ends so. The ids of calls of the same minute begin alike.
@@ -90,12 +84,6 @@ impl History {
         }
         steps % 2 == 1
     }
-}
-
-/// Whether an entry only notes that nothing changed: by a call that found all as it left it, or of a change that did not
-/// happen, or was gone already. There is nothing to take back, or to do again.
-pub(super) fn is_note(entry: &JournalEntry) -> bool {
-    !entry.changes.is_empty() && entry.changes.iter().all(|change| change.before == change.after)
 }
 
 #[cfg(test)]

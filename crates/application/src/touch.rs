@@ -1,4 +1,4 @@
-//! Which calls could get in each other's way.
+//! Which calls could get in each other's way: those of a batch, and those of one answer of a model.
 
 use std::path::Path;
 use toolstead_domain::{
@@ -9,7 +9,7 @@ use toolstead_domain::{
 
 /// What a call would touch, as far as it matters to others beside it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Touch {
+pub(crate) enum Touch {
     /// These paths.
     Paths { read: Vec<PathAccess>, written: Vec<PathAccess> },
     /// It changes nothing, and what it reads is not known.
@@ -20,7 +20,7 @@ pub(super) enum Touch {
 
 impl Touch {
     /// What a call would touch. A tool's own word that it changes nothing counts where the tool is ours.
-    pub(super) fn of(foreseen: &ForeseenCall) -> Self {
+    pub(crate) fn of(foreseen: &ForeseenCall) -> Self {
         let Some(accesses) = &foreseen.accesses else { return Self::Anything };
         let only_reads = foreseen.tool.annotations().read_only_hint == Some(true)
             && matches!(foreseen.tool.source(), ToolSource::BuiltIn);
@@ -36,8 +36,13 @@ impl Touch {
         if accesses.is_empty() && !only_reads { Self::Anything } else { Self::Paths { read, written } }
     }
 
+    /// That of a call which will not come to run.
+    pub(crate) fn nothing() -> Self {
+        Self::Paths { read: Vec::new(), written: Vec::new() }
+    }
+
     /// Tells whether the order of two calls could matter.
-    pub(super) fn gets_in_the_way_of(&self, other: &Self) -> bool {
+    pub(crate) fn gets_in_the_way_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Anything, _) | (_, Self::Anything) => true,
             (Self::ReadsAnything, Self::ReadsAnything) => false,

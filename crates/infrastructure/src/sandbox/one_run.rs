@@ -1,4 +1,4 @@
-//! One run of a hook's program.
+//! One run of a person's own program that nothing confines, with bounded time and output: a hook, or what tells a key.
 
 use crate::sandbox::{
     launcher::{Child, Exit, LaunchSpec, Launcher},
@@ -19,16 +19,16 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// What came of a run.
 #[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) end: End,
-    pub(super) stdout: Captured,
-    pub(super) stderr: Captured,
-    pub(super) took: Duration,
+pub(crate) struct Ran {
+    pub(crate) end: End,
+    pub(crate) stdout: Captured,
+    pub(crate) stderr: Captured,
+    pub(crate) took: Duration,
 }
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Exited(Exit),
     /// It was late, and is gone with all that it started.
     Late,
@@ -38,19 +38,19 @@ pub(super) enum End {
 
 /// What it wrote on one of its outputs.
 #[derive(Debug, Default)]
-pub(super) struct Captured {
-    pub(super) bytes: Vec<u8>,
-    pub(super) is_cut: bool,
+pub(crate) struct Captured {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) is_cut: bool,
 }
 
 impl Captured {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
 /// Runs a program that reads `input`. Dropping the future kills it and what it started.
-pub(super) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8], at_most: Duration) -> Ran {
+pub(crate) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8], at_most: Duration) -> Ran {
     let began = Instant::now();
     // Dropped after the child, whose group is gone by then.
     let mut mark = Mark::new();
@@ -107,7 +107,7 @@ async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut Captured) {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests look at processes behind the hooks' back")]
+#[expect(clippy::disallowed_methods, reason = "tests look at processes behind the run's back")]
 mod tests {
     use super::*;
     use crate::sandbox::{child_environment, launcher::Input};
@@ -115,7 +115,7 @@ mod tests {
     use tokio::time::sleep;
     use toolstead_domain::sandbox_policy::SandboxPolicy;
 
-    /// A hook that starts something in a session of its own, and waits for it.
+    /// A program that starts something in a session of its own, and waits for it.
     fn leaving(folder: &Path) -> LaunchSpec {
         let inner = "echo $$ > pid.new; mv pid.new pid; exec sleep 300";
         LaunchSpec {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hook_that_is_taken_back_or_late_takes_along_what_left_its_group() {
+    async fn a_program_that_is_taken_back_or_late_takes_along_what_left_its_group() {
         let launcher = Launcher::start().unwrap();
         let folder = tempfile::tempdir().unwrap();
         tokio::select! {
@@ -158,6 +158,6 @@ mod tests {
                 return gone(&pid).await;
             }
         }
-        panic!("the hook never came to start anything");
+        panic!("the program never came to start anything");
     }
 }

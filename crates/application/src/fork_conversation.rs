@@ -1,0 +1,114 @@
+//! Beginning a conversation as a copy of another.
+
+use std::sync::Arc;
+use toolstead_domain::{
+    conversation::{Conversation, ConversationId},
+    ports::{clock::Clock, conversation_store::ConversationStore, tool_repository::StoreError},
+    principal::Principal,
+};
+use uuid::Uuid;
+
+/// Begins a copy.
+#[derive(Debug, Clone)]
+pub struct ForkConversationCommand {
+    /// Whose conversation it is.
+    pub principal: Principal,
+    /// The original. It stays as it is.
+    pub original: ConversationId,
+    /// The last event that is copied; `None`: all are.
+    pub to: Option<u64>,
+}
+
+/// Why no copy began.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkConversationError {
+    /// The principal has no conversation of that id.
+    #[error("there is no conversation {0}")]
+    NotFound(ConversationId),
+    /// It is shorter.
+    #[error("the conversation has {events} events, so it cannot be copied up to event {to}")]
+    NoSuchEvent {
+        /// The event that was asked for.
+        to: u64,
+        /// As many as there are.
+        events: u64,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Begins conversations as copies of others.
+pub struct ForkConversationHandler {
+    conversations: Arc<dyn ConversationStore>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for ForkConversationHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForkConversationHandler").finish_non_exhaustive()
+    }
+}
+
+impl ForkConversationHandler {
+    /// Copies in this store.
+    pub fn new(conversations: Arc<dyn ConversationStore>, clock: Arc<dyn Clock>) -> Self {
+        Self { conversations, clock }
+    }
+
+    /// Begins the copy, and says what is known of it. Its calls are those of the original: their rows, and what undoes
+    /// their changes of files, stay with that.
+    ///
+    /// # Errors
+    /// [`ForkConversationError`]; then nothing began.
+    pub async fn handle(&self, command: ForkConversationCommand) -> Result<Conversation, ForkConversationError> {
+        let ForkConversationCommand { principal, original, to } = command;
+        let known = self.conversations.find(&principal, original).await?;
+        let known = known.ok_or(ForkConversationError::NotFound(original))?;
+        let events = to.unwrap_or(known.events);
+        if events > known.events {
+            return Err(ForkConversationError::NoSuchEvent { to: events, events: known.events });
+        }
+        let id = ConversationId(Uuid::now_v7());
+        let mut copy = Conversation::begun(id, principal, known.title, self.clock.now());
+        copy.profile = known.profile;
+        copy.forked_from = Some((original, events));
+        self.conversations.begin(&copy).await?;
+        copy.events = events;
+        Ok(copy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::testing::{
+        conversation_store_contract::{conversation, one_of_each},
+        fixed_clock::FixedClock,
+        in_memory_conversations::InMemoryConversations,
+        samples::START,
+    };
+
+    #[tokio::test]
+    async fn a_copy_has_as_many_events_as_were_asked_for_and_is_of_ones_own_conversations_alone() {
+        let (store, original) = (Arc::new(InMemoryConversations::new()), conversation(1));
+        store.begin(&original).await.unwrap();
+        let all = store.append(&original.principal, original.id, 0, START, one_of_each()).await.unwrap();
+        let handler = ForkConversationHandler::new(store.clone(), Arc::new(FixedClock::at(START)));
+        let fork = |principal: &Principal, to| {
+            handler.handle(ForkConversationCommand { principal: principal.clone(), original: original.id, to })
+        };
+        let me = &original.principal;
+        for (to, events) in [(None, all), (Some(3), 3), (Some(0), 0)] {
+            let copy = fork(me, to).await.unwrap();
+            assert_eq!((copy.forked_from, copy.title.as_str()), (Some((original.id, events)), "talk 1"));
+            assert_eq!(store.find(me, copy.id).await.unwrap().as_ref(), Some(&copy));
+            let copied = store.events(me, copy.id).await.unwrap();
+            assert_eq!(copied, store.events(me, original.id).await.unwrap()[..copied.len()]);
+        }
+        let beyond = fork(me, Some(all + 1)).await.unwrap_err();
+        assert!(matches!(beyond, ForkConversationError::NoSuchEvent { .. }), "{beyond:?}");
+        let others = fork(&Principal::token("ann"), None).await.unwrap_err();
+        assert!(matches!(others, ForkConversationError::NotFound(_)), "{others:?}");
+    }
+}

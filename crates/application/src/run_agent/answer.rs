@@ -1,0 +1,140 @@
+//! One answer of a model, as it comes.
+
+use crate::cancel_signal::CancelSignal;
+use tokio::sync::mpsc::UnboundedSender;
+use toolstead_domain::{
+    agent::event::AgentEvent,
+    model::{
+        error::ModelError,
+        message::{Block, ToolUse},
+        reply::{ModelEvent, StopReason},
+        request::ModelRequest,
+        usage::Usage,
+    },
+    ports::model_provider::ModelProvider,
+};
+
+/// What a model answered, whole or as far as it came.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) blocks: Vec<Block>,
+    pub(super) usage: Usage,
+    pub(super) end: End,
+    /// The call that was begun last and never came.
+    pub(super) lost_call: Option<String>,
+}
+
+/// How an answer ended.
+#[derive(Debug, Default)]
+pub(super) enum End {
+    /// As its protocol says.
+    Stopped(StopReason),
+    /// With an error, before or after a part of it came.
+    Failed(ModelError),
+    /// The run was taken back.
+    #[default]
+    TakenBack,
+}
+
+impl Answer {
+    pub(super) fn calls(&self) -> Vec<ToolUse> {
+        let calls = self.blocks.iter().filter_map(|block| match block {
+            Block::ToolUse(call) => Some(call.clone()),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    pub(super) fn text(&self) -> String {
+        let texts = self.blocks.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// As long as it says nothing, there is nothing to keep of one that did not end.
+    pub(super) fn says_something(&self) -> bool {
+        self.blocks.iter().any(|block| matches!(block, Block::Text { .. } | Block::ToolUse(_)))
+    }
+}
+
+/// Asks the model, and tells what comes while it comes. Where the signal is given the request is taken back, and what was
+/// there by then is the answer.
+pub(super) async fn ask(
+    model: &dyn ModelProvider,
+    request: ModelRequest,
+    cancel: &CancelSignal,
+    telling: Option<&UnboundedSender<AgentEvent>>,
+) -> Answer {
+    let mut answer = Answer::default();
+    let mut coming = Coming::default();
+    let read = read(model, request, telling, &mut answer, &mut coming);
+    let end = tokio::select! {
+        biased;
+        _ = cancel.cancelled() => End::TakenBack,
+        end = read => end,
+    };
+    if !coming.text.is_empty() {
+        answer.blocks.push(Block::text(coming.text));
+    }
+    answer.lost_call = coming.call;
+    answer.end = end;
+    answer
+}
+
+/// What came of blocks that are not whole yet.
+#[derive(Default)]
+struct Coming {
+    text: String,
+    call: Option<String>,
+}
+
+async fn read(
+    model: &dyn ModelProvider,
+    request: ModelRequest,
+    telling: Option<&UnboundedSender<AgentEvent>>,
+    answer: &mut Answer,
+    coming: &mut Coming,
+) -> End {
+    let tell = |event: AgentEvent| {
+        if let Some(telling) = telling {
+            // Fails where nobody reads any more; the run is being taken back then.
+            let _ = telling.send(event);
+        }
+    };
+    let mut pieces = match model.send(request).await {
+        Ok(pieces) => pieces,
+        Err(error) => return End::Failed(error),
+    };
+    loop {
+        match pieces.next().await {
+            Some(Ok(ModelEvent::Retrying { after, reason })) => tell(AgentEvent::Retrying { after, reason }),
+            Some(Ok(ModelEvent::TextDelta(text))) => {
+                coming.text.push_str(&text);
+                tell(AgentEvent::Text(text));
+            }
+            Some(Ok(ModelEvent::ThinkingDelta(text))) => tell(AgentEvent::Thinking(text)),
+            Some(Ok(ModelEvent::CallBegun { name })) => {
+                coming.call = Some(name.clone());
+                tell(AgentEvent::CallWritten { tool: name });
+            }
+            Some(Ok(ModelEvent::Block(block))) => {
+                match &block {
+                    Block::Text { .. } => coming.text.clear(),
+                    Block::ToolUse(_) => coming.call = None,
+                    _ => {}
+                }
+                answer.blocks.push(block);
+            }
+            Some(Ok(ModelEvent::Finished { stop, usage })) => {
+                coming.text.clear();
+                answer.usage = usage;
+                return End::Stopped(stop);
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return End::Failed(error),
+            None => return End::Failed(ModelError::Unreachable("the answer broke off without an end".into())),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The conversation of a run: what happened before, and what is added to it.
+
+use std::sync::Arc;
+use toolstead_domain::{
+    conversation::{
+        Conversation, ConversationId,
+        event::{ConversationEvent, ConversationEventKind},
+        transcript,
+    },
+    model::message::Message,
+    ports::{
+        clock::Clock,
+        conversation_store::{AppendError, ConversationStore},
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+};
+
+/// A conversation as it is in the store, which only this adds to.
+pub(super) struct History {
+    store: Arc<dyn ConversationStore>,
+    clock: Arc<dyn Clock>,
+    principal: Principal,
+    id: ConversationId,
+    events: Vec<ConversationEvent>,
+}
+
+impl History {
+    /// The conversation of that id, if the principal has one.
+    pub(super) async fn find(
+        store: Arc<dyn ConversationStore>,
+        clock: Arc<dyn Clock>,
+        principal: &Principal,
+        id: ConversationId,
+    ) -> Result<Option<Self>, StoreError> {
+        if store.find(principal, id).await?.is_none() {
+            return Ok(None);
+        }
+        let events = store.events(principal, id).await?;
+        Ok(Some(Self { store, clock, principal: principal.clone(), id, events }))
+    }
+
+    /// Begins a conversation.
+    pub(super) async fn begin(
+        store: Arc<dyn ConversationStore>,
+        clock: Arc<dyn Clock>,
+        conversation: Conversation,
+    ) -> Result<Self, StoreError> {
+        store.begin(&conversation).await?;
+        let Conversation { id, principal, .. } = conversation;
+        Ok(Self { store, clock, principal, id, events: Vec::new() })
+    }
+
+    /// Adds events. Once this returns they are kept.
+    pub(super) async fn add(
+        &mut self,
+        kinds: impl IntoIterator<Item = ConversationEventKind>,
+    ) -> Result<(), AppendError> {
+        let kinds: Vec<_> = kinds.into_iter().collect();
+        let (expected, at) = (self.events.len() as u64, self.clock.now());
+        self.store.append(&self.principal, self.id, expected, at, kinds.clone()).await?;
+        let numbered = kinds.into_iter().zip(expected + 1..);
+        self.events.extend(numbered.map(|(kind, number)| ConversationEvent { number, at, kind }));
+        Ok(())
+    }
+
+    /// All that happened.
+    pub(super) fn events(&self) -> &[ConversationEvent] {
+        &self.events
+    }
+
+    /// What a request holds of it.
+    pub(super) fn messages(&self) -> Vec<Message> {
+        transcript::messages(&self.events)
+    }
+}

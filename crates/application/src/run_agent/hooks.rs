@@ -1,0 +1,57 @@
+//! What the hooks of a run say, all of them together.
+
+use std::sync::Arc;
+use toolstead_domain::{
+    conversation::ConversationId,
+    ports::agent_hook::{AgentHook, AgentMoment, AgentWord},
+    principal::Principal,
+};
+
+/// The hooks of one run.
+#[derive(Clone)]
+pub(super) struct Hooks {
+    hooks: Vec<Arc<dyn AgentHook>>,
+    conversation: ConversationId,
+    principal: Principal,
+}
+
+/// What hooks are told of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Told {
+    PromptSubmitted,
+    Stopping,
+    Compacting,
+    Notified,
+}
+
+impl Hooks {
+    pub(super) fn new(hooks: Vec<Arc<dyn AgentHook>>, conversation: ConversationId, principal: Principal) -> Self {
+        Self { hooks, conversation, principal }
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        self.hooks.is_empty()
+    }
+
+    /// Asks one after another. Once one is against it the others are not asked.
+    pub(super) async fn hear(&self, told: Told, text: &str, goes_on_by_hook: bool) -> AgentWord {
+        let mut all = AgentWord::default();
+        for hook in &self.hooks {
+            let moment =
+                AgentMoment { conversation: self.conversation, principal: &self.principal, text, goes_on_by_hook };
+            let word = match told {
+                Told::PromptSubmitted => hook.prompt_submitted(moment).await,
+                Told::Stopping => hook.stopping(moment).await,
+                Told::Compacting => hook.compacting(moment).await,
+                Told::Notified => hook.notified(moment).await,
+            };
+            all.context.extend(word.context);
+            all.messages.extend(word.messages);
+            (all.block, all.stop) = (word.block, word.stop);
+            if all.block.is_some() || all.stop.is_some() {
+                break;
+            }
+        }
+        all
+    }
+}

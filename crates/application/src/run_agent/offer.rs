@@ -1,0 +1,84 @@
+//! The tools that the model is told of.
+
+use super::OfferedTools;
+use crate::list_tools::{ListToolsHandler, ListToolsQuery, PageSize};
+use serde_json::Value;
+use std::sync::Arc;
+use toolstead_domain::{
+    model::request::OfferedTool, scope::Scope, tool::Tool, tool_input_schema::nearest_name,
+    tool_selection::ToolSelection,
+};
+
+/// The tools on offer, in an order that only ever grows at its end: what comes later stands behind.
+pub(super) struct Offer {
+    tools: Vec<Arc<Tool>>,
+    /// A name that is none of theirs leads nowhere. Otherwise the path of a call judges it.
+    is_closed: bool,
+}
+
+/// The tool as a model is told of it: as lists show it.
+pub fn offered_tool(tool: &Tool) -> OfferedTool {
+    let schema = tool.advertised().get("inputSchema").unwrap_or_else(|| tool.input_schema());
+    let description = tool.advertised().get("description").and_then(Value::as_str);
+    OfferedTool {
+        name: tool.name().to_string(),
+        description: description.unwrap_or_else(|| tool.description()).to_owned(),
+        input_schema: Arc::new(schema.clone()),
+    }
+}
+
+impl Offer {
+    pub(super) fn new(offered: &OfferedTools) -> Self {
+        Self { tools: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
+    }
+
+    /// What is on offer now.
+    pub(super) fn update(&mut self, offered: &OfferedTools, tools: &ListToolsHandler, scope: &Scope) {
+        let is_offered = |tool: &Tool| match offered {
+            OfferedTools::Listed => true,
+            OfferedTools::Chosen(selection) => selection.includes(tool),
+            OfferedTools::Nothing => false,
+        };
+        let query = ListToolsQuery { scope: scope.clone(), page: PageSize::Tools(usize::MAX), ..Default::default() };
+        // Only a cursor can be invalid, and there is none.
+        let page = tools.handle(&query).map(|page| page.tools).unwrap_or_default();
+        let mut now: Vec<Arc<Tool>> =
+            page.into_iter().map(|one| one.tool.clone()).filter(|tool| is_offered(tool)).collect();
+        for known in std::mem::take(&mut self.tools) {
+            if let Some(at) = now.iter().position(|tool| tool.name() == known.name()) {
+                self.tools.push(now.remove(at));
+            }
+        }
+        self.tools.append(&mut now);
+    }
+
+    /// The tool's own name, where the call of this name leads to one that is offered.
+    pub(super) fn name_of<'a>(&'a self, name: &'a str) -> &'a str {
+        self.find(name).map_or(name, |tool| tool.name().as_str())
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<Tool>> {
+        let selection = ToolSelection::only([name]);
+        let leads_to = |tool: &&Arc<Tool>| !name.contains('*') && selection.includes(tool);
+        self.tools.iter().find(leads_to)
+    }
+
+    pub(super) fn tools(&self) -> Vec<OfferedTool> {
+        self.tools.iter().map(|tool| offered_tool(tool)).collect()
+    }
+
+    /// Why no call of this name is made; `None`: it may be.
+    pub(super) fn refusal_of(&self, name: &str) -> Option<String> {
+        if !self.is_closed || self.find(name).is_some() {
+            return None;
+        }
+        let shown: String = name.chars().take(128).collect();
+        let nearest = nearest_name(&shown, self.tools.iter().map(|tool| tool.name().as_str()));
+        let next = match (nearest, self.tools.is_empty()) {
+            (Some(nearest), _) => format!("Did you mean `{nearest}`?"),
+            (None, true) => "No tools are offered here: answer without them.".into(),
+            (None, false) => "Call one of the tools that are offered.".into(),
+        };
+        Some(format!("Unknown tool: {shown}. {next}"))
+    }
+}

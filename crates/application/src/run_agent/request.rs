@@ -1,0 +1,93 @@
+//! The request that a conversation makes: what of it is sent.
+
+use toolstead_domain::model::message::{Block, Message, ToolArguments, ToolResultBlock, ToolUse};
+
+/// So many images are sent with a request: the newest.
+const IMAGES: usize = 10;
+
+/// Leaves out all images but the newest, or all where the model sees none. The log keeps them.
+pub(super) fn thin_images(messages: &mut [Message], takes_images: bool) {
+    let (mut room, why) = match takes_images {
+        true => (IMAGES, "[an image that was here is left out: it is old]"),
+        false => (0, "[an image that cannot be shown to this model]"),
+    };
+    let mut thin = |block: &mut Block| match room.checked_sub(1) {
+        Some(rest) => room = rest,
+        None => *block = Block::text(why),
+    };
+    for block in messages.iter_mut().rev().flat_map(|message| message.blocks.iter_mut().rev()) {
+        match block {
+            Block::Image(_) => thin(block),
+            Block::ToolResult(result) => {
+                result.content.iter_mut().rev().filter(|block| matches!(block, Block::Image(_))).for_each(&mut thin);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The same conversation for a request without tools, told in words: providers refuse calls and results in a request that
+/// offers none. What was sealed about those calls goes with them.
+pub(super) fn without_calls(messages: Vec<Message>) -> Vec<Message> {
+    let is_call = |block: &Block| matches!(block, Block::ToolUse(_) | Block::ToolResult(_));
+    if !messages.iter().flat_map(|message| &message.blocks).any(is_call) {
+        return messages;
+    }
+    let told = |block: Block| match block {
+        Block::ToolUse(call) => vec![Block::text(told_call(&call))],
+        Block::ToolResult(result) => told_result(result),
+        Block::Sealed(_) => Vec::new(),
+        other => vec![other],
+    };
+    let told = messages
+        .into_iter()
+        .map(|message| Message { role: message.role, blocks: message.blocks.into_iter().flat_map(told).collect() });
+    told.filter(|message| !message.blocks.is_empty()).collect()
+}
+
+/// A call in words.
+pub(super) fn told_call(call: &ToolUse) -> String {
+    let arguments = match &call.arguments {
+        ToolArguments::Object(object) => serde_json::to_string(object).unwrap_or_default(),
+        ToolArguments::Malformed(text) => text.clone(),
+    };
+    format!("[called `{}` with {arguments}]", call.name)
+}
+
+fn told_result(result: ToolResultBlock) -> Vec<Block> {
+    let verdict = if result.is_error { "failed" } else { "answered" };
+    let mut blocks = vec![Block::text(format!("[`{}` {verdict}:]", result.name))];
+    blocks.extend(result.content);
+    blocks
+}
+
+/// Cuts texts of more than so many bytes in their middle, so that one alone cannot fill the model's window. The log keeps
+/// them.
+pub(super) fn cut_texts(messages: &mut [Message], at_most: usize) {
+    let cut = |text: &mut String| {
+        if text.len() > at_most {
+            *text = cut_middle(text, at_most);
+        }
+    };
+    for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
+        match block {
+            Block::Text { text } => cut(text),
+            Block::ToolResult(result) => result.content.iter_mut().for_each(|block| {
+                if let Block::Text { text } = block {
+                    cut(text);
+                }
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// A text of at most so many bytes, and a word about what is missing in its middle.
+pub(super) fn cut_middle(text: &str, at_most: usize) -> String {
+    if text.len() <= at_most {
+        return text.to_owned();
+    }
+    let head = (0..=at_most * 3 / 5).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let tail = (text.len() - at_most * 2 / 5..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    format!("{}\n[... {} bytes are left out here ...]\n{}", &text[..head], tail - head, &text[tail..])
+}

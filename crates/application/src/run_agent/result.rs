@@ -1,0 +1,162 @@
+//! The result of a call as the model gets it.
+
+use crate::execute_tool::ExecuteToolError;
+use serde_json::Value;
+use toolstead_domain::{
+    conversation::record,
+    error_kind::ErrorKind,
+    model::message::{Block, Image, ToolResultBlock, ToolUse},
+    ports::{clock::Timestamp, tool_provider::CallOutcome},
+    tool_failure::ToolFailure,
+    tool_result::{NO_OUTPUT, ToolResult},
+};
+
+/// Images of one result that go on to the model.
+const IMAGES: usize = 20;
+/// Base64 of one image that goes on to the model, in bytes.
+const IMAGE_BYTES: usize = 5 << 20;
+/// Of all images of one result: they are kept as one event of the conversation.
+const ALL_IMAGES_BYTES: usize = 8 << 20;
+/// Text of one result that goes on to the model, in bytes. The path of a call bounds most of them far below it.
+const TEXT_BYTES: usize = 1 << 20;
+/// Blocks of one result that go on to the model.
+const BLOCKS: usize = 200;
+/// JSON of a result as programs read it, in bytes.
+const RECORD_BYTES: usize = 2 << 20;
+/// The kinds of images that every model takes which takes any.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The result of a call, or why it has none, as MCP's.
+pub(super) fn of_outcome(outcome: Result<CallOutcome, ExecuteToolError>) -> ToolResult {
+    let error = match outcome {
+        Ok(CallOutcome::Done(result)) => return result,
+        Ok(CallOutcome::InputRequired(_)) => {
+            let message = "The tool asks for something that cannot be answered here.";
+            return ToolResult::error(ErrorKind::MissingCapability, message);
+        }
+        Err(error) => error,
+    };
+    let kind = error.kind();
+    match error {
+        ExecuteToolError::NotCallable(failure)
+        | ExecuteToolError::Refused(failure)
+        | ExecuteToolError::Failed(failure) => failure.into_result(),
+        error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::NotRecorded { .. }) => {
+            ToolFailure::new(kind, error.to_string()).into_result()
+        }
+    }
+}
+
+/// What the model gets of a result.
+pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock {
+    let mut room = Room { text: TEXT_BYTES, images: IMAGES, image_bytes: ALL_IMAGES_BYTES };
+    let blocks = result.content();
+    let mut content: Vec<Block> = blocks.iter().take(BLOCKS).filter_map(|block| room.block(block)).collect();
+    if let Some(more) = blocks.len().checked_sub(BLOCKS).filter(|more| *more > 0) {
+        content.push(Block::text(format!("[{more} blocks more are left out]")));
+    }
+    if content.is_empty() {
+        let structured = result.structured_content().map(Value::to_string);
+        content.extend(room.text(structured.as_deref().unwrap_or(NO_OUTPUT)));
+    }
+    ToolResultBlock { id: call.id.clone(), name: call.name.clone(), content, is_error: result.is_error() }
+}
+
+/// The result as programs read it. One that is too large to be kept is told without its structured content.
+pub(super) fn for_programs(tool: &str, result: &ToolResult, at: Timestamp) -> Value {
+    let mut record = record::of_result(tool, result, at);
+    let is_small = |value: &Value| serde_json::to_string(value).is_ok_and(|json| json.len() <= RECORD_BYTES);
+    if !is_small(&record)
+        && let Value::Object(members) = &mut record
+    {
+        members.shift_remove("metadata");
+        members.insert("metadataLeftOut".into(), true.into());
+        if members.get("error").is_some_and(|error| !is_small(error)) {
+            members.insert("error".into(), "[too large to be kept]".into());
+        }
+    }
+    record
+}
+
+/// The texts of what the model gets, for people.
+pub(super) fn text_of(result: &ToolResultBlock) -> String {
+    let texts: Vec<&str> = result
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+/// What is left of one result's room.
+struct Room {
+    text: usize,
+    images: usize,
+    image_bytes: usize,
+}
+
+impl Room {
+    fn block(&mut self, block: &Value) -> Option<Block> {
+        let member = |name: &str| block.get(name).and_then(Value::as_str);
+        match member("type") {
+            Some("text") => self.text(member("text")?),
+            Some("image") => self.image(member("mimeType").unwrap_or(""), member("data").unwrap_or("")),
+            Some("resource_link") => {
+                let name = member("title").or(member("name")).unwrap_or("a resource");
+                let description = member("description").map(|text| format!(": {text}")).unwrap_or_default();
+                self.text(&format!("[link to {name} <{}>{description}]", member("uri").unwrap_or("")))
+            }
+            Some("resource") => {
+                let resource = block.get("resource");
+                let part = |name: &str| resource.and_then(|resource| resource.get(name)).and_then(Value::as_str);
+                let (uri, kind) = (part("uri").unwrap_or(""), part("mimeType").unwrap_or("an unknown type"));
+                match (part("text"), part("blob")) {
+                    (Some(text), _) => self.text(&format!("[resource <{uri}>]\n{text}")),
+                    (None, Some(blob)) if IMAGE_TYPES.contains(&kind) => self.image(kind, blob),
+                    (None, blob) => self.text(&format!(
+                        "[resource <{uri}> of {kind}, {} bytes, which cannot be shown]",
+                        blob.map_or(0, |blob| blob.len() / 4 * 3)
+                    )),
+                }
+            }
+            Some("audio") => {
+                let kind = member("mimeType").unwrap_or("audio");
+                self.text(&format!("[sound of {kind}, which cannot be played here]"))
+            }
+            kind => self.text(&format!("[content of the kind `{}`, which cannot be shown]", kind.unwrap_or("?"))),
+        }
+    }
+
+    /// As much of the text as there is room for.
+    fn text(&mut self, text: &str) -> Option<Block> {
+        if text.len() <= self.text {
+            self.text -= text.len();
+            return Some(Block::text(text));
+        }
+        if self.text == 0 {
+            return None;
+        }
+        let end = (0..=self.text).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        self.text = 0;
+        Some(Block::text(format!("{}\n[{} bytes more are left out]", &text[..end], text.len() - end)))
+    }
+
+    fn image(&mut self, media_type: &str, data: &str) -> Option<Block> {
+        let problem = if !IMAGE_TYPES.contains(&media_type) {
+            "of a kind that cannot be shown"
+        } else if data.len() > IMAGE_BYTES {
+            "too large to be shown"
+        } else if self.images == 0 || data.len() > self.image_bytes {
+            "one too many to be shown"
+        } else {
+            self.images -= 1;
+            self.image_bytes -= data.len();
+            return Some(Block::Image(Image { media_type: media_type.to_owned(), data: data.into() }));
+        };
+        let kind: String = media_type.chars().take(64).collect();
+        self.text(&format!("[image of {kind}, {problem}]"))
+    }
+}

@@ -1,0 +1,595 @@
+//! One run, from its prompt to its end. The steps stand in files of their own; here stands their order.
+
+use super::{
+    OfferedTools, RunAgentCommand, RunAgentPorts,
+    answer::{Answer, End, ask},
+    calls::{Calls, Made, Way},
+    circles::{Circles, Course},
+    fitting::{Fitting, NotShortened},
+    history::History,
+    hooks::{Hooks, Told},
+    offer::Offer,
+    result,
+    size::{Scale, Size},
+    spending::Spending,
+    usage_events::UsageEvents,
+};
+use crate::{
+    cancel_signal::CancelSignal,
+    event_bus::{EventSubscription, Heard},
+};
+use futures::FutureExt;
+use std::{panic::AssertUnwindSafe, pin::pin};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    time::{Instant, sleep_until},
+};
+use toolstead_domain::{
+    agent::{
+        budget::Budget,
+        event::{AgentEvent, AgentOutcome},
+    },
+    conversation::{Conversation, event::ConversationEventKind},
+    error_chain::with_causes,
+    error_kind::ErrorKind,
+    event::EventKind,
+    model::{
+        error::ModelError,
+        message::{Block, Role, ToolArguments, ToolUse},
+        reply::StopReason,
+    },
+    ports::{agent_hook::AgentWord, conversation_store::AppendError, tool_repository::StoreError},
+    tool_execution::CancelReason,
+};
+
+/// An answer that is cut off is continued so often.
+const CONTINUATIONS: u32 = 3;
+/// The model hears how many calls are left from here on.
+const FEW_CALLS: u64 = 3;
+/// Calls of one answer that are made.
+const CALLS_OF_AN_ANSWER: usize = 128;
+/// A hook lets a run that is done go on so often.
+const GOINGS_ON: u32 = 3;
+/// Characters of a conversation's title.
+const TITLE: usize = 80;
+
+/// A run that goes on.
+pub(super) struct Run {
+    ports: RunAgentPorts,
+    command: RunAgentCommand,
+    cancel: CancelSignal,
+    telling: UnboundedSender<AgentEvent>,
+    way: Way,
+    offer: Offer,
+    fitting: Fitting,
+    spending: Spending,
+    circles: Circles,
+    hooks: Hooks,
+    /// As often as hooks let it go on.
+    goings_on: u32,
+    /// The budget that ends the run after one answer more, for which no tools are offered.
+    last_answer_for: Option<Budget>,
+    continuations: u32,
+    /// What the model said last, all of it: an answer that was cut off goes on in the next.
+    said_last: String,
+    goes_on_saying: bool,
+}
+
+/// What follows on an answer.
+enum Next {
+    /// The model is asked again.
+    Ask,
+    /// It is done.
+    Done,
+}
+
+impl Run {
+    pub(super) fn new(
+        ports: RunAgentPorts,
+        command: RunAgentCommand,
+        cancel: CancelSignal,
+        telling: UnboundedSender<AgentEvent>,
+    ) -> Self {
+        let way = Way {
+            handler: ports.execute_tool.clone(),
+            scope: command.scope.clone(),
+            client: command.client.clone(),
+            caller: command.caller.clone(),
+            cancel: cancel.clone(),
+            clock: ports.clock.clone(),
+            telling: telling.clone(),
+        };
+        let principal = command.scope.principal.clone();
+        let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone());
+        let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal);
+        let fitting = Fitting {
+            conversation: command.conversation,
+            model: command.model.clone(),
+            summarizer: command.summarizer.clone().unwrap_or_else(|| command.model.clone()),
+            system: command.system.clone(),
+            compaction: command.compaction,
+            cancel: cancel.clone(),
+            hooks: hooks.clone(),
+            telling: Some(telling.clone()),
+            usage_events,
+            scale: Scale::default(),
+            asked: Size::default(),
+        };
+        let offer = Offer::new(&command.offered);
+        let spending = Spending::new(command.budgets.clone(), command.model.facts().prices);
+        Self {
+            ports,
+            command,
+            cancel,
+            telling,
+            way,
+            offer,
+            fitting,
+            spending,
+            circles: Circles::default(),
+            hooks,
+            goings_on: 0,
+            last_answer_for: None,
+            continuations: 0,
+            said_last: String::new(),
+            goes_on_saying: false,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let model = self.command.model.name().to_owned();
+        self.tell(AgentEvent::Started { conversation: self.command.conversation, model });
+        let deadline = self.command.budgets.time.and_then(|time| Instant::now().checked_add(time));
+        let (cancel, mut history, mut is_late) = (self.cancel.clone(), None, false);
+        let outcome = {
+            let mut work = pin!(AssertUnwindSafe(self.work(&mut history)).catch_unwind());
+            let over = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                outcome = &mut work => outcome,
+                () = over => {
+                    is_late = true;
+                    cancel.cancel(CancelReason::Deadline);
+                    work.await
+                }
+            }
+        };
+        let outcome = match outcome {
+            Ok(Err(AgentOutcome::Cancelled)) if is_late => AgentOutcome::BudgetExhausted(Budget::Time),
+            Ok(Ok(())) => AgentOutcome::Finished,
+            Ok(Err(outcome)) => outcome,
+            Err(_) => failed(ErrorKind::Internal, "the run of the agent broke: this is a bug of Toolstead"),
+        };
+        let outcome = match &mut history {
+            Some(history) => match history.add([turn_ended(&outcome)]).await {
+                Err(error) if !matches!(outcome, AgentOutcome::Failed { .. }) => not_kept(&error),
+                _ => outcome,
+            },
+            None => outcome,
+        };
+        let text = std::mem::take(&mut self.said_last);
+        self.tell(AgentEvent::Ended {
+            outcome,
+            text,
+            usage: self.spending.usage(),
+            cost: self.spending.cost(),
+            calls: self.spending.calls(),
+            turns: self.spending.turns(),
+        });
+    }
+
+    /// The whole turn. The error is how it ended before the model was done.
+    async fn work(&mut self, place: &mut Option<History>) -> Result<(), AgentOutcome> {
+        let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
+        let (principal, id) = (self.command.scope.principal.clone(), self.command.conversation);
+        let found = History::find(store.clone(), clock.clone(), &principal, id).await;
+        let found = found.map_err(|error| not_read(&error))?;
+        let prompt = self.prompt().await?;
+        let history = match found {
+            Some(history) => history,
+            None => {
+                let mut conversation = Conversation::begun(id, principal, title(&prompt), clock.now());
+                conversation.profile.clone_from(&self.command.profile);
+                History::begin(store, clock, conversation).await.map_err(|error| not_read(&error))?
+            }
+        };
+        let history = place.insert(history);
+        if !prompt.is_empty() {
+            add(history, ConversationEventKind::UserSaid { blocks: prompt }).await?;
+        } else if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
+            let message =
+                "There is nothing to answer: the conversation ends with the model's own words. Say something.";
+            return Err(failed(ErrorKind::InvalidInput, message));
+        }
+        let mut was_too_long = false;
+        loop {
+            if self.cancel.reason().is_some() {
+                return Err(AgentOutcome::Cancelled);
+            }
+            let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
+            self.offer.update(offered, &self.ports.list_tools, &self.command.scope);
+            let request = self.fitting.request(history, self.offer.tools(), &mut self.spending).await;
+            let request = request.map_err(not_shortened)?;
+            if let Some(budget) = self.spending.refuses_request(self.fitting.tokens_asked()) {
+                return Err(AgentOutcome::BudgetExhausted(self.last_answer_for.unwrap_or(budget)));
+            }
+            let answer = ask(self.command.model.as_ref(), request, &self.cancel, Some(&self.telling)).await;
+            let is_too_long = matches!(answer.end, End::Failed(ModelError::ContextTooLong(_)));
+            if is_too_long && !was_too_long && self.fitting.was_too_long() {
+                was_too_long = true;
+                continue;
+            }
+            was_too_long = false;
+            match self.heard(history, answer).await? {
+                Next::Ask => {}
+                Next::Done => return Ok(()),
+            }
+        }
+    }
+
+    /// What the person says, with what hooks have to say about it.
+    async fn prompt(&mut self) -> Result<Vec<Block>, AgentOutcome> {
+        let mut prompt = std::mem::take(&mut self.command.prompt);
+        if prompt.is_empty() || self.hooks.are_none() {
+            return Ok(prompt);
+        }
+        let texts = prompt.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let text = texts.collect::<Vec<_>>().join("\n");
+        let word = self.hear(Told::PromptSubmitted, &text).await?;
+        if let Some(reason) = word.block {
+            return Err(AgentOutcome::Stopped(reason));
+        }
+        prompt.extend(word.context.into_iter().map(Block::text));
+        Ok(prompt)
+    }
+
+    /// The model is done; a hook may want it to go on.
+    async fn done(&mut self, history: &mut History) -> Result<Next, AgentOutcome> {
+        if self.hooks.are_none() {
+            return Ok(Next::Done);
+        }
+        let said = self.said_last.clone();
+        let word = self.hear(Told::Stopping, &said).await?;
+        let Some(reason) = word.block else { return Ok(Next::Done) };
+        if self.goings_on == GOINGS_ON {
+            self.tell(AgentEvent::Notice(format!(
+                "A hook wants the agent to continue, as it did {GOINGS_ON} times. It ends all the same: {reason}"
+            )));
+            return Ok(Next::Done);
+        }
+        self.goings_on += 1;
+        let blocks = std::iter::once(reason).chain(word.context).map(Block::text).collect();
+        add(history, ConversationEventKind::UserSaid { blocks }).await?;
+        Ok(Next::Ask)
+    }
+
+    /// Asks the hooks. Their messages go to the person, and one that ends the run does.
+    async fn hear(&self, told: Told, text: &str) -> Result<AgentWord, AgentOutcome> {
+        let mut word = tokio::select! {
+            biased;
+            _ = self.cancel.cancelled() => return Err(AgentOutcome::Cancelled),
+            word = self.hooks.hear(told, text, self.goings_on > 0) => word,
+        };
+        word.messages.drain(..).for_each(|message| self.tell(AgentEvent::Notice(message)));
+        match word.stop.take() {
+            Some(reason) => Err(AgentOutcome::Stopped(reason)),
+            None => Ok(word),
+        }
+    }
+
+    /// Keeps an answer and does what it asks for.
+    async fn heard(&mut self, history: &mut History, answer: Answer) -> Result<Next, AgentOutcome> {
+        let stop = match &answer.end {
+            End::Stopped(stop) => Some(*stop),
+            End::Failed(_) | End::TakenBack => None,
+        };
+        let text = answer.text();
+        if std::mem::take(&mut self.goes_on_saying) {
+            self.said_last.push_str(&text);
+        } else if !text.is_empty() {
+            self.said_last = text;
+        }
+        let calls = answer.calls();
+        if stop.is_some() || answer.says_something() {
+            let model = self.command.model.facts().model.clone();
+            let (blocks, usage) = (answer.blocks, answer.usage);
+            add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
+            self.spending.answered(usage);
+            self.fitting.answered(usage);
+            self.fitting.usage_events.tell(self.command.model.as_ref(), usage);
+            let (total, cost) = (self.spending.usage(), self.spending.cost());
+            self.tell(AgentEvent::Answered { usage, total, cost });
+        }
+        let stop = match answer.end {
+            End::Stopped(stop) => stop,
+            End::Failed(error) => {
+                self.never_made(history, &calls, "not made: the answer broke off").await?;
+                return Err(failed(error.kind(), error.to_string()));
+            }
+            End::TakenBack => {
+                self.never_made(history, &calls, "cancelled: the run was taken back").await?;
+                return Err(AgentOutcome::Cancelled);
+            }
+        };
+        if let Some(budget) = self.last_answer_for {
+            self.never_made(history, &calls, &format!("not made: the budget of {budget} is used up")).await?;
+            return Err(AgentOutcome::BudgetExhausted(budget));
+        }
+        if !calls.is_empty() {
+            self.make(history, &calls).await?;
+        }
+        if stop != StopReason::MaxTokens {
+            self.continuations = 0;
+        }
+        match stop {
+            StopReason::MaxTokens => self.cut_off(history, answer.lost_call, !calls.is_empty()).await,
+            // Some providers give another reason beside calls, and some reasons are not known here.
+            _ if !calls.is_empty() => Ok(Next::Ask),
+            StopReason::Refused => {
+                let message = "the model does not answer this: it, or a filter of its provider, is against it";
+                Err(failed(ErrorKind::PermissionDenied, message))
+            }
+            _ => self.done(history).await,
+        }
+    }
+
+    /// The answer was longer than it may be.
+    async fn cut_off(
+        &mut self,
+        history: &mut History,
+        lost_call: Option<String>,
+        has_calls: bool,
+    ) -> Result<Next, AgentOutcome> {
+        let said = match lost_call {
+            Some(tool) => format!(
+                "Your answer was cut off at its longest while you wrote a call of `{tool}`. That call was dropped and not \
+                 made. Make it again with shorter arguments, or in several calls."
+            ),
+            None if has_calls => return Ok(Next::Ask),
+            None => "Your answer was cut off at its longest. Go on where it ended, and be brief.".into(),
+        };
+        self.continuations += 1;
+        if self.continuations > CONTINUATIONS {
+            let message = format!(
+                "the answer was cut off {} times in a row at the longest that the model may write: raise its \
+                 `max_output_tokens`",
+                self.continuations
+            );
+            return Err(failed(ErrorKind::TooLarge, message));
+        }
+        self.goes_on_saying = !has_calls;
+        add(history, ConversationEventKind::UserSaid { blocks: vec![Block::text(said)] }).await?;
+        Ok(Next::Ask)
+    }
+
+    /// Makes the calls of an answer. Each has its result on record, in their order.
+    async fn make(&mut self, history: &mut History, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
+        // A request that may not be made any more will not read the results either.
+        let no_more = self.spending.refuses_request(self.fitting.tokens_asked());
+        let mut left = self.spending.calls_left();
+        let (mut answered, mut is_over) = (Vec::with_capacity(calls.len()), false);
+        for (index, call) in calls.iter().enumerate() {
+            let refusal = match (no_more, left) {
+                (Some(budget), _) => Some(refused_by(budget)),
+                (None, Some(0)) => {
+                    is_over = true;
+                    Some(refused_by(Budget::Calls))
+                }
+                (None, _) => self.refusal(index, call),
+            };
+            if refusal.is_none() {
+                left = left.map(|left| left - 1);
+            }
+            answered.push(refusal);
+        }
+        let mut asked =
+            (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
+        let mut making = Calls::new(&self.way, calls, answered).await;
+        let mut course = Course::Onwards;
+        for (index, call) in calls.iter().enumerate() {
+            let made = loop {
+                tokio::select! {
+                    biased;
+                    made = making.next() => break made,
+                    heard = heard(&mut asked) => self.notify(heard),
+                }
+            };
+            let Some(made) = made else { break };
+            if made.call.is_some() {
+                self.spending.called();
+            }
+            self.circles.call(call, &made.result);
+            let mut notes = Vec::new();
+            if let (Some(left), true) = (self.spending.calls_left(), made.call.is_some())
+                && left <= FEW_CALLS
+            {
+                notes.push(format!("[Calls that may still be made: {left}]"));
+            }
+            if index + 1 == calls.len() {
+                course = self.circles.answer_is_over();
+            }
+            if let Course::Nudged(times) = course {
+                notes.push(format!(
+                    "[The same calls have had the same results {times} times in a row. Another time will change nothing: \
+                     do something else, or say what is in the way.]"
+                ));
+            }
+            ended(history, self, call, made, notes).await?;
+        }
+        drop(making);
+        if self.cancel.reason().is_some() {
+            return Err(AgentOutcome::Cancelled);
+        }
+        if let Some(budget) = no_more {
+            return Err(AgentOutcome::BudgetExhausted(budget));
+        }
+        if let Course::Circling(times) = course {
+            let tools: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+            return Err(AgentOutcome::Looping(format!(
+                "the same calls ({}) had the same results {times} times in a row",
+                tools.join(", ")
+            )));
+        }
+        if is_over {
+            self.last_answer_for = Some(Budget::Calls);
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    /// Why this call of an answer is not made, whatever there is left.
+    fn refusal(&self, index: usize, call: &ToolUse) -> Option<Made> {
+        if index >= CALLS_OF_AN_ANSWER {
+            let message =
+                format!("Not made: of one answer at most {CALLS_OF_AN_ANSWER} calls are made. Make it again.");
+            return Some(Made::never(ErrorKind::TooLarge, message));
+        }
+        if let ToolArguments::Malformed(text) = &call.arguments {
+            return Some(Made::never(ErrorKind::InvalidInput, malformed(text)));
+        }
+        self.offer.refusal_of(&call.name).map(|message| Made::never(ErrorKind::NotFound, message))
+    }
+
+    /// Gives every call of an answer a result, since none of them is made any more.
+    async fn never_made(&self, history: &mut History, calls: &[ToolUse], why: &str) -> Result<(), AgentOutcome> {
+        for call in calls {
+            let made = Made::never(ErrorKind::Cancelled, why);
+            ended(history, self, call, made, Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the hooks that somebody is asked about a call of this conversation. Nothing waits for them.
+    fn notify(&self, heard: Heard) {
+        let Heard::Event(event) = heard else { return };
+        let EventKind::PermissionRequested { tool, reason, .. } = &event.kind else { return };
+        if event.origin.session.as_deref() != Some(&*self.way.scope.session) {
+            return;
+        }
+        let text = format!("`{tool}` waits for your approval: {reason}");
+        let (hooks, telling) = (self.hooks.clone(), self.telling.clone());
+        tokio::spawn(async move {
+            let word = hooks.hear(Told::Notified, &text, false).await;
+            for message in word.messages {
+                // Fails where nobody reads any more.
+                let _ = telling.send(AgentEvent::Notice(message));
+            }
+        });
+    }
+
+    fn tell(&self, event: AgentEvent) {
+        // Fails where nobody reads any more; the run is being taken back then.
+        let _ = self.telling.send(event);
+    }
+}
+
+/// Keeps the result of a call, and tells it.
+async fn ended(
+    history: &mut History,
+    run: &Run,
+    call: &ToolUse,
+    made: Made,
+    notes: Vec<String>,
+) -> Result<(), AgentOutcome> {
+    let mut block = result::for_model(call, &made.result);
+    block.content.extend(notes.into_iter().map(Block::text));
+    let record = result::for_programs(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
+    let (text, is_error) = (result::text_of(&block), block.is_error);
+    add(history, ConversationEventKind::CallEnded { result: block, call: made.call, record }).await?;
+    let (id, tool) = (call.id.clone(), call.name.clone());
+    run.tell(AgentEvent::CallEnded { id, tool, call: made.call, is_error, text, duration: made.duration });
+    Ok(())
+}
+
+/// What those hear who watch; nothing where nobody watches.
+async fn heard(watch: &mut Option<EventSubscription>) -> Heard {
+    if let Some(events) = watch {
+        match events.next().await {
+            Some(heard) => return heard,
+            None => *watch = None,
+        }
+    }
+    std::future::pending().await
+}
+
+async fn add(history: &mut History, kind: ConversationEventKind) -> Result<(), AgentOutcome> {
+    history.add([kind]).await.map_err(|error| not_kept(&error))
+}
+
+fn refused_by(budget: Budget) -> Made {
+    let message = format!(
+        "Not made: the budget of {budget} of this run is used up, and no further call is made. Say now what you found out \
+         and what is left to do."
+    );
+    Made::never(ErrorKind::BudgetExhausted, message)
+}
+
+/// Tells a model what it wrote in place of arguments.
+fn malformed(text: &str) -> String {
+    const SHOWN: usize = 200;
+    let problem = match serde_json::from_str::<serde_json::Value>(text.trim()) {
+        Ok(_) => "they are no JSON object".to_owned(),
+        Err(error) => format!("they are no JSON ({error})"),
+    };
+    let shown: String = text.chars().take(SHOWN).collect();
+    let rest = if shown.len() < text.len() { " ..." } else { "" };
+    format!(
+        "Not made: the arguments cannot be read: {problem}. Call again with one JSON object. You wrote: {shown}{rest}"
+    )
+}
+
+fn failed(kind: ErrorKind, message: impl Into<String>) -> AgentOutcome {
+    AgentOutcome::Failed { kind, message: message.into() }
+}
+
+fn not_shortened(why: NotShortened) -> AgentOutcome {
+    match why {
+        NotShortened::Stopped(reason) => AgentOutcome::Stopped(reason),
+        NotShortened::TakenBack => AgentOutcome::Cancelled,
+        NotShortened::NotKept(error) => not_kept(&error),
+        NotShortened::Blocked(_) | NotShortened::NoSummary(_) => failed(ErrorKind::TooLarge, why.to_string()),
+    }
+}
+
+fn not_read(error: &StoreError) -> AgentOutcome {
+    failed(ErrorKind::Io, format!("the conversation cannot be read: {}", with_causes(error)))
+}
+
+fn not_kept(error: &AppendError) -> AgentOutcome {
+    let kind = match error {
+        AppendError::NotFound(_) => ErrorKind::NotFound,
+        AppendError::GoesOnElsewhere { .. } => ErrorKind::Unavailable,
+        _ => ErrorKind::Io,
+    };
+    failed(kind, format!("the conversation cannot be kept: {}", with_causes(error)))
+}
+
+fn turn_ended(outcome: &AgentOutcome) -> ConversationEventKind {
+    let (word, message) = match outcome {
+        AgentOutcome::BudgetExhausted(budget) => (budget.as_str(), None),
+        AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => (outcome.as_str(), Some(why.clone())),
+        AgentOutcome::Failed { message, .. } => (outcome.as_str(), Some(message.clone())),
+        _ => (outcome.as_str(), None),
+    };
+    ConversationEventKind::TurnEnded { outcome: word.to_owned(), message }
+}
+
+/// The beginning of what is said first.
+fn title(prompt: &[Block]) -> String {
+    let text = prompt.iter().find_map(|block| match block {
+        Block::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
+        _ => None,
+    });
+    let text = text.unwrap_or("");
+    let title: String = text.chars().take(TITLE).collect();
+    if title.len() < text.len() { format!("{title} ...") } else { title }
+}

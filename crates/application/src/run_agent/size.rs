@@ -1,0 +1,120 @@
+//! How large a request is, in tokens, as far as can be told without asking the model.
+
+use toolstead_domain::model::{
+    message::{Block, Message, ToolArguments, ToolResultBlock},
+    request::ModelRequest,
+};
+
+/// Tokens of an image, whatever its bytes are.
+const IMAGE_TOKENS: f64 = 1_500.0;
+/// Tokens of a byte until a model has said better.
+const FIRST_GUESS: f64 = 0.25;
+/// What a model says is believed within these bounds.
+const LEAST: f64 = 0.05;
+const MOST: f64 = 1.5;
+/// Bytes that providers add around a block.
+const AROUND: u64 = 16;
+
+/// The size of something that is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Size {
+    pub(super) bytes: u64,
+    pub(super) images: u64,
+}
+
+/// Tokens for bytes, learnt from what the model said its requests were.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    tokens_per_byte: f64,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self { tokens_per_byte: FIRST_GUESS }
+    }
+}
+
+impl Scale {
+    pub(super) fn tokens(self, size: Size) -> u64 {
+        // Far below what a float counts exactly.
+        (size.bytes as f64 * self.tokens_per_byte + size.images as f64 * IMAGE_TOKENS) as u64
+    }
+
+    /// So many bytes of text have so many tokens.
+    pub(super) fn bytes(self, tokens: u64) -> usize {
+        (tokens as f64 / self.tokens_per_byte) as usize
+    }
+
+    /// A request of this size had so many tokens.
+    pub(super) fn learn(&mut self, size: Size, tokens: u64) {
+        let of_text = tokens as f64 - size.images as f64 * IMAGE_TOKENS;
+        if size.bytes > 0 && of_text > 0.0 {
+            self.tokens_per_byte = (of_text / size.bytes as f64).clamp(LEAST, MOST);
+        }
+    }
+
+    /// A request of this size was too long for a window of so many tokens.
+    pub(super) fn was_too_long(&mut self, size: Size, window: u64) {
+        if self.tokens(size) < window {
+            self.learn(size, window);
+        }
+    }
+}
+
+impl std::ops::Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), images: self.images + other.images }
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), std::ops::Add::add)
+    }
+}
+
+impl Size {
+    pub(super) fn of_request(request: &ModelRequest) -> Self {
+        let tools = request.tools.iter().map(|tool| {
+            let schema = serde_json::to_string(&*tool.input_schema).map_or(0, |schema| schema.len());
+            text(tool.name.len() + tool.description.len() + schema)
+        });
+        text(request.system.len()) + tools.sum() + request.messages.iter().map(Self::of_message).sum()
+    }
+
+    fn of_message(message: &Message) -> Self {
+        Self::of_blocks(&message.blocks)
+    }
+
+    pub(super) fn of_blocks(blocks: &[Block]) -> Self {
+        blocks.iter().map(Self::of_block).sum()
+    }
+
+    pub(super) fn of_result(result: &ToolResultBlock) -> Self {
+        text(result.id.len() + result.name.len()) + Self::of_blocks(&result.content)
+    }
+
+    fn of_block(block: &Block) -> Self {
+        match block {
+            Block::Text { text: words } => text(words.len()),
+            Block::Image(_) => Self { bytes: AROUND, images: 1 },
+            Block::ToolUse(call) => text(call.id.len() + call.name.len()) + Self::of_arguments(&call.arguments),
+            Block::ToolResult(result) => Self::of_result(result),
+            Block::Sealed(sealed) => text(sealed.raw.len()),
+            _ => Self::default(),
+        }
+    }
+
+    fn of_arguments(arguments: &ToolArguments) -> Self {
+        match arguments {
+            ToolArguments::Object(object) => text(serde_json::to_string(object).map_or(0, |json| json.len())),
+            ToolArguments::Malformed(words) => text(words.len()),
+        }
+    }
+}
+
+fn text(bytes: usize) -> Size {
+    Size { bytes: bytes as u64 + AROUND, images: 0 }
+}

@@ -1,0 +1,201 @@
+//! The messages of a conversation, derived from its events.
+//!
+//! Providers refuse a conversation that does not begin with the person, or in which a call lacks its result. No log of
+//! events leads to one: what is missing after a crash or a cancelled turn is filled in here, each time anew.
+
+use super::event::{ConversationEvent, ConversationEventKind};
+use crate::model::{
+    message::{Block, Message, Role, SealedBlock, ToolResultBlock, ToolUse},
+    reply::StopReason,
+};
+use serde_json::Value;
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    mem,
+};
+
+/// Stands for the result of a call that has none.
+pub const INTERRUPTED: &str = "The call was interrupted. It is not known how far it came; look before you repeat it.";
+/// Stands before a summary.
+const SUMMARY: &str = "Summary of the conversation so far:\n\n";
+/// Stands for the person where the model would speak first.
+const GO_ON: &str = "Go on.";
+
+/// The events that count: those that were taken back are left out, and so is what took them back.
+pub fn counted(events: &[ConversationEvent]) -> Vec<&ConversationEvent> {
+    let mut counted: Vec<&ConversationEvent> = Vec::with_capacity(events.len());
+    for event in events {
+        match event.kind {
+            ConversationEventKind::TakenBack { to } => counted.retain(|earlier| earlier.number <= to),
+            _ => counted.push(event),
+        }
+    }
+    counted
+}
+
+/// The messages that the next request holds.
+///
+/// Of any events, in any order: they begin with the person, the two speak in turn, no message is empty, and each call has
+/// its one result in the message after it, in the order of the calls and before anything else. A call without a result gets
+/// one that says that it was [interrupted](INTERRUPTED), and a result without a call is left out.
+pub fn messages(events: &[ConversationEvent]) -> Vec<Message> {
+    let counted = counted(events);
+    let mut masked: HashSet<&u64> = HashSet::new();
+    let mut compacted = None;
+    for event in &counted {
+        match &event.kind {
+            ConversationEventKind::Masked { events } => masked.extend(events),
+            ConversationEventKind::Compacted { summary, kept_from } => compacted = Some((summary, *kept_from)),
+            _ => {}
+        }
+    }
+    let mut transcript = Transcript::default();
+    if let Some((summary, _)) = compacted {
+        transcript.said(vec![Block::text(format!("{SUMMARY}{summary}"))]);
+    }
+    let kept_from = compacted.map_or(0, |(_, kept_from)| kept_from);
+    for event in counted.into_iter().filter(|event| event.number >= kept_from) {
+        match &event.kind {
+            ConversationEventKind::UserSaid { blocks } => transcript.said(spoken(blocks)),
+            ConversationEventKind::ModelAnswered { blocks, stop, .. } => transcript.answered(answer(blocks, *stop)),
+            ConversationEventKind::CallEnded { result, record, .. } => {
+                let is_masked = masked.contains(&event.number);
+                transcript.ended(if is_masked { pointer(result, record) } else { told(result) });
+            }
+            _ => {}
+        }
+    }
+    transcript.finish()
+}
+
+#[derive(Default)]
+struct Transcript {
+    messages: Vec<Message>,
+    /// The calls of the last answer, in order: id and name.
+    open: Vec<(String, String)>,
+    /// Their results so far, by id, in the order of their coming.
+    results: HashMap<String, VecDeque<ToolResultBlock>>,
+    /// Said since that answer.
+    said: Vec<Block>,
+}
+
+impl Transcript {
+    fn said(&mut self, blocks: Vec<Block>) {
+        self.said.extend(blocks);
+    }
+
+    fn answered(&mut self, blocks: Vec<Block>) {
+        self.settle();
+        if blocks.is_empty() {
+            return;
+        }
+        if self.messages.is_empty() {
+            self.push(Role::User, vec![Block::text(GO_ON)]);
+        }
+        let calls = blocks.iter().filter_map(|block| match block {
+            Block::ToolUse(ToolUse { id, name, .. }) => Some((id.clone(), name.clone())),
+            _ => None,
+        });
+        self.open = calls.collect();
+        self.push(Role::Assistant, blocks);
+    }
+
+    fn ended(&mut self, result: ToolResultBlock) {
+        self.results.entry(result.id.clone()).or_default().push_back(result);
+    }
+
+    /// Puts the results of the last answer's calls in their place, and behind them what was said since.
+    fn settle(&mut self) {
+        let mut results = mem::take(&mut self.results);
+        let settled = mem::take(&mut self.open).into_iter().map(|(id, name)| {
+            let result = results.get_mut(&id).and_then(VecDeque::pop_front);
+            Block::ToolResult(result.unwrap_or_else(|| ToolResultBlock {
+                id,
+                name,
+                content: vec![Block::text(INTERRUPTED)],
+                is_error: true,
+            }))
+        });
+        let mut blocks: Vec<Block> = settled.collect();
+        blocks.append(&mut self.said);
+        if !blocks.is_empty() {
+            self.push(Role::User, blocks);
+        }
+    }
+
+    /// Neighbours of one role are one message.
+    fn push(&mut self, role: Role, blocks: Vec<Block>) {
+        match self.messages.last_mut() {
+            Some(last) if last.role == role => last.blocks.extend(blocks),
+            _ => self.messages.push(Message { role, blocks }),
+        }
+    }
+
+    fn finish(mut self) -> Vec<Message> {
+        self.settle();
+        self.messages
+    }
+}
+
+/// The blocks that a person's message may hold. Providers refuse a text of white space.
+fn spoken(blocks: &[Block]) -> Vec<Block> {
+    let may_stand = |block: &&Block| match block {
+        Block::Text { text } => !text.trim().is_empty(),
+        Block::Image(_) => true,
+        Block::ToolUse(_) | Block::ToolResult(_) | Block::Sealed(_) => false,
+    };
+    blocks.iter().filter(may_stand).cloned().collect()
+}
+
+/// The blocks that an answer may hold.
+fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
+    let may_stand = |block: &&Block| match block {
+        Block::Text { text } => !text.trim().is_empty(),
+        Block::ToolResult(_) => false,
+        Block::Image(_) | Block::ToolUse(_) | Block::Sealed(_) => true,
+    };
+    let mut blocks: Vec<Block> = blocks.iter().filter(may_stand).cloned().collect();
+    // Thinking that led to nothing: providers refuse it without what follows it.
+    if matches!(stop, None | Some(StopReason::MaxTokens)) {
+        while let Some(Block::Sealed(SealedBlock { .. })) = blocks.last() {
+            blocks.pop();
+        }
+    }
+    blocks
+}
+
+/// A result as the model gets it.
+fn told(result: &ToolResultBlock) -> ToolResultBlock {
+    ToolResultBlock { content: spoken(&result.content), ..result.clone() }
+}
+
+/// A result whose content is told as a pointer. What is stored of it stands in its record.
+fn pointer(result: &ToolResultBlock, record: &Value) -> ToolResultBlock {
+    let ToolResultBlock { id, name, content, is_error } = result;
+    let length: usize = content.iter().map(length).sum();
+    let handles: Vec<&str> = record["outputs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|output| output["handle"].as_str())
+        .take(10)
+        .collect();
+    let stored = match handles.as_slice() {
+        [] => String::new(),
+        handles => format!(" It is stored as {}.", handles.join(", ")),
+    };
+    let text =
+        format!("[This output of `{name}` ({length} bytes) is left out to keep the conversation short.{stored}]");
+    ToolResultBlock { id: id.clone(), name: name.clone(), content: vec![Block::text(text)], is_error: *is_error }
+}
+
+fn length(block: &Block) -> usize {
+    match block {
+        Block::Text { text } => text.len(),
+        Block::Image(image) => image.data.len(),
+        Block::ToolUse(_) | Block::ToolResult(_) | Block::Sealed(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! A language model whose answers a test wrote beforehand.
+
+use super::{lock, signal::Signal};
+use crate::{
+    model::{
+        error::ModelError,
+        message::{Block, ToolArguments, ToolUse},
+        reply::{ModelEvent, StopReason},
+        request::ModelRequest,
+        usage::{Prices, Usage},
+    },
+    ports::model_provider::{ModelAnswer, ModelFacts, ModelProvider},
+};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+/// Gives one scripted answer a request, in their order, and tells what it was asked. A request after the last of them
+/// fails.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    name: String,
+    facts: ModelFacts,
+    script: Mutex<VecDeque<ScriptedAnswer>>,
+    requests: Mutex<Vec<ModelRequest>>,
+    state: Arc<State>,
+}
+
+/// What answers have in common with the model that gives them.
+#[derive(Debug, Default)]
+struct State {
+    asked: Signal,
+    stuck: Signal,
+    released: Signal,
+    taken_back: Signal,
+}
+
+/// One answer.
+#[derive(Debug, Clone, Default)]
+pub struct ScriptedAnswer {
+    steps: VecDeque<Step>,
+    calls: bool,
+    stop: Option<StopReason>,
+    usage: Usage,
+    refusal: Option<ModelError>,
+    ending: Ending,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Event(ModelEvent),
+    /// Nothing more comes until the model is released.
+    Wait,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Ending {
+    #[default]
+    Finished,
+    Error(ModelError),
+    Never,
+}
+
+impl ScriptedModel {
+    /// A model that gives these answers. Its window holds 200,000 tokens, it sees images, and costs nothing that is known.
+    pub fn answering(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
+        let facts = ModelFacts {
+            provider: "scripted".into(),
+            model: "scripted-1".into(),
+            context_tokens: 200_000,
+            takes_images: true,
+            prices: None,
+        };
+        Self {
+            name: "scripted".into(),
+            facts,
+            script: Mutex::new(answers.into_iter().collect()),
+            requests: Mutex::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// The same with a window of so many tokens.
+    #[must_use]
+    pub fn with_window(mut self, tokens: u64) -> Self {
+        self.facts.context_tokens = tokens;
+        self
+    }
+
+    /// The same at these prices.
+    #[must_use]
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.facts.prices = Some(prices);
+        self
+    }
+
+    /// The same, blind.
+    #[must_use]
+    pub fn without_sight(mut self) -> Self {
+        self.facts.takes_images = false;
+        self
+    }
+
+    /// Adds an answer behind those that are left.
+    pub fn answers_next(&self, answer: ScriptedAnswer) {
+        lock(&self.script).push_back(answer);
+    }
+
+    /// The requests so far, in order.
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        lock(&self.requests).clone()
+    }
+
+    /// As many answers are left.
+    pub fn left(&self) -> usize {
+        lock(&self.script).len()
+    }
+
+    /// Returns once it was asked so often.
+    pub async fn asked(&self, requests: u64) {
+        self.state.asked.reached(requests).await;
+    }
+
+    /// Returns once so many answers have come to a place where they [wait](ScriptedAnswer::waits).
+    pub async fn stuck(&self, answers: u64) {
+        self.state.stuck.reached(answers).await;
+    }
+
+    /// Lets all answers go on that wait now, or come to such a place later.
+    pub fn release(&self) {
+        self.state.released.raise();
+    }
+
+    /// So many answers were dropped before their end.
+    pub fn taken_back(&self) -> u64 {
+        self.state.taken_back.count()
+    }
+}
+
+impl ScriptedAnswer {
+    /// An answer without anything.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A text.
+    pub fn text(text: &str) -> Self {
+        Self::empty().and_text(text)
+    }
+
+    /// A call.
+    pub fn call(id: &str, tool: &str, arguments: Value) -> Self {
+        Self::empty().and_call(id, tool, arguments)
+    }
+
+    /// A request that cannot be made.
+    pub fn refused(error: ModelError) -> Self {
+        Self { refusal: Some(error), ..Self::default() }
+    }
+
+    /// The same, and then a text, in two pieces.
+    #[must_use]
+    pub fn and_text(self, text: &str) -> Self {
+        let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+        let (first, second) = text.split_at(middle);
+        self.and_event(ModelEvent::TextDelta(first.into()))
+            .and_event(ModelEvent::TextDelta(second.into()))
+            .and_block(Block::text(text))
+    }
+
+    /// The same, and then a call. Arguments that are no object are malformed: a text is what the model wrote.
+    #[must_use]
+    pub fn and_call(mut self, id: &str, tool: &str, arguments: Value) -> Self {
+        self.calls = true;
+        let arguments = match arguments {
+            Value::Object(object) => ToolArguments::Object(object),
+            Value::String(text) => ToolArguments::Malformed(text),
+            other => ToolArguments::Malformed(other.to_string()),
+        };
+        self.and_event(ModelEvent::CallBegun { name: tool.into() }).and_block(Block::ToolUse(ToolUse {
+            id: id.into(),
+            name: tool.into(),
+            arguments,
+            sealed: None,
+        }))
+    }
+
+    /// The same, and then a whole block.
+    #[must_use]
+    pub fn and_block(self, block: Block) -> Self {
+        self.and_event(ModelEvent::Block(block))
+    }
+
+    /// The same, and then this.
+    #[must_use]
+    pub fn and_event(mut self, event: ModelEvent) -> Self {
+        self.steps.push_back(Step::Event(event));
+        self
+    }
+
+    /// The same, told that the request is made again before anything of it comes.
+    #[must_use]
+    pub fn after_retry(mut self, after: Duration, reason: &str) -> Self {
+        self.steps.push_front(Step::Event(ModelEvent::Retrying { after, reason: reason.into() }));
+        self
+    }
+
+    /// The same, and then nothing until the model is [released](ScriptedModel::release).
+    #[must_use]
+    pub fn waits(mut self) -> Self {
+        self.steps.push_back(Step::Wait);
+        self
+    }
+
+    /// The same, which stops for this reason. Otherwise one with calls stops for their results, and another one is done.
+    #[must_use]
+    pub fn stops(self, stop: StopReason) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    /// The same, which took this.
+    #[must_use]
+    pub fn uses(self, usage: Usage) -> Self {
+        Self { usage, ..self }
+    }
+
+    /// The same, which ends with an error.
+    #[must_use]
+    pub fn breaks_off(self, error: ModelError) -> Self {
+        Self { ending: Ending::Error(error), ..self }
+    }
+
+    /// The same, which never ends.
+    #[must_use]
+    pub fn never_ends(self) -> Self {
+        Self { ending: Ending::Never, ..self }
+    }
+}
+
+#[async_trait]
+impl ModelProvider for ScriptedModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    async fn send(&self, request: ModelRequest) -> Result<Box<dyn ModelAnswer>, ModelError> {
+        lock(&self.requests).push(request);
+        self.state.asked.raise();
+        let next = lock(&self.script).pop_front();
+        let answer = next.ok_or_else(|| ModelError::Protocol("the script is at its end".into()))?;
+        match answer.refusal {
+            Some(error) => Err(error),
+            None => Ok(Box::new(Played { answer, state: self.state.clone(), is_over: false })),
+        }
+    }
+}
+
+/// An answer that is coming.
+struct Played {
+    answer: ScriptedAnswer,
+    state: Arc<State>,
+    is_over: bool,
+}
+
+#[async_trait]
+impl ModelAnswer for Played {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        if self.is_over {
+            return None;
+        }
+        while let Some(step) = self.answer.steps.front() {
+            if let Step::Event(event) = step {
+                let event = event.clone();
+                self.answer.steps.pop_front();
+                return Some(Ok(event));
+            }
+            self.state.stuck.raise();
+            self.state.released.reached(1).await;
+            self.answer.steps.pop_front();
+        }
+        let end = match &self.answer.ending {
+            Ending::Never => {
+                self.state.stuck.raise();
+                std::future::pending().await
+            }
+            Ending::Error(error) => Err(error.clone()),
+            Ending::Finished => {
+                let done = if self.answer.calls { StopReason::ToolUse } else { StopReason::EndTurn };
+                Ok(ModelEvent::Finished { stop: self.answer.stop.unwrap_or(done), usage: self.answer.usage })
+            }
+        };
+        self.is_over = true;
+        Some(end)
+    }
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.state.taken_back.raise();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{model::message::Message, testing::block_on::block_on};
+    use serde_json::json;
+    use std::{
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
+
+    fn heard(model: &ScriptedModel) -> Vec<Result<ModelEvent, ModelError>> {
+        block_on(async {
+            let mut answer = match model.send(ModelRequest::of(vec![Message::user("hi")])).await {
+                Ok(answer) => answer,
+                Err(error) => return vec![Err(error)],
+            };
+            let mut heard = Vec::new();
+            while let Some(event) = answer.next().await {
+                heard.push(event);
+            }
+            heard
+        })
+    }
+
+    #[test]
+    fn answers_come_in_their_order_and_each_ends_once() {
+        let broken = ModelError::Unreachable("gone".into());
+        let model = ScriptedModel::answering([
+            ScriptedAnswer::text("hello").and_call("c1", "echo", json!({"a": 1})),
+            ScriptedAnswer::text("half").breaks_off(broken.clone()),
+            ScriptedAnswer::refused(broken.clone()),
+        ]);
+        let first = heard(&model);
+        let stops = |event: &Result<ModelEvent, ModelError>| matches!(event, Ok(ModelEvent::Finished { .. }));
+        assert_eq!((first.iter().filter(|event| stops(event)).count(), stops(&first[first.len() - 1])), (1, true));
+        let finished = ModelEvent::Finished { stop: StopReason::ToolUse, usage: Usage::default() };
+        assert_eq!(first.last(), Some(&Ok(finished)));
+        assert_eq!(heard(&model).last(), Some(&Err(broken.clone())));
+        assert_eq!(heard(&model), [Err(broken)]);
+        assert!(matches!(heard(&model)[..], [Err(ModelError::Protocol(_))]), "the script is at its end");
+        assert_eq!((model.requests().len(), model.left(), model.taken_back()), (4, 0, 0));
+    }
+
+    #[test]
+    fn an_answer_that_waits_goes_on_when_the_model_is_released_and_one_that_is_dropped_is_told() {
+        let model = ScriptedModel::answering([
+            ScriptedAnswer::empty().waits().and_text("late"),
+            ScriptedAnswer::text("half").never_ends(),
+        ]);
+        block_on(async {
+            let mut answer = model.send(ModelRequest::default()).await.unwrap();
+            {
+                let mut next = pin!(answer.next());
+                assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+                model.stuck(1).await;
+                model.release();
+                assert!(matches!(
+                    next.as_mut().poll(&mut Context::from_waker(Waker::noop())),
+                    Poll::Ready(Some(Ok(ModelEvent::TextDelta(_))))
+                ));
+            }
+            drop(answer);
+            let mut endless = model.send(ModelRequest::default()).await.unwrap();
+            for _ in 0..3 {
+                assert!(matches!(endless.next().await, Some(Ok(_))));
+            }
+            {
+                let mut next = pin!(endless.next());
+                assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            }
+            drop(endless);
+        });
+        assert_eq!(model.taken_back(), 2);
+    }
+}

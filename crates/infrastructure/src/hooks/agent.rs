@@ -1,0 +1,258 @@
+//! The configured hooks at the moments of an agent's run.
+
+use super::{
+    answer::Answer,
+    command_hooks::{CommandHooks, HookOutcome, HookReport, after, verdict},
+    definition::{HookDefinition, HookEvent},
+    input::Occasion,
+    text::MAX_TEXT,
+};
+use async_trait::async_trait;
+use toolstead_domain::ports::{
+    agent_hook::{AgentHook, AgentMoment, AgentWord},
+    tool_hook::HookVerdict,
+};
+
+impl CommandHooks {
+    /// Runs the hooks of an event of agents, and says what they say together: every hook of the event, and the word.
+    pub async fn rehearse_moment(&self, event: HookEvent, moment: AgentMoment<'_>) -> (Vec<HookReport>, AgentWord) {
+        let session = moment.conversation.session();
+        let reports = self.run(Occasion::Agent(event, &session, moment)).await;
+        let word = word(&reports);
+        (reports, word)
+    }
+}
+
+#[async_trait]
+impl AgentHook for CommandHooks {
+    async fn prompt_submitted<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        let begun = after(&self.begin(&moment.conversation.session()).await);
+        let (_, mut said) = self.rehearse_moment(HookEvent::UserPromptSubmit, moment).await;
+        said.context.splice(0..0, begun.context.into_iter().map(|one| one.text));
+        said.messages.splice(0..0, begun.messages);
+        bound(&mut said.context);
+        said
+    }
+
+    async fn stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        self.rehearse_moment(HookEvent::Stop, moment).await.1
+    }
+
+    async fn compacting<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        self.rehearse_moment(HookEvent::PreCompact, moment).await.1
+    }
+
+    async fn notified<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        let (_, said) = self.rehearse_moment(HookEvent::Notification, moment).await;
+        // What is told has been told.
+        AgentWord { block: None, ..said }
+    }
+}
+
+/// What the hooks of one moment say together: the first that is against it speaks.
+fn word(reports: &[HookReport]) -> AgentWord {
+    let mut whole = AgentWord::default();
+    for HookReport { hook, outcome } in reports {
+        let HookOutcome::Ran { answer, .. } = outcome else { continue };
+        let name = &hook.name;
+        if let Some(fault) = &answer.fault {
+            tracing::warn!(hook = name, fault, "the hook broke");
+            whole.messages.push(format!("the hook `{name}` broke: {fault}"));
+        }
+        match &answer.stops {
+            Some(reason) => whole.stop = whole.stop.or_else(|| Some(format!("the hook `{name}`: {reason}"))),
+            None => whole.block = whole.block.or_else(|| objection(hook, answer)),
+        }
+        whole.context.extend(answer.context.clone());
+        whole.messages.extend(answer.message.iter().map(|text| format!("{name}: {text}")));
+    }
+    bound(&mut whole.context);
+    whole
+}
+
+/// Its reason against what is about to happen. One that broke is against nothing, save where its configuration says so
+/// of a prompt.
+fn objection(hook: &HookDefinition, answer: &Answer) -> Option<String> {
+    if !hook.event.may_be_gate() {
+        return answer.objection().map(str::to_owned);
+    }
+    match verdict(hook, answer) {
+        HookVerdict::Continue => None,
+        // Nobody is asked about a prompt.
+        HookVerdict::Ask(reason) | HookVerdict::Defer(reason) | HookVerdict::Deny(reason) => Some(reason),
+    }
+}
+
+/// All that hooks say of one moment has as many characters as one of them may.
+fn bound(context: &mut Vec<String>) {
+    let mut left = MAX_TEXT;
+    context.retain_mut(|text| {
+        if let Some((end, _)) = text.char_indices().nth(left) {
+            text.truncate(end);
+            text.push('…');
+        }
+        let is_left = left > 0;
+        left = left.saturating_sub(text.chars().count());
+        is_left
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        hooks::{
+            command_hooks::HookSurroundings,
+            definition::{HookProgram, OnError},
+            matcher::Matcher,
+        },
+        sandbox::{child_environment, launcher::Launcher},
+    };
+    use serde_json::{Value, json};
+    use std::{collections::BTreeMap, sync::Arc, time::Duration};
+    use toolstead_domain::{
+        conversation::ConversationId, permission::policy::Mode, principal::Principal, workspace_roots::WorkspaceRoots,
+    };
+
+    fn hook(event: HookEvent, matcher: &str, line: &str) -> HookDefinition {
+        HookDefinition {
+            name: "h".into(),
+            origin: "a test".into(),
+            event,
+            matcher: Matcher::parse(matcher).unwrap(),
+            filter: None,
+            program: HookProgram::Shell(line.into()),
+            start: None,
+            environment: BTreeMap::new(),
+            timeout: Duration::from_secs(300),
+            gate: false,
+            on_error: OnError::Allow,
+            in_background: false,
+        }
+    }
+
+    fn hooks(definitions: Vec<HookDefinition>) -> Arc<CommandHooks> {
+        let surroundings = HookSurroundings {
+            start: "/".into(),
+            roots: WorkspaceRoots::default(),
+            mode: Mode::Default,
+            environment: child_environment::base(|name| (name == "PATH").then(|| "/usr/bin:/bin".into())),
+            shell: "sh".into(),
+            concurrency: 8,
+        };
+        CommandHooks::new(definitions, surroundings, Launcher::start().unwrap())
+    }
+
+    async fn said(definitions: Vec<HookDefinition>, event: HookEvent, text: &str) -> AgentWord {
+        let (hooks, principal) = (hooks(definitions), Principal::local());
+        let conversation = ConversationId("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap());
+        let moment = AgentMoment { conversation, principal: &principal, text, goes_on_by_hook: true };
+        match event {
+            HookEvent::UserPromptSubmit => hooks.prompt_submitted(moment).await,
+            HookEvent::Stop => hooks.stopping(moment).await,
+            HookEvent::PreCompact => hooks.compacting(moment).await,
+            _ => hooks.notified(moment).await,
+        }
+    }
+
+    /// What a hook reads that repeats it as its reason.
+    async fn read(event: HookEvent, text: &str) -> Value {
+        let line = "cat >&2; exit 2";
+        let word = said(vec![hook(event, "*", line)], event, text).await;
+        serde_json::from_str(&word.block.unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_hook_reads_of_each_moment_what_claude_code_would_tell_it() {
+        let common = |event: &str, more: Value| {
+            let mut whole = json!({
+                "session_id": "01890a5d-ac96-774b-bcce-b302099a8057", "transcript_path": "", "cwd": "/",
+                "permission_mode": "default", "hook_event_name": event,
+            });
+            whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            whole
+        };
+        let prompt = common("UserPromptSubmit", json!({"prompt": "mend it"}));
+        assert_eq!(read(HookEvent::UserPromptSubmit, "mend it").await, prompt);
+        let stop = common("Stop", json!({"stop_hook_active": true, "last_assistant_message": "done"}));
+        assert_eq!(read(HookEvent::Stop, "done").await, stop);
+        let compact = common("PreCompact", json!({"trigger": "auto", "custom_instructions": ""}));
+        assert_eq!(read(HookEvent::PreCompact, "auto").await, compact);
+    }
+
+    #[tokio::test]
+    async fn what_a_hook_answers_becomes_a_word() {
+        use HookEvent::{Notification, PreCompact, Stop, UserPromptSubmit};
+        let block = |text: &str| AgentWord { block: Some(text.into()), ..AgentWord::default() };
+        let silent = AgentWord::default();
+        for (event, line, expected) in [
+            (UserPromptSubmit, "echo no >&2; exit 2", block("no")),
+            (Stop, r#"echo '{"decision": "block", "reason": "tests fail"}'"#, block("tests fail")),
+            (PreCompact, "echo later >&2; exit 2", block("later")),
+            (Notification, "echo no >&2; exit 2", silent.clone()),
+            (UserPromptSubmit, "echo it rains", AgentWord { context: vec!["it rains".into()], ..silent.clone() }),
+            (Stop, "echo it rains", silent.clone()),
+            (
+                UserPromptSubmit,
+                r#"echo '{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "wet"}}'"#,
+                AgentWord { context: vec!["wet".into()], ..silent.clone() },
+            ),
+            (
+                Stop,
+                r#"echo '{"continue": false, "stopReason": "enough"}'"#,
+                AgentWord { stop: Some("the hook `h`: enough".into()), ..silent.clone() },
+            ),
+            (
+                Notification,
+                r#"echo '{"systemMessage": "rang"}'"#,
+                AgentWord { messages: vec!["h: rang".into()], ..silent.clone() },
+            ),
+            (
+                Stop,
+                "echo boom >&2; exit 1",
+                AgentWord { messages: vec!["the hook `h` broke: it ended with code 1: boom".into()], ..silent.clone() },
+            ),
+        ] {
+            assert_eq!(said(vec![hook(event, "*", line)], event, "auto").await, expected, "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn matchers_choose_compactions_and_notifications_and_nothing_else() {
+        let objects = async |event, matcher: &str, text: &str| {
+            said(vec![hook(event, matcher, "exit 2")], event, text).await.block.is_some()
+        };
+        assert!(objects(HookEvent::PreCompact, "auto", "auto").await);
+        assert!(!objects(HookEvent::PreCompact, "manual", "auto").await);
+        assert!(objects(HookEvent::UserPromptSubmit, "Write", "mend it").await);
+        let rings = async |matcher: &str| {
+            let line = r#"echo '{"systemMessage": "rang"}'"#;
+            let hook = hook(HookEvent::Notification, matcher, line);
+            !said(vec![hook], HookEvent::Notification, "`bash` waits for your approval: a rule")
+                .await
+                .messages
+                .is_empty()
+        };
+        assert!(rings("permission_prompt").await && !rings("idle_prompt").await);
+    }
+
+    #[tokio::test]
+    async fn a_gate_before_prompts_that_breaks_or_says_nothing_keeps_the_prompt_back() {
+        for (line, opens) in [("exit 1", false), ("true", false), (r#"echo '{"decision": "approve"}'"#, true)] {
+            let gate =
+                HookDefinition { gate: true, on_error: OnError::Deny, ..hook(HookEvent::UserPromptSubmit, "*", line) };
+            let word = said(vec![gate], HookEvent::UserPromptSubmit, "mend it").await;
+            assert_eq!(word.block.is_none(), opens, "{line}: {word:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_begins_with_its_first_prompt_and_what_hooks_say_is_bounded() {
+        let begins = hook(HookEvent::SessionStart, "*", "echo welcome");
+        let long = hook(HookEvent::UserPromptSubmit, "*", "head -c 9990 /dev/zero | tr '\\0' x");
+        let word = said(vec![begins, long.clone(), long], HookEvent::UserPromptSubmit, "mend it").await;
+        assert_eq!(word.context[0], "welcome");
+        let all: usize = word.context.iter().map(|text| text.chars().count()).sum();
+        assert!((MAX_TEXT..=MAX_TEXT + 2).contains(&all), "{all}");
+    }
+}

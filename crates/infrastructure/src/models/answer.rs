@@ -1,0 +1,294 @@
+//! One answer of a provider: the request, again where that may help, and the pieces as they come.
+
+use super::{
+    failure::Fault,
+    key::{Key, KeyInHand},
+    pause::pause_after,
+    protocol::{Decoder, Protocol, broke_off},
+    settings::ModelSettings,
+    words,
+};
+use crate::http::{
+    client::{Endpoint, Request},
+    response::Response,
+    sse::SseDecoder,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use http::{HeaderMap, Method, header};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use toolstead_domain::{
+    model::{error::ModelError, reply::ModelEvent, request::ModelRequest},
+    ports::model_provider::ModelAnswer,
+    secret::Secret,
+};
+
+/// So often a request is sent at most.
+const MAX_TRIES: u32 = 5;
+/// How long a provider may be silent, before its answer and within it.
+const SILENCE: Duration = Duration::from_secs(300);
+/// How long a whole answer may take.
+const TIME_FOR_ALL: Duration = Duration::from_secs(3600);
+/// The longest event of a stream, in bytes.
+const MAX_EVENT: usize = 8 << 20;
+/// The longest answer, in bytes.
+const MAX_ANSWER: usize = 64 << 20;
+/// How much is read of a response that is no answer, in bytes.
+const MAX_REFUSAL: usize = 64 << 10;
+
+/// All that the requests to one model share.
+pub(super) struct Provider {
+    pub(super) settings: ModelSettings,
+    pub(super) protocol: &'static dyn Protocol,
+    pub(super) endpoint: Endpoint,
+    /// Those of every request, without the key.
+    pub(super) headers: HeaderMap,
+    pub(super) key: Key,
+}
+
+/// The pieces of an answer. The request is made when the first of them is asked for.
+pub(super) struct Answer(BoxStream<'static, Result<ModelEvent, ModelError>>);
+
+impl Answer {
+    /// The answer to a request, of which `body` is the form that is sent.
+    pub(super) fn new(provider: Arc<Provider>, request: ModelRequest, body: Bytes) -> Self {
+        let exchange = Exchange {
+            provider,
+            request,
+            body,
+            tries: 0,
+            has_begun: false,
+            secrets: Vec::new(),
+            ready: VecDeque::new(),
+            step: Step::Ask,
+        };
+        // The stream keeps its place where somebody stops to wait in the middle of a piece.
+        let pieces = stream::unfold(exchange, |mut exchange| async {
+            let piece = exchange.next().await?;
+            Some((piece, exchange))
+        });
+        Self(pieces.boxed())
+    }
+}
+
+#[async_trait]
+impl ModelAnswer for Answer {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        self.0.next().await
+    }
+}
+
+/// An answer on its way.
+struct Exchange {
+    provider: Arc<Provider>,
+    request: ModelRequest,
+    body: Bytes,
+    /// So often it was sent.
+    tries: u32,
+    /// Something of the answer has been told: it is not asked for again.
+    has_begun: bool,
+    /// What no error may tell.
+    secrets: Vec<Secret>,
+    ready: VecDeque<ModelEvent>,
+    step: Step,
+}
+
+enum Step {
+    Ask,
+    Wait(Duration),
+    Read(Box<Reading>),
+    Over,
+}
+
+impl Exchange {
+    /// The next piece; `None` once it is over.
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.has_begun = true;
+                if matches!(event, ModelEvent::Finished { .. }) {
+                    self.ready.clear();
+                    self.step = Step::Over;
+                }
+                return Some(Ok(event));
+            }
+            let done = match &mut self.step {
+                Step::Over => return None,
+                Step::Wait(pause) => {
+                    sleep(*pause).await;
+                    self.step = Step::Ask;
+                    Ok(())
+                }
+                Step::Ask => self.ask().await,
+                Step::Read(reading) => reading.next().await.map(|events| self.ready.extend(events)),
+            };
+            if let Err(fault) = done {
+                return Some(self.after(fault));
+            }
+        }
+    }
+
+    /// Sends the request and reads the head of the response.
+    async fn ask(&mut self) -> Result<(), Fault> {
+        self.tries += 1;
+        let Provider { protocol, endpoint, key, .. } = &*self.provider;
+        let KeyInHand { secret, may_be_stale } = key.now().await.map_err(Fault::lasting)?;
+        let mut headers = self.provider.headers.clone();
+        self.secrets = self.provider.settings.headers.values().map(Secret::new).collect();
+        if let Some(secret) = &secret {
+            self.secrets.push(secret.clone());
+            protocol.authorize(secret, &mut headers).map_err(|_| {
+                Fault::lasting(ModelError::Unauthorized("no header can carry the key; check where it is from".into()))
+            })?;
+        }
+        let request = Request { method: Method::POST, headers, body: self.body.clone() };
+        let response = timeout(SILENCE, Box::pin(endpoint.send(request))).await.map_err(|_| silent())??;
+        if response.status().is_success() {
+            self.step = Step::Read(Box::new(Reading::of(response, protocol.decoder(&self.request))?));
+            return Ok(());
+        }
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut fault = Fault::of_response(status, &headers, &beginning(response).await);
+        if let (Some(secret), ModelError::Unauthorized(_)) = (&secret, &fault.error) {
+            key.forget(secret).await;
+            if may_be_stale {
+                fault = Fault { is_passing: true, wish: Some(Duration::ZERO), ..fault };
+            }
+        }
+        Err(fault)
+    }
+
+    /// What comes of a fault: another try, or the end.
+    fn after(&mut self, fault: Fault) -> Result<ModelEvent, ModelError> {
+        let error = self.told(fault.error);
+        if !fault.is_passing || self.has_begun || self.tries >= MAX_TRIES {
+            self.step = Step::Over;
+            return Err(error);
+        }
+        let after = fault.wish.unwrap_or_else(|| pause_after(self.tries));
+        self.step = Step::Wait(after);
+        Ok(ModelEvent::Retrying { after, reason: error.to_string() })
+    }
+
+    /// The error with the model's name, and without what nobody may read.
+    fn told(&self, error: ModelError) -> ModelError {
+        let told = |text: String| {
+            format!("the model `{}`: {}", self.provider.settings.name, words::clean(&text, &self.secrets))
+        };
+        match error {
+            ModelError::Unauthorized(text) => ModelError::Unauthorized(told(text)),
+            ModelError::Unreachable(text) => ModelError::Unreachable(told(text)),
+            ModelError::ContextTooLong(text) => ModelError::ContextTooLong(told(text)),
+            ModelError::Protocol(text) => ModelError::Protocol(told(text)),
+            ModelError::RateLimited { message, retry_after } => {
+                ModelError::RateLimited { message: told(message), retry_after }
+            }
+            ModelError::Refused { status, message } => ModelError::Refused { status, message: told(message) },
+            other => ModelError::Protocol(told(other.to_string())),
+        }
+    }
+}
+
+/// A response that is being read.
+struct Reading {
+    response: Response,
+    form: Form,
+    decoder: Box<dyn Decoder>,
+    /// Bytes that have come.
+    taken: usize,
+    until: Instant,
+}
+
+/// How an answer comes.
+enum Form {
+    Stream(SseDecoder),
+    Whole(Vec<u8>),
+}
+
+impl Reading {
+    fn of(response: Response, decoder: Box<dyn Decoder>) -> Result<Self, Fault> {
+        let media_type =
+            response.headers().get(header::CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
+        let media_type = String::from_utf8_lossy(media_type.as_deref().unwrap_or_default()).into_owned();
+        if media_type.contains("html") {
+            let what = "the answer is a page of HTML; check the model's `base_url`, and what stands between";
+            return Err(Fault::lasting(ModelError::Protocol(what.into())));
+        }
+        let is_whole = media_type.contains("json");
+        let form = if is_whole { Form::Whole(Vec::new()) } else { Form::Stream(SseDecoder::new(MAX_EVENT)) };
+        Ok(Self { response, form, decoder, taken: 0, until: Instant::now() + TIME_FOR_ALL })
+    }
+
+    /// What the next bytes bring, which may be nothing.
+    async fn next(&mut self) -> Result<Vec<ModelEvent>, Fault> {
+        let chunk = timeout(SILENCE, self.response.chunk());
+        let chunk = timeout_at(self.until, chunk).await.map_err(|_| endless())?.map_err(|_| silent())??;
+        let Some(chunk) = chunk else { return self.end() };
+        self.taken += chunk.len();
+        if self.taken > MAX_ANSWER {
+            let what = format!("the answer has more than {MAX_ANSWER} bytes");
+            return Err(Fault::lasting(ModelError::Protocol(what)));
+        }
+        let mut events = Vec::new();
+        match &mut self.form {
+            Form::Whole(body) => body.extend_from_slice(&chunk),
+            Form::Stream(stream) => {
+                stream.push(&chunk).map_err(|error| Fault::from(crate::http::http_error::HttpError::from(error)))?;
+                while let Some(event) = stream.next_event() {
+                    events.extend(self.decoder.event(&event).map_err(of_decoder)?);
+                    if matches!(events.last(), Some(ModelEvent::Finished { .. })) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    fn end(&mut self) -> Result<Vec<ModelEvent>, Fault> {
+        let events = match &self.form {
+            Form::Stream(_) => self.decoder.end(),
+            Form::Whole(body) => self.decoder.whole(body),
+        };
+        match events {
+            Ok(events) if matches!(events.last(), Some(ModelEvent::Finished { .. })) => Ok(events),
+            // Half an answer never looks like a whole one.
+            Ok(_) => Err(Fault::passing(broke_off())),
+            Err(error) => Err(of_decoder(error)),
+        }
+    }
+}
+
+/// What the provider told within its answer, or what is wrong with that.
+fn of_decoder(error: ModelError) -> Fault {
+    match error {
+        ModelError::Unreachable(_) | ModelError::RateLimited { .. } => Fault::passing(error),
+        _ => Fault::lasting(error),
+    }
+}
+
+fn silent() -> Fault {
+    Fault::passing(ModelError::Unreachable(format!("the provider was silent for {} seconds", SILENCE.as_secs())))
+}
+
+fn endless() -> Fault {
+    let what = format!("the answer took longer than {} seconds", TIME_FOR_ALL.as_secs());
+    Fault::lasting(ModelError::Unreachable(what))
+}
+
+/// The beginning of a body, as far as it comes.
+async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let until = Instant::now() + Duration::from_secs(10);
+    while body.len() < MAX_REFUSAL
+        && let Ok(Ok(Some(chunk))) = timeout_at(until, response.chunk()).await
+    {
+        body.extend_from_slice(&chunk[..chunk.len().min(MAX_REFUSAL - body.len())]);
+    }
+    body
+}

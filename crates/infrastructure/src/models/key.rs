@@ -1,0 +1,216 @@
+//! The key of a model, from wherever it is.
+
+use super::{key_file, settings::KeySource};
+use crate::sandbox::{
+    launcher::{Exit, Input, LaunchSpec, Launcher},
+    one_run::{self, End},
+};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use tokio::{sync::Mutex, task::spawn_blocking};
+use toolstead_domain::{model::error::ModelError, sandbox_policy::SandboxPolicy, secret::Secret};
+
+/// How long a command may take to tell a key: somebody may have to unlock something.
+const TIME_FOR_COMMAND: Duration = Duration::from_secs(60);
+/// A longer text is no key, in bytes.
+const MAX_BYTES: usize = 16 << 10;
+
+/// How commands are run that tell keys ([`KeySource::Command`]). They are the person's own, and nothing confines them.
+#[derive(Debug, Clone)]
+pub struct KeyCommands {
+    /// Starts them.
+    pub launcher: Launcher,
+    /// Their whole environment.
+    pub environment: BTreeMap<String, String>,
+    /// The folder that they start in; absolute.
+    pub folder: PathBuf,
+}
+
+/// The key of one model.
+#[derive(Debug)]
+pub(super) struct Key {
+    /// The model, for those who are told what is wrong.
+    pub(super) model: String,
+    pub(super) source: KeySource,
+    pub(super) commands: Option<KeyCommands>,
+    /// What the command told. Held while it runs, so that it runs once.
+    pub(super) remembered: Mutex<Option<Secret>>,
+}
+
+/// A key for one request.
+#[derive(Debug)]
+pub(super) struct KeyInHand {
+    /// `None` where none is needed.
+    pub(super) secret: Option<Secret>,
+    /// It was known from an earlier request, and another may have taken its place.
+    pub(super) may_be_stale: bool,
+}
+
+impl Key {
+    /// The key as it is now.
+    ///
+    /// # Errors
+    /// [`ModelError::Unauthorized`] with what to do. Nothing of a key is in it.
+    pub(super) async fn now(&self) -> Result<KeyInHand, ModelError> {
+        let fresh = |secret| KeyInHand { secret, may_be_stale: false };
+        match &self.source {
+            KeySource::None => Ok(fresh(None)),
+            KeySource::Known(secret) => Ok(fresh(Some(self.checked(secret.expose(), "the key")?))),
+            KeySource::Missing(what_to_do) => Err(ModelError::Unauthorized(what_to_do.clone())),
+            KeySource::File(path) => {
+                let (place, path) = (format!("the key file `{}`", path.display()), path.clone());
+                let read = spawn_blocking(move || key_file::read(&path)).await;
+                let read = read.map_err(|_| self.no_key(&place, "it could not be read"))?;
+                let text = read.map_err(|error| self.no_key(&place, error))?;
+                Ok(fresh(Some(self.checked(&text, &place)?)))
+            }
+            KeySource::Command(words) => {
+                let mut remembered = self.remembered.lock().await;
+                if let Some(secret) = &*remembered {
+                    return Ok(KeyInHand { secret: Some(secret.clone()), may_be_stale: true });
+                }
+                let secret = self.told(words).await?;
+                *remembered = Some(secret.clone());
+                Ok(fresh(Some(secret)))
+            }
+        }
+    }
+
+    /// The provider does not take this key any more: the next one is asked for anew.
+    pub(super) async fn forget(&self, refused: &Secret) {
+        let mut remembered = self.remembered.lock().await;
+        if remembered.as_ref() == Some(refused) {
+            *remembered = None;
+        }
+    }
+
+    /// What the command prints. Of its outputs nothing is told: either may hold the key.
+    async fn told(&self, words: &[String]) -> Result<Secret, ModelError> {
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(self.no_key("the key command", "it is empty; name a program"));
+        };
+        let place = format!("the key command `{program}`");
+        let Some(commands) = &self.commands else {
+            return Err(self.no_key(&place, "this program runs no such commands; take a file or a variable"));
+        };
+        let spec = LaunchSpec {
+            program: program.clone(),
+            args: arguments.to_vec(),
+            working_dir: commands.folder.clone(),
+            input: Input::Nothing,
+            policy: SandboxPolicy::open(commands.environment.clone()),
+        };
+        let ran = one_run::run(&commands.launcher, spec, &[], TIME_FOR_COMMAND).await;
+        match ran.end {
+            End::Exited(Exit::Code(0)) if ran.stdout.is_cut => {
+                Err(self.no_key(&place, "it printed too much for a key"))
+            }
+            End::Exited(Exit::Code(0)) => self.checked(&ran.stdout.text(), &place),
+            End::Exited(exit) => Err(self.no_key(&place, format!("{exit}; run it by hand to see why"))),
+            End::Late => {
+                let seconds = TIME_FOR_COMMAND.as_secs();
+                Err(self
+                    .no_key(&place, format!("it printed nothing within {seconds} seconds; run it by hand to see why")))
+            }
+            End::NotStarted(reason) => Err(self.no_key(&place, format!("it was not started: {reason}"))),
+        }
+    }
+
+    fn checked(&self, text: &str, place: &str) -> Result<Secret, ModelError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(self.no_key(place, "it is empty"));
+        }
+        if text.len() > MAX_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let what = "a key is one word of visible ASCII characters, and this is something else";
+            return Err(self.no_key(place, what));
+        }
+        Ok(Secret::new(text))
+    }
+
+    fn no_key(&self, place: &str, reason: impl std::fmt::Display) -> ModelError {
+        ModelError::Unauthorized(format!("the model `{}` has no key: {place}: {reason}", self.model))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test makes what is read, and looks at what was run")]
+mod tests {
+    use super::*;
+    use crate::sandbox::child_environment;
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+        path::Path,
+    };
+
+    fn key(source: KeySource, folder: &Path) -> Key {
+        let commands = KeyCommands {
+            launcher: Launcher::start().unwrap(),
+            environment: child_environment::base(|_| None),
+            folder: folder.to_path_buf(),
+        };
+        Key { model: "main".into(), source, commands: Some(commands), remembered: Mutex::default() }
+    }
+
+    fn command(line: &str) -> KeySource {
+        KeySource::Command(["sh", "-c", line].map(str::to_owned).to_vec())
+    }
+
+    async fn told(key: &Key) -> String {
+        key.now().await.unwrap().secret.unwrap().expose().to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_new_key_in_the_file_counts_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let key = key(KeySource::File(path.clone()), folder.path());
+        for text in ["sk-1", "sk-2"] {
+            fs::write(&path, format!("  {text}\n")).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            assert_eq!(told(&key).await, text);
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let error = key.now().await.unwrap_err().to_string();
+        assert!(error.contains("chmod 600") && error.contains("`main`") && !error.contains("sk-2"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_command_runs_once_and_again_when_its_key_was_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = key(command("echo x >> runs; echo \"sk-$(wc -l < runs | tr -d ' ')\""), folder.path());
+        assert_eq!(told(&key).await, "sk-1");
+        let again = key.now().await.unwrap();
+        assert!(again.may_be_stale);
+        assert_eq!(again.secret, Some(Secret::new("sk-1")));
+        key.forget(&Secret::new("sk-0")).await;
+        assert_eq!(told(&key).await, "sk-1");
+        key.forget(&Secret::new("sk-1")).await;
+        assert_eq!(told(&key).await, "sk-2");
+    }
+
+    #[tokio::test]
+    async fn what_a_command_prints_is_in_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        for (line, words) in [
+            ("echo sk-secret; echo sk-secret >&2; exit 3", "it ended with code 3"),
+            ("echo sk-secret and more", "one word"),
+            ("printf 'sk-secret\\0'", "one word"),
+            ("exit 0", "it is empty"),
+            ("yes sk-secret | head -c 3000000", "too much"),
+        ] {
+            let error = key(command(line), folder.path()).now().await.unwrap_err().to_string();
+            assert!(error.contains(words) && !error.contains("sk-secret"), "{line}: {error}");
+        }
+        let missing = key(KeySource::Command(vec!["no-such-program".into()]), folder.path());
+        let error = missing.now().await.unwrap_err().to_string();
+        assert!(error.contains("`no-such-program` was not found"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn no_shell_reads_a_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let words = ["echo", "$(id);sk-1"].map(str::to_owned).to_vec();
+        assert_eq!(told(&key(KeySource::Command(words), folder.path())).await, "$(id);sk-1");
+    }
+}

@@ -1,0 +1,100 @@
+//! A key in a file of its own.
+
+use rustix::{
+    fs::OFlags,
+    process::{geteuid, getuid},
+};
+use std::{
+    fs::OpenOptions,
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
+};
+
+/// A longer file holds no key.
+const MAX_BYTES: u64 = 16 << 10;
+
+/// Why a file gives no key.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeyFileError {
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+    #[error("it is no file")]
+    NoFile,
+    #[error("it belongs to somebody else; put the key into a file of your own")]
+    Foreign,
+    #[error(
+        "others may read or write it (mode {0:03o}); close it with `chmod 600`, and put another key there if somebody may have read this one"
+    )]
+    Open(u32),
+    #[error("it has more than {MAX_BYTES} bytes, which is no key")]
+    TooLong,
+    #[error("it is no text")]
+    NoText,
+}
+
+/// Reads the file, which must be its owner's alone. What was looked at is what is read. Blocks.
+pub(super) fn read(path: &Path) -> Result<String, KeyFileError> {
+    // A pipe under that name keeps nobody waiting.
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(KeyFileError::NoFile);
+    }
+    let owners = [0, getuid().as_raw(), geteuid().as_raw()];
+    if !owners.contains(&metadata.uid()) {
+        return Err(KeyFileError::Foreign);
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return Err(KeyFileError::Open(metadata.mode() & 0o777));
+    }
+    let mut bytes = Vec::new();
+    Read::by_ref(&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(KeyFileError::TooLong);
+    }
+    String::from_utf8(bytes).map_err(|_| KeyFileError::NoText)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
+    #[test]
+    fn only_a_file_that_is_its_owners_alone_gives_a_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        fs::write(&path, "sk-1\n").unwrap();
+        for (mode, is_read) in
+            [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false), (0o666, false)]
+        {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let read = read(&path);
+            assert_eq!(read.is_ok(), is_read, "{mode:o}: {read:?}");
+            if let Err(error) = read {
+                assert!(error.to_string().contains("chmod 600"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_short_text_in_a_file_is_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let private = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            path
+        };
+        assert!(matches!(read(&private("long", &[b'a'; 20 << 10])), Err(KeyFileError::TooLong)));
+        assert!(matches!(read(&private("bytes", &[0xff, 0xfe])), Err(KeyFileError::NoText)));
+        assert!(matches!(read(folder.path()), Err(KeyFileError::NoFile)));
+        assert!(matches!(read(&folder.path().join("none")), Err(KeyFileError::Unreadable(_))));
+    }
+}

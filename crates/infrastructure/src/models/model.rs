@@ -1,0 +1,146 @@
+//! A model of the configuration, as the port has it.
+
+use super::{
+    answer::{Answer, Provider},
+    key::{Key, KeyCommands},
+    protocol,
+    settings::{ModelSettings, ProviderKind},
+};
+use crate::http::client::HttpClient;
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::{fmt, sync::Arc};
+use tokio::sync::Mutex;
+use toolstead_domain::{
+    model::{error::ModelError, request::ModelRequest},
+    ports::model_provider::{ModelAnswer, ModelFacts, ModelProvider},
+};
+use url::Url;
+
+/// Headers that belong to the connection or to the protocol.
+const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];
+
+/// A language model of a provider. Cheap to clone.
+#[derive(Clone)]
+pub struct Model {
+    provider: Arc<Provider>,
+    facts: ModelFacts,
+}
+
+/// Settings of which no model can be made. No value of a header and no key is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidModel {
+    /// The protocol is not spoken here.
+    #[error("the model `{name}`: the protocol `{}` is not spoken yet", kind.as_str())]
+    NoProtocol {
+        /// The model.
+        name: String,
+        /// The protocol.
+        kind: ProviderKind,
+    },
+    /// The base URL is none.
+    #[error("the model `{name}`: its `base_url` {reason}")]
+    Address {
+        /// The model.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A header cannot be sent.
+    #[error("the model `{name}`: the header `{header}` {reason}")]
+    Header {
+        /// The model.
+        name: String,
+        /// The header's name.
+        header: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+impl Model {
+    /// A model of these settings, reached with this client. Nothing is sent yet, and no key is looked up.
+    ///
+    /// # Errors
+    /// [`InvalidModel`].
+    pub fn new(settings: ModelSettings, client: HttpClient) -> Result<Self, InvalidModel> {
+        let (name, kind) = (settings.name.clone(), settings.kind);
+        let protocol = protocol::of(kind).ok_or_else(|| InvalidModel::NoProtocol { name: name.clone(), kind })?;
+        let wrong = |reason: &str| InvalidModel::Address { name: name.clone(), reason: reason.to_owned() };
+        let base: Url = settings.base_url.parse().map_err(|_| wrong("is no URL"))?;
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(wrong("holds a user or a password; keys have keys of their own"));
+        }
+        if base.query().is_some() || base.fragment().is_some() {
+            return Err(wrong("has more than a path behind the host"));
+        }
+        let whole = format!("{}{}", settings.base_url.trim_end_matches('/'), protocol.path(&settings));
+        let url: Url = whole.parse().map_err(|_| wrong("is no URL"))?;
+        let endpoint = client.endpoint(&url).map_err(|error| wrong(&format!("cannot be used: {error}")))?;
+        let mut headers = endpoint.headers();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        protocol.add_headers(&mut headers);
+        add_configured(&mut headers, &settings)?;
+        let key = Key { model: name, source: settings.key.clone(), commands: None, remembered: Mutex::default() };
+        let facts = settings.facts();
+        Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts })
+    }
+
+    /// The same, whose key a command may tell. Without it, such a key is missing.
+    #[must_use]
+    pub fn with_key_commands(self, commands: KeyCommands) -> Self {
+        let Provider { settings, protocol, endpoint, headers, key } = &*self.provider;
+        let key = Key {
+            model: key.model.clone(),
+            source: key.source.clone(),
+            commands: Some(commands),
+            remembered: Mutex::default(),
+        };
+        let (settings, endpoint, headers) = (settings.clone(), endpoint.clone(), headers.clone());
+        let provider = Provider { settings, protocol: *protocol, endpoint, headers, key };
+        Self { provider: Arc::new(provider), ..self }
+    }
+
+    /// The settings that it was made of.
+    pub fn settings(&self) -> &ModelSettings {
+        &self.provider.settings
+    }
+}
+
+#[async_trait]
+impl ModelProvider for Model {
+    fn name(&self) -> &str {
+        &self.provider.settings.name
+    }
+
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    async fn send(&self, request: ModelRequest) -> Result<Box<dyn ModelAnswer>, ModelError> {
+        let body = self.provider.protocol.body(&self.provider.settings, &request)?;
+        Ok(Box::new(Answer::new(self.provider.clone(), request, body.into())))
+    }
+}
+
+fn add_configured(headers: &mut HeaderMap, settings: &ModelSettings) -> Result<(), InvalidModel> {
+    for (name, value) in &settings.headers {
+        let wrong = |reason| InvalidModel::Header { name: settings.name.clone(), header: name.clone(), reason };
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no name of a header"))?;
+        if RESERVED.contains(&header.as_str()) {
+            return Err(wrong("is set by the protocol and cannot be configured"));
+        }
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong("has a value that cannot be sent"))?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model").field("settings", &self.provider.settings).finish_non_exhaustive()
+    }
+}

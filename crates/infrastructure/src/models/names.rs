@@ -1,0 +1,151 @@
+//! Names of tools in the spelling of a provider, and back.
+
+use sha2::{Digest, Sha256};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+use toolstead_domain::model::request::OfferedTool;
+
+/// Which characters a name may have, by their place in it.
+pub(super) type Allowed = fn(usize, char) -> bool;
+
+/// The names of the tools of one request, both ways. A name that the provider can take stays as it is; each other
+/// character becomes `_`, and what would then be the same or too long bears a digest of the whole name.
+#[derive(Debug)]
+pub(super) struct NameMap {
+    allowed: Allowed,
+    max: usize,
+    theirs: BTreeMap<String, String>,
+    ours: BTreeMap<String, String>,
+}
+
+impl NameMap {
+    /// The map of these tools for a provider whose names have at most `max` bytes, at least 16, of allowed ASCII
+    /// characters; `_` must be among them everywhere, and the digits behind the first place.
+    pub(super) fn of(tools: &[OfferedTool], allowed: Allowed, max: usize) -> Self {
+        let mut map = Self { allowed, max, theirs: BTreeMap::new(), ours: BTreeMap::new() };
+        let (kept, changed): (Vec<&str>, Vec<&str>) =
+            tools.iter().map(|tool| tool.name.as_str()).partition(|name| map.is_theirs(name));
+        let mut taken: BTreeSet<String> = kept.into_iter().map(str::to_owned).collect();
+        for name in changed {
+            if map.theirs.contains_key(name) {
+                continue;
+            }
+            let spelled = map.spellings(name).find(|spelled| !taken.contains(spelled)).unwrap_or_default();
+            taken.insert(spelled.clone());
+            map.theirs.insert(name.to_owned(), spelled.clone());
+            map.ours.insert(spelled, name.to_owned());
+        }
+        map
+    }
+
+    /// A name in the provider's spelling, also that of a tool that is not offered any more.
+    pub(super) fn theirs<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
+        if self.is_theirs(name) {
+            return Cow::Borrowed(name);
+        }
+        match self.theirs.get(name) {
+            Some(spelled) => Cow::Borrowed(spelled),
+            // With its digest, so that it is taken for none of those that are offered.
+            None => Cow::Owned(self.with_digest(name, 0)),
+        }
+    }
+
+    /// The name of the tool as it was offered. A name that was never offered stays as it is.
+    pub(super) fn ours<'n>(&'n self, spelled: &'n str) -> &'n str {
+        self.ours.get(spelled).map_or(spelled, String::as_str)
+    }
+
+    fn is_theirs(&self, name: &str) -> bool {
+        !name.is_empty()
+            && name.len() <= self.max
+            && name.chars().enumerate().all(|(place, c)| (self.allowed)(place, c))
+    }
+
+    /// The spellings that may stand for a name, the best first.
+    fn spellings<'n>(&'n self, name: &'n str) -> impl Iterator<Item = String> + 'n {
+        let plain = Some(self.replaced(name)).filter(|plain| !plain.is_empty() && plain.len() <= self.max);
+        plain.into_iter().chain((0..).map(|round| self.with_digest(name, round)))
+    }
+
+    fn replaced(&self, name: &str) -> String {
+        let replace = |(place, c)| if (self.allowed)(place, c) { c } else { '_' };
+        name.chars().enumerate().map(replace).collect()
+    }
+
+    fn with_digest(&self, name: &str, round: u32) -> String {
+        let digest = Sha256::new().chain_update(name).chain_update(round.to_be_bytes()).finalize();
+        let digest: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let mut spelled = self.replaced(name);
+        spelled.truncate(self.max - digest.len() - 1);
+        format!("{spelled}_{digest}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn allowed(_: usize, c: char) -> bool {
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+    }
+
+    /// As Gemini has it: a letter or `_` first.
+    fn allowed_later(place: usize, c: char) -> bool {
+        c.is_ascii_alphabetic() || c == '_' || (place > 0 && (c.is_ascii_digit() || c == '-'))
+    }
+
+    fn offered(names: &[&str]) -> Vec<OfferedTool> {
+        let tool = |name: &&str| OfferedTool {
+            name: (*name).to_owned(),
+            description: String::new(),
+            input_schema: Arc::new(json!({})),
+        };
+        names.iter().map(tool).collect()
+    }
+
+    #[test]
+    fn dots_become_underscores_and_come_back_even_beside_a_tool_of_that_name() {
+        let map = NameMap::of(&offered(&["git.status", "read_file", "files.read"]), allowed, 64);
+        assert_eq!(map.theirs("git.status"), "git_status");
+        assert_eq!(map.ours("git_status"), "git.status");
+        assert_eq!(map.theirs("read_file"), "read_file");
+        let map = NameMap::of(&offered(&["git.status", "git_status", "git/status"]), allowed, 64);
+        assert_eq!(map.theirs("git_status"), "git_status");
+        assert_eq!(map.ours("git_status"), "git_status");
+        assert!(map.theirs("git.status").starts_with("git_status_"));
+        assert_ne!(map.theirs("git.status"), map.theirs("git/status"));
+    }
+
+    #[test]
+    fn a_tool_that_is_offered_no_more_is_taken_for_no_other() {
+        let map = NameMap::of(&offered(&["git_status"]), allowed, 64);
+        let spelled = map.theirs("git.status");
+        assert!(spelled.starts_with("git_status_"), "{spelled}");
+        assert_eq!(map.ours("never_offered"), "never_offered");
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_spelled_as_the_provider_wants_and_comes_back(
+            names in proptest::collection::vec("[a-c._/é-]{1,5}|[a.]{60,80}", 1..12),
+            starts_with_a_letter: bool,
+        ) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let allowed = if starts_with_a_letter { allowed_later } else { allowed };
+            let map = NameMap::of(&offered(&names), allowed, 64);
+            let mut seen = BTreeMap::new();
+            for name in names {
+                let spelled = map.theirs(name).into_owned();
+                prop_assert!(map.is_theirs(&spelled), "{name} {spelled}");
+                prop_assert_eq!(map.ours(&spelled), name);
+                let other = seen.insert(spelled, name);
+                prop_assert!(other.is_none_or(|other| other == name));
+            }
+        }
+    }
+}

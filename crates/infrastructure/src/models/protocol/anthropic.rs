@@ -1,0 +1,73 @@
+//! Anthropic's Messages (`anthropic-version: 2023-06-01`), streaming.
+
+mod answer;
+mod request;
+
+use super::{Decoder, Protocol};
+use crate::models::{images::ImageLimits, names::NameMap, settings::ModelSettings};
+use answer::AnthropicDecoder;
+use http::{HeaderMap, HeaderName, HeaderValue, header::InvalidHeaderValue};
+use serde_json::Value;
+use toolstead_domain::{
+    model::{
+        error::ModelError,
+        request::{ModelRequest, OfferedTool},
+    },
+    secret::Secret,
+};
+
+/// The word of the protocol in sealed blocks.
+const PROVIDER: &str = "anthropic";
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+/// The longest name of a tool.
+const MAX_NAME: usize = 128;
+/// Limits of images ("Vision", "Limitations" in Anthropic's documentation).
+const IMAGES: ImageLimits = ImageLimits {
+    media_types: &["image/png", "image/jpeg", "image/gif", "image/webp"],
+    max_base64: 5 << 20,
+    max_side: 8000,
+    many: 20,
+    max_side_of_many: 2000,
+    max_images: 100,
+};
+
+/// Anthropic's Messages.
+pub(super) struct Anthropic;
+
+impl Protocol for Anthropic {
+    fn path(&self, settings: &ModelSettings) -> String {
+        let has_version = settings.base_url.trim_end_matches('/').ends_with("/v1");
+        if has_version { "/messages" } else { "/v1/messages" }.to_owned()
+    }
+
+    fn authorize(&self, key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+        let mut value = HeaderValue::from_str(key.expose())?;
+        value.set_sensitive(true);
+        headers.insert(API_KEY, value);
+        Ok(())
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(VERSION, HeaderValue::from_static("2023-06-01"));
+    }
+
+    fn definitions(&self, tools: &[OfferedTool]) -> Vec<Value> {
+        request::definitions(tools, &names(tools))
+    }
+
+    fn body(&self, settings: &ModelSettings, request: &ModelRequest) -> Result<Vec<u8>, ModelError> {
+        request::body(settings, request, &names(&request.tools))
+    }
+
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
+        Box::new(AnthropicDecoder::new(names(&request.tools)))
+    }
+}
+
+fn names(tools: &[OfferedTool]) -> NameMap {
+    NameMap::of(tools, |_, c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'), MAX_NAME)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,391 @@
+//! The answer of Anthropic's Messages, as a stream of events or as one document.
+
+use super::PROVIDER;
+use crate::{
+    http::sse::SseEvent,
+    models::{
+        failure::{Said, error_of},
+        names::NameMap,
+        protocol::{Decoder, broke_off},
+    },
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value, value::RawValue};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+};
+use toolstead_domain::model::{
+    error::ModelError,
+    message::{Block, SealedBlock, ToolArguments, ToolUse},
+    reply::{ModelEvent, StopReason},
+    usage::Usage,
+};
+
+/// Blocks that an answer may have.
+const MAX_BLOCKS: usize = 10_000;
+/// No answer takes more tokens; a larger count is nonsense.
+const MAX_TOKENS: u64 = 1 << 40;
+
+/// Reads one answer.
+#[derive(Debug)]
+pub(super) struct AnthropicDecoder {
+    names: NameMap,
+    open: BTreeMap<u64, Open>,
+    blocks: usize,
+    /// Blocks from the first call on, which are not told before it is known why the model stopped.
+    held: VecDeque<Held>,
+    usage: Usage,
+    stop: Option<String>,
+}
+
+/// A block that is being written.
+#[derive(Debug)]
+enum Open {
+    Text(String),
+    /// The block as it began, and what came to it.
+    Thinking {
+        begun: Map<String, Value>,
+        thinking: String,
+        signature: String,
+    },
+    /// Whole from the beginning.
+    Redacted(String),
+    Call {
+        id: String,
+        name: String,
+        given: Map<String, Value>,
+        arguments: String,
+    },
+    /// Nothing that is known here.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Held {
+    block: Block,
+    /// If the model was cut off, it was in the middle of this.
+    may_be_cut: bool,
+}
+
+/// The type of an event or a block.
+#[derive(Deserialize)]
+struct Typed<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct MessageStart {
+    message: StartedMessage,
+}
+
+#[derive(Deserialize)]
+struct StartedMessage {
+    #[serde(default)]
+    usage: Option<Counted>,
+}
+
+/// Counts of tokens so far: each stands for all before it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Counted {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct BlockStart<'a> {
+    index: u64,
+    #[serde(borrow)]
+    content_block: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct BlockDelta {
+    index: u64,
+    delta: Delta,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Delta {
+    TextDelta {
+        text: String,
+    },
+    InputJsonDelta {
+        #[serde(default)]
+        partial_json: String,
+    },
+    ThinkingDelta {
+        thinking: String,
+    },
+    SignatureDelta {
+        signature: String,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+struct BlockStop {
+    index: u64,
+}
+
+#[derive(Deserialize)]
+struct MessageDelta {
+    #[serde(default)]
+    delta: Stopped,
+    #[serde(default)]
+    usage: Option<Counted>,
+}
+
+#[derive(Deserialize, Default)]
+struct Stopped {
+    #[serde(default)]
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TextBlock {
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct CallBlock {
+    id: String,
+    name: String,
+    #[serde(default)]
+    input: Value,
+}
+
+/// The whole answer.
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    content: Vec<&'a RawValue>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    usage: Option<Counted>,
+}
+
+impl AnthropicDecoder {
+    pub(super) fn new(names: NameMap) -> Self {
+        Self { names, open: BTreeMap::new(), blocks: 0, held: VecDeque::new(), usage: Usage::default(), stop: None }
+    }
+
+    fn count(&mut self, counted: Option<Counted>) {
+        let Some(counted) = counted else { return };
+        let take =
+            |known: &mut u64, counted: Option<u64>| *known = counted.unwrap_or_default().min(MAX_TOKENS).max(*known);
+        take(&mut self.usage.input_tokens, counted.input_tokens);
+        take(&mut self.usage.cache_write_tokens, counted.cache_creation_input_tokens);
+        take(&mut self.usage.cache_read_tokens, counted.cache_read_input_tokens);
+        take(&mut self.usage.output_tokens, counted.output_tokens);
+    }
+
+    /// A block begins, with what is there of it.
+    fn begin(&mut self, raw: &RawValue) -> Result<(Open, Option<ModelEvent>), ModelError> {
+        self.blocks += 1;
+        if self.blocks > MAX_BLOCKS {
+            return Err(ModelError::Protocol(format!("the answer has more than {MAX_BLOCKS} blocks")));
+        }
+        let text = raw.get();
+        Ok(match &*read::<Typed<'_>>(text.as_bytes())?.kind {
+            "text" => {
+                let TextBlock { text } = owned(text)?;
+                let event = (!text.is_empty()).then(|| ModelEvent::TextDelta(text.clone()));
+                (Open::Text(text), event)
+            }
+            "thinking" => {
+                let mut begun: Map<String, Value> = owned(text)?;
+                let mut taken = |name: &str| match begun.get_mut(name).map(Value::take) {
+                    Some(Value::String(text)) => text,
+                    _ => String::new(),
+                };
+                let (thinking, signature) = (taken("thinking"), taken("signature"));
+                let event = (!thinking.is_empty()).then(|| ModelEvent::ThinkingDelta(thinking.clone()));
+                (Open::Thinking { begun, thinking, signature }, event)
+            }
+            "redacted_thinking" => (Open::Redacted(text.to_owned()), None),
+            "tool_use" => {
+                let CallBlock { id, name, input } = owned(text)?;
+                let name = self.names.ours(&name).to_owned();
+                let given = if let Value::Object(given) = input { given } else { Map::new() };
+                let event = ModelEvent::CallBegun { name: name.clone() };
+                (Open::Call { id, name, given, arguments: String::new() }, Some(event))
+            }
+            _ => (Open::Unknown, None),
+        })
+    }
+
+    /// A block ends.
+    fn close(&mut self, open: Open, events: &mut Vec<ModelEvent>) {
+        let (block, may_be_cut) = match open {
+            Open::Text(text) => (Some(text).filter(|text| !text.is_empty()).map(Block::text), false),
+            Open::Thinking { mut begun, thinking, signature } => {
+                let is_unsigned = signature.is_empty();
+                begun.insert("thinking".into(), thinking.as_str().into());
+                if !is_unsigned || begun.contains_key("signature") {
+                    begun.insert("signature".into(), signature.into());
+                }
+                (Some(sealed(Value::Object(begun).to_string(), Some(thinking))), is_unsigned)
+            }
+            Open::Redacted(raw) => (Some(sealed(raw, None)), false),
+            Open::Call { id, name, given, arguments } => {
+                let is_unwritten = arguments.trim().is_empty();
+                let arguments =
+                    if is_unwritten { ToolArguments::Object(given) } else { ToolArguments::parse(&arguments) };
+                // Nothing at all may be the arguments of a call, or of one that was not written any more.
+                let is_empty = matches!(&arguments, ToolArguments::Object(object) if is_unwritten && object.is_empty());
+                let may_be_cut = is_empty || matches!(arguments, ToolArguments::Malformed(_));
+                (Some(Block::ToolUse(ToolUse { id, name, arguments, sealed: None })), may_be_cut)
+            }
+            Open::Unknown => (None, false),
+        };
+        let Some(block) = block else { return };
+        if !may_be_cut && self.held.is_empty() && !matches!(block, Block::ToolUse(_)) {
+            events.push(ModelEvent::Block(block));
+        } else {
+            self.held.push_back(Held { block, may_be_cut });
+        }
+    }
+
+    /// The answer is whole.
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) {
+        // Blocks that the provider did not close, in their order.
+        for (_, open) in std::mem::take(&mut self.open) {
+            self.close(open, events);
+        }
+        let stop = match self.stop.as_deref() {
+            Some("max_tokens" | "model_context_window_exceeded" | "pause_turn") => StopReason::MaxTokens,
+            Some("refusal") => StopReason::Refused,
+            _ => StopReason::EndTurn,
+        };
+        let was_cut = stop != StopReason::EndTurn;
+        let last_is_cut = self.held.back().is_some_and(|held| held.may_be_cut);
+        if was_cut && last_is_cut {
+            self.held.pop_back();
+        }
+        let has_calls = self.held.iter().any(|held| matches!(held.block, Block::ToolUse(_)));
+        // Some servers say the end of a turn where they mean its calls.
+        let stop = if stop == StopReason::EndTurn && has_calls { StopReason::ToolUse } else { stop };
+        events.extend(self.held.drain(..).map(|held| ModelEvent::Block(held.block)));
+        events.push(ModelEvent::Finished { stop, usage: self.usage });
+    }
+}
+
+impl Decoder for AnthropicDecoder {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<ModelEvent>, ModelError> {
+        let data = &event.data;
+        let mut events = Vec::new();
+        match &*read::<Typed<'_>>(data)?.kind {
+            "message_start" => {
+                let MessageStart { message } = read(data)?;
+                self.count(message.usage);
+            }
+            "content_block_start" => {
+                let BlockStart { index, content_block } = read(data)?;
+                let (open, event) = self.begin(content_block)?;
+                if self.open.insert(index, open).is_some() {
+                    return Err(wrong_index(index, "begins twice"));
+                }
+                events.extend(event);
+            }
+            "content_block_delta" => {
+                let BlockDelta { index, delta } = read(data)?;
+                let open = self.open.get_mut(&index).ok_or_else(|| wrong_index(index, "goes on and never began"))?;
+                match (open, delta) {
+                    (Open::Unknown, _) | (_, Delta::Unknown) => {}
+                    (Open::Text(text), Delta::TextDelta { text: more }) => {
+                        text.push_str(&more);
+                        events.push(ModelEvent::TextDelta(more));
+                    }
+                    (Open::Thinking { thinking, .. }, Delta::ThinkingDelta { thinking: more }) => {
+                        thinking.push_str(&more);
+                        events.push(ModelEvent::ThinkingDelta(more));
+                    }
+                    (Open::Thinking { signature, .. }, Delta::SignatureDelta { signature: more }) => {
+                        signature.push_str(&more);
+                    }
+                    (Open::Call { arguments, .. }, Delta::InputJsonDelta { partial_json }) => {
+                        arguments.push_str(&partial_json);
+                    }
+                    _ => return Err(wrong_index(index, "goes on as a block of another kind")),
+                }
+            }
+            "content_block_stop" => {
+                let BlockStop { index } = read(data)?;
+                let open = self.open.remove(&index).ok_or_else(|| wrong_index(index, "ends and never began"))?;
+                self.close(open, &mut events);
+            }
+            "message_delta" => {
+                let MessageDelta { delta, usage } = read(data)?;
+                self.stop = delta.stop_reason.or(self.stop.take());
+                self.count(usage);
+            }
+            "message_stop" => self.finish(&mut events),
+            "error" => return Err(told(&read::<Value>(data)?)),
+            // `ping`, and what later versions add.
+            _ => {}
+        }
+        Ok(events)
+    }
+
+    fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
+        Err(broke_off())
+    }
+
+    fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+        if read::<Typed<'_>>(body)?.kind == "error" {
+            return Err(told(&read::<Value>(body)?));
+        }
+        let Document { content, stop_reason, usage } = read(body)?;
+        let mut events = Vec::new();
+        for raw in content {
+            let (open, event) = self.begin(raw)?;
+            events.extend(event);
+            match open {
+                // As it came, byte for byte.
+                Open::Thinking { thinking, signature, .. } if !signature.is_empty() => {
+                    let block = sealed(raw.get().to_owned(), Some(thinking));
+                    self.held.push_back(Held { block, may_be_cut: false });
+                }
+                open => self.close(open, &mut events),
+            }
+        }
+        self.stop = stop_reason;
+        self.count(usage);
+        self.finish(&mut events);
+        Ok(events)
+    }
+}
+
+fn sealed(raw: String, shown: Option<String>) -> Block {
+    Block::Sealed(SealedBlock { provider: PROVIDER.to_owned(), raw, shown: shown.filter(|text| !text.is_empty()) })
+}
+
+fn told(document: &Value) -> ModelError {
+    error_of(None, &Said::of(document).unwrap_or_default(), None)
+}
+
+/// Reads an object: a list of its members' values in their order is none.
+fn read<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
+    let wrong = |what: String| ModelError::Protocol(format!("the answer is none of Anthropic's Messages: {what}"));
+    if json.trim_ascii_start().first() != Some(&b'{') {
+        return Err(wrong("an object was expected".into()));
+    }
+    serde_json::from_slice(json).map_err(|error| wrong(error.to_string()))
+}
+
+fn owned<T: DeserializeOwned>(json: &str) -> Result<T, ModelError> {
+    read(json.as_bytes())
+}
+
+fn wrong_index(index: u64, what: &str) -> ModelError {
+    ModelError::Protocol(format!("the answer is none of Anthropic's Messages: its block {index} {what}"))
+}

@@ -1,0 +1,344 @@
+//! The body of a request to Anthropic's Messages.
+
+use super::{IMAGES, PROVIDER};
+use crate::models::{images::fitted, names::NameMap, settings::ModelSettings};
+use serde::Serialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use std::borrow::Cow;
+use toolstead_domain::model::{
+    error::ModelError,
+    message::{Block, Message, Role, SealedBlock, ToolArguments, ToolResultBlock, ToolUse},
+    request::{ModelRequest, OfferedTool},
+};
+
+/// The fewest tokens that a model may be given for its thinking.
+const MIN_THINKING: u64 = 1024;
+/// Users' messages that end with a mark; with the tools and the system these are the four that are allowed. The last but
+/// one was the last of the request before: up to there the provider has read everything.
+const MARKED_MESSAGES: usize = 2;
+/// Keywords that the top of a schema may not have.
+const COMBINATORS: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Marked<'a>>,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Enabled { budget_tokens: u64 },
+    Adaptive,
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    effort: &'a str,
+}
+
+/// All that one side says until the other speaks.
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: Role,
+    content: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part<'a> {
+    /// As it came, byte for byte.
+    Sealed(&'a RawValue),
+    Plain(Marked<'a>),
+}
+
+#[derive(Serialize)]
+struct Marked<'a> {
+    #[serde(flatten)]
+    content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CacheControl {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Cow<'a, Map<String, Value>>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Content<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+}
+
+/// The body of a request.
+///
+/// # Errors
+/// [`ModelError::Refused`] when there is nothing to be said.
+pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, names: &NameMap) -> Result<Vec<u8>, ModelError> {
+    let limits = settings.takes_images.then_some(&IMAGES);
+    let messages = fitted(&request.messages, limits, &request.tools);
+    let turns = turns(&messages, names);
+    let unsaid = |message: String| ModelError::Refused { status: None, message };
+    if turns.is_empty() {
+        return Err(unsaid("the request has no message with something in it; say something".into()));
+    }
+    let max_tokens = request.max_output_tokens.unwrap_or(settings.max_output_tokens);
+    let thinking = thinking(settings, &request.messages, max_tokens);
+    let mut tools = definitions(&request.tools, names);
+    if let Some(Value::Object(last)) = tools.last_mut() {
+        last.insert("cache_control".into(), json!({"type": "ephemeral"}));
+    }
+    let system = Some(request.system.as_str()).filter(|system| !system.trim().is_empty());
+    let body = Body {
+        model: &settings.model,
+        max_tokens,
+        tools,
+        system: system.map(|text| text_of(text).marked()).into_iter().collect(),
+        messages: turns,
+        // A model that thinks is asked with the usual chance alone.
+        temperature: settings.temperature.filter(|_| thinking.is_none()),
+        thinking,
+        output_config: settings.reasoning_effort.as_deref().map(|effort| OutputConfig { effort }),
+        stream: true,
+    };
+    serde_json::to_vec(&body).map_err(|error| unsaid(format!("the request cannot be written: {error}")))
+}
+
+/// The definitions of tools, without marks.
+pub(super) fn definitions(tools: &[OfferedTool], names: &NameMap) -> Vec<Value> {
+    let definition = |tool: &OfferedTool| {
+        let (schema, moved) = schema(&tool.input_schema);
+        let mut definition = Map::new();
+        definition.insert("name".into(), names.theirs(&tool.name).into());
+        let description = [tool.description.clone(), moved].into_iter().filter(|text| !text.trim().is_empty());
+        let description = description.collect::<Vec<_>>().join("\n\n");
+        if !description.is_empty() {
+            definition.insert("description".into(), description.into());
+        }
+        definition.insert("input_schema".into(), schema);
+        Value::Object(definition)
+    };
+    tools.iter().map(definition).collect()
+}
+
+/// The schema as the provider takes it, and in words what it does not take: an object with nothing but properties at its
+/// top.
+fn schema(schema: &Value) -> (Value, String) {
+    let mut schema = schema.as_object().cloned().unwrap_or_default();
+    let moved: Map<String, Value> =
+        COMBINATORS.iter().filter_map(|name| Some(((*name).to_owned(), schema.shift_remove(*name)?))).collect();
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        schema.insert("type".into(), "object".into());
+    }
+    let words = match moved.is_empty() {
+        true => String::new(),
+        false => format!("The arguments must also satisfy this JSON Schema: {}", Value::Object(moved)),
+    };
+    (Value::Object(schema), words)
+}
+
+/// How the model is to think.
+fn thinking(settings: &ModelSettings, messages: &[Message], max_tokens: u64) -> Option<Thinking> {
+    match (settings.thinking_tokens, &settings.reasoning_effort) {
+        (Some(tokens), _) => {
+            // What is left is for the answer.
+            let budget_tokens = if tokens < max_tokens { tokens } else { max_tokens / 2 };
+            (budget_tokens >= MIN_THINKING && may_think(messages)).then_some(Thinking::Enabled { budget_tokens })
+        }
+        (None, Some(_)) => Some(Thinking::Adaptive),
+        (None, None) => None,
+    }
+}
+
+/// A turn that began without thinking, such as another provider's, ends without: the calls of one that thinks must stand
+/// behind its thoughts.
+fn may_think(messages: &[Message]) -> bool {
+    let is_plain = |message: &Message| {
+        message.role == Role::User && !message.blocks.iter().any(|block| matches!(block, Block::ToolResult(_)))
+    };
+    let turn = messages.iter().rposition(is_plain).map_or(messages, |start| &messages[start..]);
+    let answer = turn.iter().find(|message| message.role == Role::Assistant);
+    answer.is_none_or(|answer| {
+        let first = answer.blocks.iter().find(|block| !is_empty(block));
+        matches!(first, Some(Block::Sealed(sealed)) if raw(sealed).is_some())
+    })
+}
+
+fn is_empty(block: &Block) -> bool {
+    matches!(block, Block::Text { text } if text.trim().is_empty())
+}
+
+/// The messages as turns, with marks.
+fn turns<'m>(messages: &'m [Message], names: &'m NameMap) -> Vec<Turn<'m>> {
+    let mut turns: Vec<Turn<'m>> = Vec::new();
+    for message in messages {
+        let content = match message.role {
+            Role::User => said_by_user(&message.blocks, names),
+            Role::Assistant => said_by_model(&message.blocks, names),
+        };
+        match turns.last_mut() {
+            _ if content.is_empty() => {}
+            Some(turn) if turn.role == message.role => turn.content.extend(content),
+            _ => turns.push(Turn { role: message.role, content }),
+        }
+    }
+    for turn in turns.iter_mut().filter(|turn| turn.role == Role::User) {
+        // Results stand before all else (stable: their order stays).
+        turn.content.sort_by_key(|part| !part.is_result());
+    }
+    for turn in turns.iter_mut().rev().filter(|turn| turn.role == Role::User).take(MARKED_MESSAGES) {
+        if let Some(Part::Plain(part)) = turn.content.last_mut() {
+            part.cache_control = Some(CacheControl::Ephemeral);
+        }
+    }
+    turns
+}
+
+fn said_by_user<'m>(blocks: &'m [Block], names: &'m NameMap) -> Vec<Part<'m>> {
+    let mut parts = Vec::new();
+    for block in blocks {
+        match block {
+            Block::ToolResult(result) => {
+                let (result, beside) = result_of(result);
+                parts.push(result);
+                parts.extend(beside);
+            }
+            Block::ToolUse(_) | Block::Sealed(_) => {}
+            block => parts.extend(content_of(block, names).map(Part::plain)),
+        }
+    }
+    parts
+}
+
+fn said_by_model<'m>(blocks: &'m [Block], names: &'m NameMap) -> Vec<Part<'m>> {
+    let mut parts: Vec<Part<'m>> = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Sealed(sealed) => parts.extend(raw(sealed).map(Part::Sealed)),
+            Block::Text { .. } | Block::ToolUse(_) => parts.extend(content_of(block, names).map(Part::plain)),
+            _ => {}
+        }
+    }
+    // Thoughts that led to nothing are refused.
+    while matches!(parts.last(), Some(Part::Sealed(_))) {
+        parts.pop();
+    }
+    parts
+}
+
+/// A block of this protocol as it came.
+fn raw(sealed: &SealedBlock) -> Option<&RawValue> {
+    let raw = Some(&sealed.raw).filter(|raw| sealed.provider == PROVIDER && raw.trim_start().starts_with('{'));
+    serde_json::from_str(raw?).ok()
+}
+
+fn content_of<'m>(block: &'m Block, names: &'m NameMap) -> Option<Content<'m>> {
+    match block {
+        block if is_empty(block) => None,
+        Block::Text { text } => Some(text_of(text)),
+        Block::Image(image) => {
+            Some(Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } })
+        }
+        Block::ToolUse(ToolUse { id, name, arguments, .. }) => {
+            let input = match arguments {
+                ToolArguments::Object(object) => Cow::Borrowed(object),
+                // Only an object can be said; the result tells what was wrong.
+                ToolArguments::Malformed(text) => {
+                    Cow::Owned(Map::from_iter([("malformed_arguments".to_owned(), Value::from(text.as_str()))]))
+                }
+            };
+            Some(Content::ToolUse { id: id_of(id), name: names.theirs(name), input })
+        }
+        _ => None,
+    }
+}
+
+/// The result of a call, and what stands beside it: an error holds texts alone.
+fn result_of(result: &ToolResultBlock) -> (Part<'_>, Vec<Part<'_>>) {
+    let (mut content, mut beside) = (Vec::new(), Vec::new());
+    for block in &result.content {
+        match block {
+            block if is_empty(block) => {}
+            Block::Text { text } => content.push(text_of(text)),
+            Block::Image(image) => {
+                let image =
+                    Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } };
+                if result.is_error { beside.push(Part::plain(image)) } else { content.push(image) }
+            }
+            _ => {}
+        }
+    }
+    if content.is_empty() && result.is_error {
+        content.push(text_of("the call failed"));
+    }
+    let tool_use_id = id_of(&result.id);
+    (Part::plain(Content::ToolResult { tool_use_id, content, is_error: result.is_error }), beside)
+}
+
+fn text_of(text: &str) -> Content<'_> {
+    Content::Text { text: Cow::Borrowed(text) }
+}
+
+/// An id of a call as the provider takes it. Ids of other providers may have other characters; in digits, two of them are
+/// never the same.
+fn id_of(id: &str) -> Cow<'_, str> {
+    let is_taken = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_taken {
+        return Cow::Borrowed(id);
+    }
+    let digits: String = id.bytes().map(|byte| format!("{byte:02x}")).collect();
+    Cow::Owned(format!("call_x{digits}"))
+}
+
+impl<'a> Content<'a> {
+    fn marked(self) -> Marked<'a> {
+        Marked { content: self, cache_control: Some(CacheControl::Ephemeral) }
+    }
+}
+
+impl<'a> Part<'a> {
+    fn plain(content: Content<'a>) -> Self {
+        Self::Plain(Marked { content, cache_control: None })
+    }
+
+    fn is_result(&self) -> bool {
+        matches!(self, Self::Plain(Marked { content: Content::ToolResult { .. }, .. }))
+    }
+}

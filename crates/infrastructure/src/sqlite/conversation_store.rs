@@ -1,0 +1,294 @@
+//! Conversations with agents.
+
+use super::{
+    fault::{Fault, store_error},
+    writer::Writer,
+};
+use async_trait::async_trait;
+use futures::FutureExt;
+use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
+use std::{os::unix::ffi::OsStrExt, path::PathBuf};
+use toolstead_domain::{
+    conversation::{
+        Conversation, ConversationId,
+        event::{ConversationEvent, ConversationEventKind},
+    },
+    ports::{
+        clock::Timestamp,
+        conversation_store::{AppendError, ConversationStore},
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+};
+use uuid::Uuid;
+
+/// The form in which events are written. An event of another is refused when it is read.
+const VERSION: i64 = 1;
+/// One event has at most so many bytes as JSON: an image is in it as it was given.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+
+/// Writes through the [`Writer`], reads from the pool.
+#[derive(Debug)]
+pub(super) struct SqliteConversationStore {
+    writer: Writer,
+    readers: SqlitePool,
+    workspace: PathBuf,
+}
+
+/// Whose conversation in which workspace.
+struct Owner {
+    principal: String,
+    workspace: Vec<u8>,
+}
+
+impl SqliteConversationStore {
+    /// The conversations of this workspace in this database.
+    pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
+        Self { writer, readers, workspace }
+    }
+
+    fn owner(&self, principal: &Principal) -> Owner {
+        Owner { principal: principal.id().to_owned(), workspace: self.workspace.as_os_str().as_bytes().to_vec() }
+    }
+
+    async fn one(&self, principal: &Principal, id: ConversationId) -> Result<Option<Conversation>, Fault> {
+        let owner = self.owner(principal);
+        let row = sqlx::query(
+            "SELECT id, title, profile, created, updated, events, original, copied_events FROM conversations
+             WHERE principal = $1 AND id = $2 AND workspace = $3",
+        )
+        .bind(owner.principal)
+        .bind(id.0)
+        .bind(owner.workspace)
+        .fetch_optional(&self.readers)
+        .await?;
+        row.map(|row| conversation(principal, &row)).transpose()
+    }
+
+    async fn newest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, Fault> {
+        let owner = self.owner(principal);
+        let rows = sqlx::query(
+            "SELECT id, title, profile, created, updated, events, original, copied_events
+             FROM conversations INDEXED BY conversations_by_last
+             WHERE principal = $1 AND workspace = $2 ORDER BY last DESC LIMIT $3",
+        )
+        .bind(owner.principal)
+        .bind(owner.workspace)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter().map(|row| conversation(principal, row)).collect()
+    }
+
+    async fn all_events(&self, principal: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, Fault> {
+        let owner = self.owner(principal);
+        let rows = sqlx::query(
+            "SELECT number, at, version, event FROM conversations
+             JOIN conversation_events ON conversation = conversations.seq
+             WHERE principal = $1 AND id = $2 AND workspace = $3 ORDER BY number",
+        )
+        .bind(owner.principal)
+        .bind(id.0)
+        .bind(owner.workspace)
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter().map(event).collect()
+    }
+}
+
+#[async_trait]
+impl ConversationStore for SqliteConversationStore {
+    async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError> {
+        let failed = format!("begin the conversation {}", conversation.id);
+        let (owner, conversation) = (self.owner(&conversation.principal), conversation.clone());
+        let begun = self.writer.apply(move |connection| insert(connection, owner, conversation).boxed()).await;
+        begun.map_err(|fault| store_error(failed, fault))
+    }
+
+    async fn append(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        expected: u64,
+        at: Timestamp,
+        events: Vec<ConversationEventKind>,
+    ) -> Result<u64, AppendError> {
+        let failed = || format!("add to the conversation {id}");
+        let written = events.iter().map(written).collect::<Result<Vec<_>, _>>();
+        let events = written.map_err(|fault| store_error(failed(), fault))?;
+        let owner = self.owner(principal);
+        let adding = self.writer.apply(move |connection| add(connection, owner, id, expected, at, events).boxed());
+        adding.await.map_err(|fault| store_error(failed(), fault))?
+    }
+
+    async fn find(&self, principal: &Principal, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
+        let found = self.one(principal, id).await;
+        found.map_err(|fault| store_error(format!("find the conversation {id}"), fault))
+    }
+
+    async fn events(&self, principal: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, StoreError> {
+        let events = self.all_events(principal, id).await;
+        events.map_err(|fault| store_error(format!("read the conversation {id}"), fault))
+    }
+
+    async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError> {
+        self.newest(principal, limit).await.map_err(|fault| store_error("list the conversations", fault))
+    }
+}
+
+/// One transaction: the conversation, and the events that it is a copy of.
+async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: Conversation) -> Result<(), Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let copied = conversation.forked_from.map(|(_, events)| number(events)).transpose()?;
+    let seq: i64 = sqlx::query_scalar(
+        "INSERT INTO conversations (id, principal, workspace, title, profile, created, updated, original, copied_events,
+                                    events, last)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce($9, 0),
+                 (SELECT coalesce(max(last), 0) + 1 FROM conversations INDEXED BY conversations_by_last
+                  WHERE principal = $2 AND workspace = $3))
+         RETURNING seq",
+    )
+    .bind(conversation.id.0)
+    .bind(&owner.principal)
+    .bind(&owner.workspace)
+    .bind(&conversation.title)
+    .bind(&conversation.profile)
+    .bind(conversation.created.0)
+    .bind(conversation.updated.0)
+    .bind(conversation.forked_from.map(|(original, _)| original.0))
+    .bind(copied)
+    .fetch_one(&mut *transaction)
+    .await?;
+    if let Some((original, _)) = conversation.forked_from {
+        let original: Option<i64> =
+            sqlx::query_scalar("SELECT seq FROM conversations WHERE principal = $1 AND id = $2 AND workspace = $3")
+                .bind(&owner.principal)
+                .bind(original.0)
+                .bind(&owner.workspace)
+                .fetch_optional(&mut *transaction)
+                .await?;
+        let events = sqlx::query(
+            "INSERT INTO conversation_events (conversation, number, at, version, event)
+             SELECT $1, number, at, version, event FROM conversation_events
+             WHERE conversation = $2 AND number <= $3 ORDER BY number",
+        )
+        .bind(seq)
+        .bind(original)
+        .bind(copied)
+        .execute(&mut *transaction)
+        .await?;
+        if original.is_none() || i64::try_from(events.rows_affected()).ok() != copied {
+            return Err(Fault::Refused("the conversation that it is a copy of has no such events".into()));
+        }
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// One transaction; none of the events is added if the conversation has others than it was expected to have.
+async fn add(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    id: ConversationId,
+    expected: u64,
+    at: Timestamp,
+    events: Vec<String>,
+) -> Result<Result<u64, AppendError>, Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let conversation: Option<(i64, i64)> =
+        sqlx::query_as("SELECT seq, events FROM conversations WHERE principal = $1 AND id = $2 AND workspace = $3")
+            .bind(&owner.principal)
+            .bind(id.0)
+            .bind(&owner.workspace)
+            .fetch_optional(&mut *transaction)
+            .await?;
+    let Some((seq, mut last)) = conversation else { return Ok(Err(AppendError::NotFound(id))) };
+    let found = last.unsigned_abs();
+    if found != expected {
+        return Ok(Err(AppendError::GoesOnElsewhere { found, expected }));
+    }
+    if events.is_empty() {
+        return Ok(Ok(found));
+    }
+    for event in events {
+        last += 1;
+        sqlx::query(
+            "INSERT INTO conversation_events (conversation, number, at, version, event) VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(seq)
+        .bind(last)
+        .bind(at.0)
+        .bind(VERSION)
+        .bind(event)
+        .execute(&mut *transaction)
+        .await?;
+    }
+    sqlx::query(
+        "UPDATE conversations SET events = $2, updated = $3,
+             last = (SELECT max(last) + 1 FROM conversations INDEXED BY conversations_by_last
+                     WHERE principal = $4 AND workspace = $5)
+         WHERE seq = $1",
+    )
+    .bind(seq)
+    .bind(last)
+    .bind(at.0)
+    .bind(&owner.principal)
+    .bind(&owner.workspace)
+    .execute(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(Ok(last.unsigned_abs()))
+}
+
+/// An event as it is kept.
+fn written(event: &ConversationEventKind) -> Result<String, Fault> {
+    let text = serde_json::to_string(event).map_err(|error| Fault::Refused(error.into()))?;
+    match text.len() {
+        0..=MAX_EVENT_BYTES => Ok(text),
+        bytes => Err(Fault::Refused(format!("an event has {bytes} bytes, and may have {MAX_EVENT_BYTES}").into())),
+    }
+}
+
+fn event(row: &SqliteRow) -> Result<ConversationEvent, Fault> {
+    let (number, version): (i64, i64) = (row.try_get("number")?, row.try_get("version")?);
+    if version != VERSION {
+        return Err(Fault::Unreadable(format!("event {number} is written in form {version}").into()));
+    }
+    let kind = serde_json::from_str(row.try_get("event")?)
+        .map_err(|error| Fault::Unreadable(format!("event {number}: {error}").into()))?;
+    Ok(ConversationEvent { number: number.unsigned_abs(), at: Timestamp(row.try_get("at")?), kind })
+}
+
+fn conversation(principal: &Principal, row: &SqliteRow) -> Result<Conversation, Fault> {
+    let id = ConversationId(row.try_get("id")?);
+    let title: String = row.try_get("title")?;
+    let mut conversation = Conversation::begun(id, principal.clone(), title, Timestamp(row.try_get("created")?));
+    conversation.profile = row.try_get("profile")?;
+    conversation.updated = Timestamp(row.try_get("updated")?);
+    conversation.events = row.try_get::<i64, _>("events")?.unsigned_abs();
+    let original: Option<Uuid> = row.try_get("original")?;
+    let copied: Option<i64> = row.try_get("copied_events")?;
+    conversation.forked_from =
+        original.zip(copied).map(|(original, copied)| (ConversationId(original), copied.unsigned_abs()));
+    Ok(conversation)
+}
+
+/// A number of events as SQLite keeps it.
+fn number(events: u64) -> Result<i64, Fault> {
+    i64::try_from(events).map_err(|error| Fault::Refused(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::model::message::Block;
+
+    #[test]
+    fn an_event_may_have_so_many_bytes_and_no_more() {
+        let of =
+            |bytes: usize| written(&ConversationEventKind::UserSaid { blocks: vec![Block::text("x".repeat(bytes))] });
+        let around = of(0).unwrap().len();
+        assert_eq!(of(MAX_EVENT_BYTES - around).unwrap().len(), MAX_EVENT_BYTES);
+        assert!(matches!(of(MAX_EVENT_BYTES - around + 1), Err(Fault::Refused(_))));
+    }
+}

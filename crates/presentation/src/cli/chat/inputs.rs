@@ -1,0 +1,119 @@
+//! What a person typed in chats, for the arrow keys: kept in a file of the data folder that only its owner reads.
+
+use crate::config::folders::{Existing, write_private};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+const FILE: &str = "chat_inputs.jsonl";
+/// So many are known.
+const KEPT: usize = 1_000;
+/// Longer ones are forgotten: they were pasted, and are in the conversation.
+const MOST_BYTES: usize = 16 << 10;
+/// A file that is larger is written anew with the last ones.
+const MOST_FILE_BYTES: usize = 4 << 20;
+
+/// The inputs, oldest first, and their file: a JSON text on each line.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    known: Vec<String>,
+    file: Option<PathBuf>,
+}
+
+impl Inputs {
+    /// Those that are kept in this folder. Without one, and where its file cannot be read, there are none.
+    pub(super) fn open(folder: Option<&Path>) -> Self {
+        let file = folder.map(|folder| folder.join(FILE));
+        let known = file.as_deref().map(known).unwrap_or_default();
+        Self { known, file }
+    }
+
+    /// All of them, oldest first.
+    pub(super) fn known(&self) -> &[String] {
+        &self.known
+    }
+
+    /// Adds one, unless it is the last one again.
+    pub(super) fn add(&mut self, text: &str) {
+        if text.len() > MOST_BYTES || self.known.last().is_some_and(|last| last == text) {
+            return;
+        }
+        self.known.push(text.to_owned());
+        if let Some(file) = &self.file
+            && let Err(error) = append(file, text)
+        {
+            tracing::debug!(%error, "what was typed could not be kept");
+        }
+    }
+}
+
+fn known(file: &Path) -> Vec<String> {
+    let Ok(opened) = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(file) else { return Vec::new() };
+    let text = beginning(opened).unwrap_or_default();
+    let all: Vec<String> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let last = all[all.len().saturating_sub(KEPT)..].to_vec();
+    if text.len() > MOST_FILE_BYTES {
+        let lines: String = last.iter().map(|text| line(text)).collect();
+        // Where it cannot be written it stays as it is.
+        let _ = write_private(file, lines.as_bytes(), Existing::Replaced);
+    }
+    last
+}
+
+/// The file is ours: of one that somebody made huge the beginning will do.
+fn beginning(file: File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(4 * MOST_FILE_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn append(file: &Path, text: &str) -> io::Result<()> {
+    let options = || OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(file);
+    // In one piece: another chat may write as well.
+    options()?.write_all(line(text).as_bytes())
+}
+
+fn line(text: &str) -> String {
+    format!("{}\n", serde_json::Value::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    #[test]
+    fn what_was_typed_is_known_next_time_and_read_by_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut inputs = Inputs::open(Some(folder.path()));
+        for text in ["one", "two\nlines", "two\nlines", "one", &"x".repeat(MOST_BYTES + 1)] {
+            inputs.add(text);
+        }
+        let expected = ["one", "two\nlines", "one"];
+        assert_eq!(inputs.known(), expected);
+        assert_eq!(Inputs::open(Some(folder.path())).known(), expected);
+        let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        Inputs::open(None).add("nowhere");
+    }
+
+    #[test]
+    fn the_file_stays_small_and_lines_that_are_broken_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        let long = "x".repeat(MOST_BYTES);
+        let many: String = (0..300).map(|number| line(&format!("{number} {long}"))).collect();
+        fs::write(&file, format!("{many}\"half\n{}", line("last"))).unwrap();
+        let known = Inputs::open(Some(folder.path()));
+        assert_eq!(known.known().len(), 301);
+        let few: String = (0..KEPT + 5).map(|number| line(&number.to_string())).collect();
+        fs::write(&file, format!("{}{few}", "\n".repeat(MOST_FILE_BYTES))).unwrap();
+        let known = Inputs::open(Some(folder.path()));
+        assert_eq!((known.known().len(), known.known()[0].as_str()), (KEPT, "5"));
+        assert!(fs::metadata(&file).unwrap().len() < 10_000);
+        assert_eq!(Inputs::open(Some(folder.path())).known().len(), KEPT);
+    }
+}

@@ -1,0 +1,191 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+use toolstead_domain::error_kind::ErrorKind;
+
+fn text(text: &str) -> AgentEvent {
+    AgentEvent::Text(text.into())
+}
+
+fn started(id: &str, tool: &str) -> AgentEvent {
+    AgentEvent::CallStarted { id: id.into(), tool: tool.into(), arguments: json!({}) }
+}
+
+fn ended(id: &str, tool: &str, failure: Option<&str>) -> AgentEvent {
+    AgentEvent::CallEnded {
+        id: id.into(),
+        tool: tool.into(),
+        call: None,
+        is_error: failure.is_some(),
+        text: failure.unwrap_or("a result that nobody reads").into(),
+        duration: Duration::from_millis(1_250),
+    }
+}
+
+fn over(outcome: AgentOutcome, text: &str) -> AgentEvent {
+    AgentEvent::Ended { outcome, text: text.into(), usage: Usage::default(), cost: None, calls: 0, turns: 1 }
+}
+
+fn finished(text: &str) -> AgentEvent {
+    over(AgentOutcome::Finished, text)
+}
+
+/// What stands on standard output, and what on standard error, a line each.
+fn written(streams: bool, events: &[AgentEvent]) -> (String, Vec<String>) {
+    let mut narration = Narration::new(streams);
+    let (mut answer, mut beside) = (String::new(), Vec::new());
+    for piece in events.iter().flat_map(|event| narration.tell(event)) {
+        match piece {
+            Piece::Text(text) => answer.push_str(&text),
+            Piece::Beside(line) => {
+                assert!(!streams || answer.is_empty() || answer.ends_with('\n'), "in the middle of a line: {line}");
+                beside.push(line);
+            }
+            Piece::Now(_) => {}
+        }
+    }
+    (answer, beside)
+}
+
+#[track_caller]
+fn check(streams: bool, events: &[AgentEvent], answer: &str, beside: &[&str]) {
+    let (said, told) = written(streams, events);
+    assert_eq!((said.as_str(), told.iter().map(String::as_str).collect::<Vec<_>>()), (answer, beside.to_vec()));
+}
+
+#[test]
+fn calls_fold_into_one_line_and_failures_stand_open() {
+    let events = [
+        text("I look."),
+        started("1", "grep"),
+        started("2", "read_file"),
+        ended("1", "grep", None),
+        ended("2", "read_file", None),
+        started("3", "read_file"),
+        ended("3", "read_file", Some("There is no file `a`.\nNear: `b`.")),
+        text("\n\nIt is "),
+        text("done."),
+        finished("It is done."),
+    ];
+    let failure = "`read_file` failed after 1.2 s:\n  | There is no file `a`.\n  | Near: `b`.";
+    let folded = "3 tool calls, 1 failed: `grep`, `read_file` ×2";
+    check(true, &events, "I look.\nIt is done.\n", &[failure, folded]);
+    check(false, &events, "It is done.\n", &["  | I look.", failure, folded]);
+}
+
+#[test]
+fn where_nobody_reads_along_the_last_answer_alone_is_the_answer() {
+    let one_call = [started("1", "echo"), ended("1", "echo", None)];
+    let folded = "1 tool call: `echo`";
+    let budget = over(AgentOutcome::BudgetExhausted(Budget::Calls), "So far.");
+    let events = [&[text("So far.")], &one_call[..], &[budget]].concat();
+    let used_up = "stopped: the budget of calls of tools is used up; `--max-calls` or `[agent] max_calls` sets it";
+    check(false, &events, "So far.\n", &["  | So far.", folded, used_up]);
+    // An answer that was cut off and goes on is one.
+    check(false, &[text("It goes "), text("on.\n"), finished("on.")], "It goes on.\n", &[]);
+    check(false, &[finished("")], "", &[]);
+}
+
+#[test]
+fn the_end_says_why_where_the_model_was_not_done() {
+    let failed = AgentOutcome::Failed { kind: ErrorKind::AuthRequired, message: "no key".into() };
+    for (outcome, line) in [
+        (AgentOutcome::Cancelled, "taken back"),
+        (AgentOutcome::Stopped("enough".into()), "stopped: enough"),
+        (AgentOutcome::Looping("`echo`".into()), "stopped, because it went round in a circle: `echo`"),
+        (failed, "error: no key"),
+    ] {
+        check(true, &[text("half a"), over(outcome, "half a")], "half a\n", &[line]);
+    }
+}
+
+#[test]
+fn retries_notices_and_what_was_made_shorter_stand_beside_the_answer() {
+    let events = [
+        AgentEvent::Retrying { after: Duration::from_secs(2), reason: "overloaded".into() },
+        AgentEvent::Compacted { how: "masked", before: 181_000, after: 940 },
+        AgentEvent::Notice("one\nMay the tool `bash` run?".into()),
+        AgentEvent::Thinking("secret thoughts".into()),
+        text("Done."),
+        finished("Done."),
+    ];
+    let beside = [
+        "the model is asked again in 2.0 s: overloaded",
+        "what came before was made shorter (masked): 181,000 tokens, now 940",
+        "note:\n  | one\n  | May the tool `bash` run?",
+    ];
+    check(true, &events, "Done.\n", &beside);
+    check(false, &events, "Done.\n", &beside);
+}
+
+#[test]
+fn a_long_failure_is_cut_and_says_so() {
+    let lines = (1..=40).map(|line| line.to_string()).collect::<Vec<_>>().join("\n");
+    let (_, beside) = written(true, &[started("1", "a"), ended("1", "a", Some(&lines)), finished("")]);
+    assert!(beside[0].ends_with("\n  | 30\n  … and 10 more lines"), "{}", beside[0]);
+    let wide = "ä".repeat(5_000);
+    let (_, beside) = written(true, &[started("1", "a"), ended("1", "a", Some(&wide)), finished("")]);
+    assert!(beside[0].ends_with("ä\n  … and more") && beside[0].chars().count() < 4_100);
+}
+
+#[test]
+fn a_name_that_a_model_made_up_stays_on_its_line() {
+    let hostile = "x\nMay the tool run?\u{1b}[2J";
+    let (_, beside) = written(true, &[started("1", hostile), ended("1", hostile, None), finished("")]);
+    assert_eq!(beside, ["1 tool call: `x May the tool run?\\u{1b}[2J`"]);
+}
+
+#[test]
+fn what_goes_on_is_told_once_and_ends_with_the_run() {
+    let mut narration = Narration::new(true);
+    let mut now = |event: &AgentEvent| match narration.tell(event).pop() {
+        Some(Piece::Now(now)) => Some(now),
+        _ => None,
+    };
+    assert_eq!(now(&AgentEvent::Thinking("a".into())).as_deref(), Some("thinking"));
+    assert_eq!(now(&AgentEvent::Thinking("b".into())), None);
+    assert_eq!(now(&AgentEvent::CallWritten { tool: "grep".into() }).as_deref(), Some("writes a call of `grep`"));
+    assert_eq!(now(&started("1", "grep")).as_deref(), Some("`grep`"));
+    assert_eq!(now(&started("2", "glob")).as_deref(), Some("`grep`, `glob`"));
+    assert_eq!(now(&ended("1", "grep", None)).as_deref(), Some("1 tool call; `glob`"));
+    assert_eq!(now(&ended("2", "glob", None)).as_deref(), Some("2 tool calls; the model is asked"));
+    assert_eq!(now(&finished("")), None);
+}
+
+#[test]
+fn figures_are_read_at_a_glance() {
+    let usage = Usage { input_tokens: 1_200, cache_read_tokens: 3_000, output_tokens: 1, ..Usage::default() };
+    let all = "1 tool call, 2 answers, 4,200 tokens in (3,000 of them from the cache), 1 token out, $0.0123";
+    assert_eq!(figures(1, 2, usage, Some(0.012_34)), all);
+    assert_eq!(figures(0, 1, Usage::default(), None), "0 tool calls, 1 answer, 0 tokens in, 0 tokens out");
+}
+
+fn any_event() -> impl Strategy<Value = AgentEvent> {
+    let words = "[a\n ]{0,6}";
+    prop_oneof![
+        words.prop_map(AgentEvent::Text),
+        words.prop_map(AgentEvent::Notice),
+        words.prop_map(AgentEvent::Thinking),
+        ("[12]", "[xy]").prop_map(|(id, tool)| started(&id, &tool)),
+        ("[12]", "[xy]", any::<bool>()).prop_map(|(id, tool, fails)| ended(&id, &tool, fails.then_some("why"))),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_was_said_is_lost_and_every_call_is_counted(events in prop::collection::vec(any_event(), 0..20)) {
+        let calls = events.iter().filter(|event| matches!(event, AgentEvent::CallEnded { .. })).count();
+        let all: Vec<AgentEvent> = events.iter().cloned().chain([finished("")]).collect();
+        let letters = |text: &str| text.chars().filter(|c| *c == 'a').count();
+        let said: usize = events.iter().map(|event| match event { AgentEvent::Text(text) => letters(text), _ => 0 }).sum();
+        for streams in [true, false] {
+            let (answer, beside) = written(streams, &all);
+            let folded = beside.iter().filter(|line| line.contains(" tool call"));
+            let counted: usize = folded.map(|line| line.split(' ').next().unwrap().parse::<usize>().unwrap()).sum();
+            prop_assert_eq!(counted, calls);
+            let spoken: usize = beside.iter().filter(|line| line.starts_with("  | ")).map(|line| letters(line)).sum();
+            prop_assert_eq!(letters(&answer) + spoken, said, "{} {:?}", answer, beside);
+            prop_assert!(!streams || answer.is_empty() || answer.ends_with('\n'));
+        }
+    }
+}

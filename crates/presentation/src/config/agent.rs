@@ -1,0 +1,46 @@
+//! `[agent]`: what one run of an agent may use up, and when its conversation is made shorter.
+
+use crate::config::{layers::Resolved, models::ConfiguredModels, origin::Origin, problem::Problem, value::Value};
+use std::time::Duration;
+use toolstead_domain::agent::budget::Budgets;
+
+/// What holds for every run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AgentSettings {
+    /// The bounds.
+    pub budgets: Budgets,
+    /// The share of the window at which what came first is made shorter.
+    pub compact_at: f64,
+    /// The model that writes summaries, by its name in the configuration; `None`: the one that is asked.
+    pub summarizer: Option<String>,
+    /// The system prompt; `None`: the built-in one.
+    pub prompt: Option<String>,
+}
+
+/// `[agent]` as it is in force.
+pub(super) fn agent(resolved: &Resolved, models: &ConfiguredModels, problems: &mut Vec<Problem>) -> AgentSettings {
+    let setting = |key: &str| resolved.setting(&format!("agent.{key}"));
+    let value = |key: &str| setting(key)?.value;
+    let whole = |key: &str| match value(key)? {
+        Value::Integer(number) => Some(number),
+        _ => None,
+    };
+    let text = |key: &str| value(key)?.as_text().map(str::to_owned);
+    let mut budgets = Budgets::default();
+    budgets.calls = whole("max_calls");
+    budgets.turns = whole("max_turns");
+    budgets.tokens = whole("max_tokens");
+    budgets.cost = value("max_cost").and_then(|cost| cost.as_number());
+    budgets.time = whole("max_seconds").map(Duration::from_secs);
+    let summarizer = text("summarizer");
+    if let Some(reason) = summarizer.as_deref().and_then(|name| models.check_name(name).err()) {
+        let origin = setting("summarizer").and_then(|one| one.origins.first().cloned()).unwrap_or(Origin::Default);
+        problems.push(Problem::new(origin, format!("`agent.summarizer`: {reason}")));
+    }
+    AgentSettings {
+        budgets,
+        compact_at: value("compact_at").and_then(|share| share.as_number()).unwrap_or(0.8),
+        summarizer,
+        prompt: text("prompt"),
+    }
+}
