@@ -55,6 +55,11 @@ pub struct Chat {
 }
 
 impl Chat {
+    /// Goes on with this conversation; nothing is the last one.
+    pub(super) fn resuming(id: String) -> Self {
+        Self { agent: AgentFlags::default(), resume: Some(id) }
+    }
+
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         if global.json || Terminal::of_process().is_none() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
         {

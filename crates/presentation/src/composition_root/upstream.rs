@@ -19,6 +19,12 @@ use toolstead_infrastructure::{
     },
 };
 
+/// The way to configured servers and models. They are a person's own choice: a trusted file names them, on this machine as
+/// often as not. Nothing that they say leads elsewhere: redirects and addresses of a login are told, never followed.
+pub(super) fn http_client() -> HttpClient {
+    HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())))
+}
+
 /// The configured servers that were wanted and will not be there, each with the reason.
 pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterator<Item = (&'a str, String)> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {
@@ -63,9 +69,7 @@ pub(super) async fn start(
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
             .beside(&config.roots.write),
-        // The servers are a person's own choice: a trusted file names them, on this machine as often as not. Nothing
-        // that a server says leads elsewhere: redirects and addresses of a login are told, never followed.
-        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
+        http: http_client(),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
