@@ -49,6 +49,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_presentation::{
+    agent_parts::AgentParts,
     app::{App, AppParts},
     mcp_server::{elicitation_approver::ElicitationApprover, http::settings::BearerToken, stdio::StdioSettings},
 };
@@ -110,6 +111,7 @@ impl House {
             settings,
             max_open_calls: 10_000,
             dialect: None,
+            agents: AgentParts::default(),
         };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();

@@ -5,6 +5,7 @@ mod documentation;
 mod formats;
 mod layers;
 mod mistakes;
+mod models;
 mod servers;
 mod tools;
 mod trust;

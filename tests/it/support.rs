@@ -36,6 +36,7 @@ use toolstead_infrastructure::{
     mcp::wire::lines::{BoundedLines, Line},
 };
 use toolstead_presentation::{
+    agent_parts::AgentParts,
     app::{App, AppParts},
     mcp_server::{
         http::{
@@ -111,6 +112,7 @@ impl TestApp {
             settings,
             max_open_calls: 10_000,
             dialect: None,
+            agents: AgentParts::default(),
         };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();

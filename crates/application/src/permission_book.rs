@@ -183,6 +183,16 @@ impl PermissionBook {
         }
     }
 
+    /// Allows what a program says, in one session alone, and through the scope's view alone where it has one.
+    pub fn allow_in_session(&self, scope: &Scope, rules: impl IntoIterator<Item = PermissionRule>) {
+        let mut sessions = self.lock();
+        let approvals = sessions.of(SessionKey::of(scope));
+        for rule in rules {
+            bounded_push(&mut approvals.rules, Arc::new(rule));
+        }
+        approvals.joined = Default::default();
+    }
+
     /// Forgets what was approved in a session that is over.
     pub fn forget(&self, principal: &Principal, session: &Arc<str>) {
         self.lock().by_key.retain(|key, _| (&key.principal, &key.session) != (principal, session));

@@ -11,8 +11,10 @@ mod key;
 mod key_file;
 mod model;
 mod names;
+mod offer;
 mod pause;
 mod protocol;
+mod schema;
 mod settings;
 mod words;
 
@@ -23,5 +25,6 @@ pub use self::{
     key::KeyCommands,
     model::{InvalidModel, Model},
     protocol::definitions,
+    schema::schema_copy,
     settings::{KeySource, ModelSettings, ProviderKind},
 };

@@ -1,5 +1,6 @@
 //! The assembled application: every use case, and how it all ends.
 
+use crate::agent_parts::{AgentDefaults, AgentParts, Models};
 use std::{sync::Arc, time::Duration};
 use toolstead_application::{
     context_registry::ContextRegistry,
@@ -17,6 +18,7 @@ use toolstead_application::{
     provider_voices::ProviderVoices,
     refresh_tools::RefreshToolsHandler,
     registry_events,
+    run_agent::{RunAgentHandler, RunAgentPorts},
     set_tool_enabled::SetToolEnabledHandler,
     tool_registry::ToolRegistry,
     undo_conversation::{UndoConversationHandler, UndoConversationPorts},
@@ -81,6 +83,12 @@ pub struct App {
     pub permissions: Arc<PermissionBook>,
     /// What happens, for those who watch.
     pub events: Arc<EventBus>,
+    /// Runs agents; [`query`](Self::query) is the short way.
+    pub run_agent: Arc<RunAgentHandler>,
+    /// The models that agents ask.
+    pub models: Models,
+    /// What holds for each run of an agent, unless somebody says otherwise.
+    pub agent: AgentDefaults,
 }
 
 impl std::fmt::Debug for App {
@@ -107,6 +115,8 @@ pub struct AppParts {
     pub max_open_calls: usize,
     /// The tool system whose spellings come first; `None`: our own.
     pub dialect: Option<Dialect>,
+    /// What agents need.
+    pub agents: AgentParts,
 }
 
 impl std::fmt::Debug for AppParts {
@@ -121,18 +131,28 @@ impl App {
     /// # Errors
     /// [`StoreError`] when the repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
-        let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, dialect } = parts;
+        let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, dialect, agents } =
+            parts;
         let policy = Arc::new(policy);
         let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
-        let events = ports.events.clone();
+        let (events, clock) = (ports.events.clone(), ports.clock.clone());
         tokio::spawn(registry_events::tell(&registry, events.clone()));
         let execute_tool =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
         execute_tool.name_resources_by(&context);
-        let clock = ports.clock.clone();
+        let list_tools = Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone()));
+        let AgentParts { models, hooks, defaults: agent } = agents;
+        let run_agent = RunAgentHandler::new(RunAgentPorts {
+            execute_tool: execute_tool.clone(),
+            list_tools: list_tools.clone(),
+            conversations: conversations.clone(),
+            hooks,
+            events: events.clone(),
+            clock: clock.clone(),
+        });
         Ok(Self {
             fork_conversation: Arc::new(ForkConversationHandler::new(conversations.clone(), clock.clone())),
             undo_conversation: Arc::new(UndoConversationHandler::new(UndoConversationPorts {
@@ -143,7 +163,7 @@ impl App {
                 clock,
             })),
             conversations,
-            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
+            list_tools,
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),
             set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),
             refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
@@ -161,6 +181,9 @@ impl App {
             policy,
             permissions,
             events,
+            run_agent,
+            models,
+            agent,
         })
     }
 

@@ -1,11 +1,14 @@
 //! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
 
+mod agent;
 mod asked_prompt;
 pub mod call;
 pub mod chat;
 mod command_line_words;
 pub mod completions;
 pub mod config;
+mod conversation_choice;
+pub mod conversations;
 pub mod doctor;
 pub mod embedded;
 pub mod executions;
@@ -14,10 +17,12 @@ mod forwarded;
 pub mod global;
 pub mod hooks;
 pub mod mcp;
+pub mod models;
 mod narration;
 pub mod output;
 pub mod permissions;
 pub mod prompts;
+pub mod query;
 pub mod resources;
 pub mod serve;
 pub mod servers;
@@ -48,6 +53,10 @@ enum Command {
     Tools(tools::Tools),
     /// Calls a tool and prints its result
     Call(call::Call),
+    /// Asks an agent, which works with the tools until it is done
+    Query(query::Query),
+    /// Talks with an agent at the terminal
+    Chat(chat::Chat),
     /// Serves the tools over MCP on standard input and output
     Mcp(mcp::Mcp),
     /// Lists the resources, or reads one
@@ -56,8 +65,12 @@ enum Command {
     Prompts(prompts::Prompts),
     /// Looks into the audit trail
     Executions(executions::Executions),
+    /// Looks into conversations with agents, copies them and takes them back
+    Conversations(conversations::Conversations),
     /// Shows the MCP servers behind Toolstead and how they are
     Servers(servers::Servers),
+    /// Shows the language models, and whether they answer
+    Models(models::Models),
     /// Shows, explains, tests and writes permission rules
     Permissions(permissions::Permissions),
     /// Shows, checks or trusts the configuration
@@ -78,11 +91,15 @@ impl Cli {
         let outcome = match self.command {
             Command::Tools(command) => command.run(global, &mut output).await,
             Command::Call(command) => command.run(global, &mut output).await,
+            Command::Query(command) => Box::pin(command.run(global, &mut output)).await,
+            Command::Chat(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Mcp(command) => Box::pin(command.run(global)).await,
             Command::Resources(command) => command.run(global, &mut output).await,
             Command::Prompts(command) => command.run(global, &mut output).await,
             Command::Executions(command) => command.run(global, &mut output).await,
+            Command::Conversations(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
+            Command::Models(command) => command.run(global, &mut output).await,
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),
             Command::Hooks(command) => command.run(global, &mut output).await,

@@ -14,6 +14,7 @@
 
 mod command_settings;
 mod hooks;
+mod models;
 mod orchestration;
 pub mod program_tools;
 mod reports;
@@ -24,6 +25,7 @@ pub use orchestration::orchestration;
 pub use stores::trail_to_read;
 
 use crate::{
+    agent_parts::{AgentDefaults, AgentParts},
     app::{App, AppParts},
     config::{
         Config,
@@ -52,6 +54,7 @@ use toolstead_domain::{
     context,
     permission::remedy::{PlainWords, RemedyWords},
     ports::{
+        agent_hook::AgentHook,
         approval_rule::ApprovalRule,
         approver::Approver,
         change_journal::{ChangeJournal, NoJournal},
@@ -59,6 +62,7 @@ use toolstead_domain::{
         context_provider::ContextProvider,
         conversation_store::{ConversationStore, NoConversations},
         execution_log::ExecutionLog,
+        model_provider::ModelProvider,
         output_store::{NoOutputs, OutputStore},
         rule_store::RuleStore,
         stores::Stores,
@@ -114,6 +118,8 @@ pub enum GoingOn {
     EndsWithCall,
     /// This process lives on for those that it detaches, until [`Composition::kept_to_the_end`].
     Outlives,
+    /// This process has a conversation, which another one may take up: tasks end with it, and what was read is known later.
+    EndsWithConversation,
 }
 
 /// Builds an application. Everything has a default, and everything can be replaced.
@@ -127,6 +133,8 @@ pub struct AppBuilder {
     in_process: Vec<InProcessServer>,
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
+    models: Vec<Arc<dyn ModelProvider>>,
+    agent_hooks: Vec<Arc<dyn AgentHook>>,
     approver: Option<Arc<dyn Approver>>,
     approval_rules: Vec<Arc<dyn ApprovalRule>>,
     remedy_words: Arc<dyn RemedyWords>,
@@ -227,6 +235,8 @@ impl App {
             in_process: Vec::new(),
             program: ServerName::program(),
             hooks: Vec::new(),
+            models: Vec::new(),
+            agent_hooks: Vec::new(),
             approver: None,
             approval_rules: Vec::new(),
             remedy_words: Arc::new(PlainWords),
@@ -293,6 +303,21 @@ impl AppBuilder {
     #[must_use]
     pub fn hook(mut self, hook: Arc<dyn ToolHook>) -> Self {
         self.hooks.push(hook);
+        self
+    }
+
+    /// Adds a model for agents, beside those of the configuration, or instead of the one that bears its name. The first one
+    /// is asked where the configuration names none.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn ModelProvider>) -> Self {
+        self.models.push(model);
+        self
+    }
+
+    /// Adds a hook of agents; hooks run in the order in which they were added, before the configured ones.
+    #[must_use]
+    pub fn agent_hook(mut self, hook: Arc<dyn AgentHook>) -> Self {
+        self.agent_hooks.push(hook);
         self
     }
 
@@ -430,11 +455,11 @@ impl AppBuilder {
                 .allowing_tier_2(config.sandbox.allows_tier_2()),
         );
         let tasks = Arc::new(match self.going_on {
-            Some(going_on) => {
+            Some(going_on @ (GoingOn::EndsWithCall | GoingOn::Outlives)) => {
                 let place = DetachedTasks::of(&config.database.local_folder, &Principal::local(), config.workspace());
                 Tasks::of_session_that_goes_on(place, going_on == GoingOn::Outlives)
             }
-            None => Tasks::default(),
+            Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_limits(config.file_limits.clone())
@@ -497,9 +522,20 @@ impl AppBuilder {
         let approver = hooks::before(approver, command_hooks.as_ref(), &config);
         let mut hooks = self.hooks;
         hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
+        let mut agent_hooks = self.agent_hooks;
+        agent_hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn AgentHook>));
         let schemas = Arc::new(HelperSchemaValidator::new(helpers));
         let ports =
             ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, words: self.remedy_words };
+        let agents = AgentParts {
+            models: models::models(&config, &self.environment, self.models)?,
+            hooks: agent_hooks,
+            defaults: AgentDefaults {
+                settings: config.agent.clone(),
+                rules: config.pattern_base(),
+                program_tools: None,
+            },
+        };
         let parts = AppParts {
             policy: config.policy(),
             rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),
@@ -509,11 +545,13 @@ impl AppBuilder {
             settings: config.call_settings(),
             max_open_calls: config.limits.calls_in_flight,
             dialect: config.dialect,
+            agents,
         };
         let known = self.starts_when_used.then(|| repository.clone());
-        let app = App::assemble(parts, repository).await?;
+        let mut app = App::assemble(parts, repository).await?;
 
         let tools = Arc::new(ProgramTools::new(app.registry.clone(), shop, of_program));
+        app.agent.program_tools = Some(tools.clone());
         let (servers, event_file) = (Vec::new(), None);
         let mut composition =
             Composition { app, servers, tools, config, hooks: command_hooks, tasks, event_file, stores };

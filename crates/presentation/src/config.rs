@@ -24,6 +24,7 @@ mod imports;
 mod known_models;
 pub mod layers;
 pub mod mcp_server;
+pub mod model_places;
 pub mod models;
 mod node;
 pub mod origin;
@@ -57,7 +58,7 @@ use format::Format;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
 use mcp_server::{ConfiguredServer, FoundServer};
-use models::{ConfiguredModels, ModelSettings, NoSuchModel};
+use models::{ConfiguredModels, NoSuchModel};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use profiles::{NoSuchProfile, Profile};
@@ -76,6 +77,7 @@ use toolstead_domain::{
     alias::Dialect,
     permission::{
         decision::in_shell,
+        path_pattern::PatternBase,
         policy::{Mode, PermissionPolicy},
         rule::PermissionRule,
     },
@@ -85,7 +87,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::{WorkspaceRoots, lexical},
 };
-use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects};
+use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects, models::ModelSettings};
 use trust::TrustedFiles;
 use value::{Item, Value};
 
@@ -279,7 +281,7 @@ impl Config {
         });
         let servers: Vec<&ServerName> = mcp_servers.iter().map(|server| &server.name).collect();
         let (profiles, chosen_by_profiles) =
-            profiles::profiles(&resolved, &models, &servers, &mut problems, &mut notes);
+            profiles::profiles(&mut resolved, &models, &servers, &mut problems, &mut notes);
         selected.extend(chosen_by_profiles);
         let agent = agent::agent(&resolved, &models, &mut problems);
         let tool_call_details = resolved.setting("events.tool_call_details").and_then(|setting| setting.value);
@@ -413,6 +415,11 @@ impl Config {
             selection: self.selection.clone(),
             within: None,
         }
+    }
+
+    /// What rules of a program are read with: relative paths begin in the start folder.
+    pub fn pattern_base(&self) -> PatternBase {
+        Base { folder: &self.folders.start, home: self.folders.home.as_deref() }.patterns()
     }
 
     /// What of each file's permissions waits for trust, and how to give it.

@@ -3,6 +3,7 @@
 //! [`composition_root`] builds an [`app::App`] out of a [`config::Config`]; the MCP server, the CLI and embedding
 //! programs all call the same use cases on it.
 
+pub mod agent_parts;
 pub mod app;
 mod approval_question;
 pub mod cli;
@@ -11,6 +12,7 @@ pub mod config;
 pub mod event_file;
 pub mod mcp_server;
 pub mod prelude;
+pub mod query;
 pub mod runtime;
 pub mod shutdown;
 pub mod telemetry;

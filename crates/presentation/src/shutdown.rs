@@ -1,5 +1,6 @@
 //! The wish of the person or the system that this program ends.
 
+use futures::FutureExt;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -37,15 +38,34 @@ impl Shutdown {
 
     /// Returns when the program is asked to end, once for each time.
     pub async fn requested(&mut self) {
+        self.wish().await;
+    }
+
+    /// As [`requested`](Self::requested), and says what is meant.
+    pub async fn wish(&mut self) -> Wish {
         loop {
             tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return Wish::Interrupt,
+                _ = self.terminate.recv() => return Wish::End,
                 _ = self.hangup.recv() => match self.ends_at_hangup {
-                    true => return,
+                    true => return Wish::End,
                     false => tracing::warn!("SIGHUP is ignored: settings are read at the start alone, SIGTERM ends the server"),
                 },
             }
         }
     }
+
+    /// Forgets each Ctrl-C that came by now: what it was meant for is over.
+    pub fn forget_interrupts(&mut self) {
+        while self.interrupt.recv().now_or_never().is_some() {}
+    }
+}
+
+/// What a signal means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// What goes on is to end: Ctrl-C.
+    Interrupt,
+    /// The program is to end.
+    End,
 }

@@ -3,8 +3,10 @@
 use crate::execute_tool::ExecuteToolError;
 use serde_json::Value;
 use toolstead_domain::{
+    conversation::record,
+    error_kind::ErrorKind,
     model::message::{Block, Image, ToolResultBlock, ToolUse},
-    ports::tool_provider::CallOutcome,
+    ports::{clock::Timestamp, tool_provider::CallOutcome},
     tool_failure::ToolFailure,
     tool_result::{NO_OUTPUT, ToolResult},
 };
@@ -13,8 +15,14 @@ use toolstead_domain::{
 const IMAGES: usize = 20;
 /// Base64 of one image that goes on to the model, in bytes.
 const IMAGE_BYTES: usize = 5 << 20;
+/// Of all images of one result: they are kept as one event of the conversation.
+const ALL_IMAGES_BYTES: usize = 8 << 20;
 /// Text of one result that goes on to the model, in bytes. The path of a call bounds most of them far below it.
 const TEXT_BYTES: usize = 1 << 20;
+/// Blocks of one result that go on to the model.
+const BLOCKS: usize = 200;
+/// JSON of a result as programs read it, in bytes.
+const RECORD_BYTES: usize = 2 << 20;
 /// The kinds of images that every model takes which takes any.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -24,7 +32,7 @@ pub(super) fn of_outcome(outcome: Result<CallOutcome, ExecuteToolError>) -> Tool
         Ok(CallOutcome::Done(result)) => return result,
         Ok(CallOutcome::InputRequired(_)) => {
             let message = "The tool asks for something that cannot be answered here.";
-            return ToolResult::error(toolstead_domain::error_kind::ErrorKind::MissingCapability, message);
+            return ToolResult::error(ErrorKind::MissingCapability, message);
         }
         Err(error) => error,
     };
@@ -41,13 +49,33 @@ pub(super) fn of_outcome(outcome: Result<CallOutcome, ExecuteToolError>) -> Tool
 
 /// What the model gets of a result.
 pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock {
-    let mut room = Room { text: TEXT_BYTES, images: IMAGES };
-    let mut content: Vec<Block> = result.content().iter().filter_map(|block| room.block(block)).collect();
+    let mut room = Room { text: TEXT_BYTES, images: IMAGES, image_bytes: ALL_IMAGES_BYTES };
+    let blocks = result.content();
+    let mut content: Vec<Block> = blocks.iter().take(BLOCKS).filter_map(|block| room.block(block)).collect();
+    if let Some(more) = blocks.len().checked_sub(BLOCKS).filter(|more| *more > 0) {
+        content.push(Block::text(format!("[{more} blocks more are left out]")));
+    }
     if content.is_empty() {
         let structured = result.structured_content().map(Value::to_string);
         content.extend(room.text(structured.as_deref().unwrap_or(NO_OUTPUT)));
     }
     ToolResultBlock { id: call.id.clone(), name: call.name.clone(), content, is_error: result.is_error() }
+}
+
+/// The result as programs read it. One that is too large to be kept is told without its structured content.
+pub(super) fn for_programs(tool: &str, result: &ToolResult, at: Timestamp) -> Value {
+    let mut record = record::of_result(tool, result, at);
+    let is_small = |value: &Value| serde_json::to_string(value).is_ok_and(|json| json.len() <= RECORD_BYTES);
+    if !is_small(&record)
+        && let Value::Object(members) = &mut record
+    {
+        members.shift_remove("metadata");
+        members.insert("metadataLeftOut".into(), true.into());
+        if members.get("error").is_some_and(|error| !is_small(error)) {
+            members.insert("error".into(), "[too large to be kept]".into());
+        }
+    }
+    record
 }
 
 /// The texts of what the model gets, for people.
@@ -67,6 +95,7 @@ pub(super) fn text_of(result: &ToolResultBlock) -> String {
 struct Room {
     text: usize,
     images: usize,
+    image_bytes: usize,
 }
 
 impl Room {
@@ -120,10 +149,11 @@ impl Room {
             "of a kind that cannot be shown"
         } else if data.len() > IMAGE_BYTES {
             "too large to be shown"
-        } else if self.images == 0 {
+        } else if self.images == 0 || data.len() > self.image_bytes {
             "one too many to be shown"
         } else {
             self.images -= 1;
+            self.image_bytes -= data.len();
             return Some(Block::Image(Image { media_type: media_type.to_owned(), data: data.into() }));
         };
         let kind: String = media_type.chars().take(64).collect();

@@ -12,6 +12,7 @@ use super::{
     result,
     size::{Scale, Size},
     spending::Spending,
+    usage_events::UsageEvents,
 };
 use crate::{
     cancel_signal::CancelSignal,
@@ -28,7 +29,7 @@ use toolstead_domain::{
         budget::Budget,
         event::{AgentEvent, AgentOutcome},
     },
-    conversation::{Conversation, event::ConversationEventKind, record},
+    conversation::{Conversation, event::ConversationEventKind},
     error_chain::with_causes,
     error_kind::ErrorKind,
     event::EventKind,
@@ -99,6 +100,7 @@ impl Run {
             telling: telling.clone(),
         };
         let principal = command.scope.principal.clone();
+        let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone());
         let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal);
         let fitting = Fitting {
             conversation: command.conversation,
@@ -109,6 +111,7 @@ impl Run {
             cancel: cancel.clone(),
             hooks: hooks.clone(),
             telling: Some(telling.clone()),
+            usage_events,
             scale: Scale::default(),
             asked: Size::default(),
         };
@@ -258,7 +261,7 @@ impl Run {
         let Some(reason) = word.block else { return Ok(Next::Done) };
         if self.goings_on == GOINGS_ON {
             self.tell(AgentEvent::Notice(format!(
-                "A hook wants the agent to go on, as it did {GOINGS_ON} times. It ends all the same: {reason}"
+                "A hook wants the agent to continue, as it did {GOINGS_ON} times. It ends all the same: {reason}"
             )));
             return Ok(Next::Done);
         }
@@ -301,6 +304,7 @@ impl Run {
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
             self.spending.answered(usage);
             self.fitting.answered(usage);
+            self.fitting.usage_events.tell(self.command.model.as_ref(), usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
             self.tell(AgentEvent::Answered { usage, total, cost });
         }
@@ -498,7 +502,7 @@ async fn ended(
 ) -> Result<(), AgentOutcome> {
     let mut block = result::for_model(call, &made.result);
     block.content.extend(notes.into_iter().map(Block::text));
-    let record = record::of_result(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
+    let record = result::for_programs(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
     let (text, is_error) = (result::text_of(&block), block.is_error);
     add(history, ConversationEventKind::CallEnded { result: block, call: made.call, record }).await?;
     let (id, tool) = (call.id.clone(), call.name.clone());

@@ -1,5 +1,13 @@
 //! Runs of agents against a scripted model: what is sent, what is called, what is kept, and how a run ends.
 
+mod budgets;
+mod compaction;
+mod hooks;
+mod offers;
+mod properties;
+mod taken_back;
+mod turns;
+
 use super::*;
 use crate::{
     execute_tool::{CallSettings, ExecuteToolPorts},
@@ -7,15 +15,21 @@ use crate::{
     permission_book::PermissionBook,
     tool_registry::ToolRegistry,
 };
-use async_trait::async_trait;
 use serde_json::{Value, json};
-use std::sync::Mutex;
+use std::path::PathBuf;
 use toolstead_domain::{
     access::{Access, PathAccess},
-    agent::event::AgentOutcome,
+    agent::{budget::Budget, event::AgentOutcome},
     conversation::{
-        Conversation,
         event::{ConversationEvent, ConversationEventKind},
+        transcript,
+    },
+    error_kind::ErrorKind,
+    model::{
+        error::ModelError,
+        message::{Image, Message, Role, ToolArguments, ToolResultBlock},
+        reply::{ModelEvent, StopReason},
+        usage::Usage,
     },
     permission::{
         path_pattern::PatternBase,
@@ -24,14 +38,17 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        approver::Unattended, clock::Timestamp, conversation_store::AppendError, output_store::NoOutputs,
-        tool_repository::StoreError,
+        approver::{Approver, Unattended},
+        output_store::NoOutputs,
+        tool_provider::ToolProvider,
     },
     testing::{
         fixed_clock::FixedClock,
+        in_memory_conversations::InMemoryConversations,
         in_memory_execution_log::InMemoryExecutionLog,
         in_memory_rule_store::InMemoryRuleStore,
         in_memory_tool_repository::InMemoryToolRepository,
+        samples,
         scripted_model::{ScriptedAnswer, ScriptedModel},
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
         scripted_schema_validator::ScriptedSchemaValidator,
@@ -41,105 +58,231 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-#[derive(Default)]
-struct Kept(Mutex<Vec<(Conversation, Vec<ConversationEvent>)>>);
+struct House {
+    handler: Arc<RunAgentHandler>,
+    registry: Arc<ToolRegistry>,
+    store: Arc<InMemoryConversations>,
+    log: Arc<InMemoryExecutionLog>,
+    conversation: ConversationId,
+}
 
-#[async_trait]
-impl ConversationStore for Kept {
-    async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError> {
-        self.0.lock().unwrap().push((conversation.clone(), Vec::new()));
-        Ok(())
-    }
+/// What differs from test to test.
+struct Plan {
+    rules: Vec<(Effect, &'static str)>,
+    approver: Arc<dyn Approver>,
+    hooks: Vec<Arc<dyn AgentHook>>,
+}
 
-    async fn append(
-        &self,
-        _: &Principal,
-        id: ConversationId,
-        expected: u64,
-        at: Timestamp,
-        events: Vec<ConversationEventKind>,
-    ) -> Result<u64, AppendError> {
-        let mut kept = self.0.lock().unwrap();
-        let (_, log) = kept.iter_mut().find(|one| one.0.id == id).ok_or(AppendError::NotFound(id))?;
-        if log.len() as u64 != expected {
-            return Err(AppendError::GoesOnElsewhere { found: log.len() as u64, expected });
-        }
-        for kind in events {
-            log.push(ConversationEvent { number: log.len() as u64 + 1, at, kind });
-        }
-        Ok(log.len() as u64)
-    }
-
-    async fn find(&self, _: &Principal, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
-        Ok(self.0.lock().unwrap().iter().find(|one| one.0.id == id).map(|one| one.0.clone()))
-    }
-
-    async fn events(&self, _: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, StoreError> {
-        Ok(self.0.lock().unwrap().iter().find(|one| one.0.id == id).map(|one| one.1.clone()).unwrap_or_default())
-    }
-
-    async fn latest(&self, _: &Principal, _: usize) -> Result<Vec<Conversation>, StoreError> {
-        Ok(Vec::new())
+impl Default for Plan {
+    fn default() -> Self {
+        Self { rules: Vec::new(), approver: Arc::new(Unattended), hooks: Vec::new() }
     }
 }
 
-#[tokio::test]
-async fn a_model_is_asked_until_it_calls_nothing() {
-    let provider = ScriptedProvider::new("built-in")
-        .with(ScriptedTool::named("echo").answers(ToolResult::text("hi")))
-        .with(ScriptedTool::named("write").touches(vec![Access::WritePath(PathAccess::plain("/w/a"))]));
-    let clock = Arc::new(FixedClock::at(Timestamp(1)));
-    let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock.clone()).await.unwrap();
-    registry.register(Arc::new(provider)).await.unwrap();
-    let rule = PermissionRule::parse(Effect::Allow, "echo", RuleOrigin::CommandLine, &PatternBase::default()).unwrap();
-    let policy = Arc::new(PermissionPolicy {
-        rules: vec![Arc::new(rule)],
-        roots: WorkspaceRoots { write: vec!["/w".into()], ..Default::default() },
-        ..Default::default()
-    });
-    let permissions = Arc::new(PermissionBook::new(policy, Arc::new(InMemoryRuleStore::new())));
-    let events = EventBus::new(clock.clone());
-    let ports = ExecuteToolPorts {
-        approver: Arc::new(Unattended),
-        log: Arc::new(InMemoryExecutionLog::new()),
-        clock: clock.clone(),
-        outputs: Arc::new(NoOutputs),
-        schemas: Arc::new(ScriptedSchemaValidator::new()),
-        hooks: Vec::new(),
-        events: events.clone(),
-        words: Arc::new(PlainWords),
-    };
-    let execute_tool = ExecuteToolHandler::new(
-        registry.clone(),
-        permissions.clone(),
-        ports,
-        OpenCalls::new(8),
-        CallSettings::default(),
-    );
-    let store = Arc::new(Kept::default());
-    let handler = RunAgentHandler::new(RunAgentPorts {
-        execute_tool,
-        list_tools: Arc::new(ListToolsHandler::new(registry, permissions)),
-        conversations: store.clone(),
-        hooks: Vec::new(),
-        events,
-        clock,
-    });
-    let model = Arc::new(ScriptedModel::answering([
-        ScriptedAnswer::call("c1", "echo", json!({})),
-        ScriptedAnswer::text("done"),
-    ]));
-    let id = ConversationId(Uuid::now_v7());
-    let mut run = handler.start(RunAgentCommand::new(id, model.clone(), "go"));
-    let mut heard = Vec::new();
-    while let Some(event) = run.next().await {
-        heard.push(event.to_json());
+impl Plan {
+    async fn house(self, provider: Arc<dyn ToolProvider>) -> House {
+        let rule = |(effect, text)| {
+            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        };
+        let allowed = ["read", "write", "other", "endless", "slow", "quick"].map(|name| (Effect::Allow, name));
+        let policy = Arc::new(PermissionPolicy {
+            rules: self.rules.into_iter().chain(allowed).map(rule).collect(),
+            roots: WorkspaceRoots { write: vec!["/w".into()], ..Default::default() },
+            ..Default::default()
+        });
+        let clock = Arc::new(FixedClock::at(samples::START));
+        let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock.clone()).await.unwrap();
+        registry.register(provider).await.unwrap();
+        let permissions = Arc::new(PermissionBook::new(policy, Arc::new(InMemoryRuleStore::new())));
+        let (events, log) = (EventBus::new(clock.clone()), Arc::new(InMemoryExecutionLog::new()));
+        let ports = ExecuteToolPorts {
+            approver: self.approver,
+            log: log.clone(),
+            clock: clock.clone(),
+            outputs: Arc::new(NoOutputs),
+            schemas: Arc::new(ScriptedSchemaValidator::new()),
+            hooks: Vec::new(),
+            events: events.clone(),
+            words: Arc::new(PlainWords),
+        };
+        let settings = CallSettings { output_characters: 10_000_000, ..CallSettings::default() };
+        let calls = OpenCalls::new(32);
+        let execute_tool = ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, calls, settings);
+        let store = Arc::new(InMemoryConversations::new());
+        let handler = RunAgentHandler::new(RunAgentPorts {
+            execute_tool,
+            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions)),
+            conversations: store.clone(),
+            hooks: self.hooks,
+            events,
+            clock,
+        });
+        House { handler, registry, store, log, conversation: ConversationId(Uuid::now_v7()) }
     }
-    let kinds: Vec<&str> = heard.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!(
-        kinds,
-        ["started", "call_written", "answered", "call_started", "call_ended", "text", "text", "answered", "ended"]
-    );
-    let _: (Option<AgentOutcome>, Value) = (None, Value::Null);
-    assert_eq!(model.requests()[1].messages.len(), 3);
+}
+
+async fn house() -> House {
+    Plan::default().house(Arc::new(provider())).await
+}
+
+/// What a run told, from its beginning to its end.
+struct Ran {
+    events: Vec<AgentEvent>,
+}
+
+impl House {
+    fn command(&self, model: &Arc<ScriptedModel>, prompt: &str) -> RunAgentCommand {
+        RunAgentCommand::new(self.conversation, model.clone(), prompt)
+    }
+
+    async fn ran(&self, command: RunAgentCommand) -> Ran {
+        let mut run = self.handler.start(command);
+        let mut events = Vec::new();
+        while let Some(event) = run.next().await {
+            events.push(event);
+        }
+        Ran { events }
+    }
+
+    async fn run(&self, model: &Arc<ScriptedModel>, prompt: &str) -> Ran {
+        self.ran(self.command(model, prompt)).await
+    }
+
+    async fn events(&self) -> Vec<ConversationEvent> {
+        self.store.events(&Principal::local(), self.conversation).await.unwrap()
+    }
+
+    /// What the next request would hold.
+    async fn messages(&self) -> Vec<Message> {
+        transcript::messages(&self.events().await)
+    }
+
+    /// What is on record, a line an event.
+    async fn history(&self) -> Vec<String> {
+        self.events().await.iter().map(|event| told(&event.kind)).collect()
+    }
+}
+
+impl Ran {
+    fn outcome(&self) -> &AgentOutcome {
+        match self.events.last() {
+            Some(AgentEvent::Ended { outcome, .. }) => outcome,
+            other => panic!("the last event is {other:?}"),
+        }
+    }
+
+    /// The outcome as one line.
+    fn end(&self) -> String {
+        match self.outcome() {
+            AgentOutcome::BudgetExhausted(budget) => format!("budget_exhausted {budget}"),
+            AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => format!("{} {why}", self.outcome().as_str()),
+            AgentOutcome::Failed { kind, message } => format!("failed {kind}: {message}"),
+            other => other.as_str().to_owned(),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self.events.last() {
+            Some(AgentEvent::Ended { text, .. }) => text,
+            other => panic!("the last event is {other:?}"),
+        }
+    }
+
+    fn notices(&self) -> Vec<&str> {
+        let notices = self.events.iter().filter_map(|event| match event {
+            AgentEvent::Notice(text) => Some(text.as_str()),
+            _ => None,
+        });
+        notices.collect()
+    }
+}
+
+fn told(kind: &ConversationEventKind) -> String {
+    match kind {
+        ConversationEventKind::UserSaid { blocks } => format!("user: {}", words(blocks)),
+        ConversationEventKind::ModelAnswered { blocks, stop, .. } => {
+            format!("model {}: {}", stop.map_or("-", StopReason::as_str), words(blocks))
+        }
+        ConversationEventKind::CallEnded { result, call, .. } => format!(
+            "{} {}{}: {}",
+            if result.is_error { "error" } else { "result" },
+            result.id,
+            if call.is_some() { "" } else { " (never made)" },
+            words(&result.content)
+        ),
+        ConversationEventKind::Compacted { kept_from, .. } => format!("compacted from {kept_from}"),
+        ConversationEventKind::Masked { events } => format!("masked {events:?}"),
+        ConversationEventKind::TurnEnded { outcome, .. } => format!("end: {outcome}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn words(blocks: &[Block]) -> String {
+    let words = blocks.iter().map(|block| match block {
+        Block::Text { text } => text.clone(),
+        Block::Image(image) => format!("<{}>", image.media_type),
+        Block::ToolUse(call) => format!("{}={}", call.id, call.name),
+        other => format!("{other:?}"),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Providers take a conversation only so.
+#[track_caller]
+fn check_is_sendable(messages: &[Message]) {
+    let shown = || format!("{messages:#?}");
+    assert_eq!(messages.first().map(|message| message.role), Some(Role::User), "{}", shown());
+    for (at, message) in messages.iter().enumerate() {
+        assert!(!message.blocks.is_empty(), "{}", shown());
+        let results: Vec<&str> = message
+            .blocks
+            .iter()
+            .map_while(|block| match block {
+                Block::ToolResult(result) => Some(result.id.as_str()),
+                _ => None,
+            })
+            .collect();
+        let all = message.blocks.iter().filter(|block| matches!(block, Block::ToolResult(_))).count();
+        assert_eq!(results.len(), all, "results stand first: {}", shown());
+        let calls: Vec<&str> = match at.checked_sub(1) {
+            Some(before) => messages[before].tool_uses().map(|call| call.id.as_str()).collect(),
+            None => Vec::new(),
+        };
+        assert_eq!(results, calls, "each call has its result: {}", shown());
+        assert!(at == 0 || messages[at - 1].role != message.role, "they speak in turn: {}", shown());
+    }
+    let open = messages.last().map(|message| message.tool_uses().count());
+    assert_eq!(open, Some(0), "{}", shown());
+}
+
+fn reading(path: &str) -> Vec<Access> {
+    vec![Access::ReadPath(PathAccess::plain(PathBuf::from(path)))]
+}
+
+fn writing(path: &str) -> Vec<Access> {
+    vec![Access::WritePath(PathAccess::plain(PathBuf::from(path)))]
+}
+
+fn provider() -> ScriptedProvider {
+    ScriptedProvider::new("built-in")
+        .with(ScriptedTool::named("echo").answers(ToolResult::text("hi")))
+        .with(ScriptedTool::named("other").answers(ToolResult::text("ho")))
+        .with(ScriptedTool::named("read").touches(reading("/w/a")).answers(ToolResult::text("content")))
+        .with(ScriptedTool::named("write").touches(writing("/w/a")).answers(ToolResult::text("written")))
+        .with(ScriptedTool::named("outside").touches(writing("/etc/a")).answers(ToolResult::text("written")))
+        .with(ScriptedTool::named("broken").fails(ErrorKind::Io, "the disk is gone"))
+        .with(ScriptedTool::named("bomb").panics("boom"))
+        .with(ScriptedTool::named("endless").touches(reading("/w/b")).never_ends())
+}
+
+fn model(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::answering(answers))
+}
+
+fn call(id: &str, tool: &str) -> ScriptedAnswer {
+    ScriptedAnswer::call(id, tool, json!({}))
+}
+
+fn text(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::text(text)
 }

@@ -100,7 +100,7 @@ pub struct ToolResultBlock {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SealedBlock {
-    /// The protocol that it belongs to: `anthropic`, `openai_responses`, `gemini`.
+    /// The protocol that it belongs to: `anthropic`, `openai`, `openai_responses`, `gemini`.
     pub provider: String,
     /// JSON text, which goes back byte for byte.
     pub raw: String,

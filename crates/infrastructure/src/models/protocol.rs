@@ -1,6 +1,13 @@
 //! The conversions between a provider's protocol and the words of the port: pure, one file a protocol.
 
 mod anthropic;
+mod gemini;
+mod openai;
+mod openai_chat;
+mod openai_responses;
+mod parts;
+#[cfg(test)]
+mod test_streams;
 
 use super::settings::{ModelSettings, ProviderKind};
 use crate::http::sse::SseEvent;
@@ -67,7 +74,9 @@ pub(super) trait Decoder: Send {
 pub(super) fn of(kind: ProviderKind) -> Option<&'static dyn Protocol> {
     match kind {
         ProviderKind::Anthropic => Some(&anthropic::Anthropic),
-        ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Gemini => None,
+        ProviderKind::OpenAi => Some(&openai_chat::OpenAiChat),
+        ProviderKind::OpenAiResponses => Some(&openai_responses::OpenAiResponses),
+        ProviderKind::Gemini => Some(&gemini::Gemini),
     }
 }
 

@@ -76,8 +76,8 @@ pub(super) struct Limits {
 pub(super) struct Group {
     folder: OwnedFd,
     kill: File,
-    /// What became of its bound of memory, and the bound.
-    memory: Option<(File, u64)>,
+    /// What became of its bound of memory.
+    memory: Option<File>,
 }
 
 /// Whose memory was used up when the kernel ended a run.
@@ -177,21 +177,25 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Makes the group of a run.
-    ///
-    /// # Errors
-    /// Where it cannot be made, or one of its bounds cannot be set; then the run must not begin.
-    pub(super) fn make(&mut self, limits: Limits) -> io::Result<Group> {
+    /// Makes the group of a run, without bounds.
+    pub(super) fn make(&mut self) -> io::Result<Group> {
         self.born += 1;
         let name = self.born.to_string();
         mkdirat(&self.folder, name.as_str(), Mode::from_raw_mode(0o755))?;
         let folder = opened(&self.folder, &name);
         self.runs.push(RunGroup { name, init: None });
         let folder = folder?;
-        self.bounds.set(&folder, limits)?;
         let kill = file(&folder, "cgroup.kill", OFlags::WRONLY)?;
         let memory = self.bounds.memory.then(|| file(&folder, "memory.events", OFlags::RDONLY)).transpose()?;
-        Ok(Group { folder, kill, memory: memory.map(|events| (events, limits.memory_bytes)) })
+        Ok(Group { folder, kill, memory })
+    }
+
+    /// Bounds the group of a run.
+    ///
+    /// # Errors
+    /// Where one of its bounds cannot be set; then the run must not begin.
+    pub(super) fn bound(&self, group: &Group, limits: Limits) -> io::Result<()> {
+        self.bounds.set(&group.folder, limits)
     }
 
     /// The group that was made last is this one's.
@@ -199,12 +203,6 @@ impl Groups {
         if let Some(run) = self.runs.last_mut() {
             run.init = Some(init);
         }
-    }
-
-    /// The descriptors that a run has no use for.
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        let inits = self.runs.iter().filter_map(|run| run.init.as_ref());
-        [&self.folder, &self.place].into_iter().chain(inits).map(AsRawFd::as_raw_fd)
     }
 
     /// Waits until one of these can be read, and removes the groups of runs that end meanwhile.
@@ -275,9 +273,15 @@ impl Group {
         let _ = (&self.kill).write_all(b"1");
     }
 
-    /// Whether the kernel killed what is in it because there was no memory left, and whose.
-    pub(super) fn out_of_memory(&self) -> Option<OutOfMemory> {
-        let (mut events, most) = self.memory.as_ref().map(|(events, most)| (events, *most))?;
+    /// The descriptors that hold it.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        [self.folder.as_raw_fd(), self.kill.as_raw_fd()].into_iter().chain(self.memory.as_ref().map(AsRawFd::as_raw_fd))
+    }
+
+    /// Whether the kernel killed what is in it because there was no memory left, and whose: of the run itself, which had so
+    /// many bytes, or not.
+    pub(super) fn out_of_memory(&self, most: u64) -> Option<OutOfMemory> {
+        let mut events = self.memory.as_ref()?;
         let mut text = String::new();
         events.rewind().and_then(|()| events.read_to_string(&mut text)).ok()?;
         ended_for(&text, most)

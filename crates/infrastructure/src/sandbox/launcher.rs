@@ -11,6 +11,7 @@ pub use crate::sandbox::launch::{ChildSignal, Exit, Input, LaunchError, LaunchSp
 use crate::sandbox::{
     preparing,
     tier::Tier,
+    toolchains::remembered::Remembered,
     writable::{Links, WritableRoots},
     zygote::{Layers, Zygote, ZygoteError, Zygotes, request::Request},
 };
@@ -77,6 +78,8 @@ pub(super) struct Shared {
     /// What a child is to see is looked up off the threads of the async runtime: a disk that does not answer holds up
     /// nobody else.
     look_ups: LookUps,
+    /// What they found of folders that have not changed since.
+    remembered: Remembered,
 }
 
 impl Shared {
@@ -86,6 +89,7 @@ impl Shared {
             zygotes: Zygotes::new(),
             gates: [Gate::new(trying), Gate::new(trying)],
             look_ups: LookUps::new(64, Duration::from_secs(30)),
+            remembered: Remembered::new(),
         }
     }
 }
@@ -336,7 +340,9 @@ impl Launcher {
         let is_confined = spec.policy.confinement != Confinement::Open;
         let request = is_confined.then(|| {
             let others = WritableRoots::new(&self.others);
-            let request = preparing::request(&spec, &program, &writable, &others, links, self.requires_landlock)?;
+            let (remembered, requires_landlock) = (&self.shared.remembered, self.requires_landlock);
+            let request =
+                preparing::request(&spec, &program, &writable, &others, links, remembered, requires_landlock)?;
             Ok::<_, LaunchError>((layers, request))
         });
         Ok(Prepared { request: request.transpose()?, spec, program })

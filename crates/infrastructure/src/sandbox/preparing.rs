@@ -3,7 +3,7 @@
 use crate::sandbox::{
     lasting_home::{self, MountPoint},
     launch::{Input, LaunchError, LaunchSpec},
-    toolchains::{Toolchains, is_of_machine, is_of_system},
+    toolchains::{Toolchains, is_of_machine, is_of_system, remembered::Remembered},
     writable::{Links, WritableRoots},
     zygote::request::{Copied, Folder, Network, Program, Request},
 };
@@ -26,19 +26,21 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
 /// The request for a run. `program` is what was found for the one that the specification names, `writable` what this run
-/// and others write into, `others` what those others do, `links` what the search for the program found.
+/// and others write into, `others` what those others do, `links` what the search for the program found, `remembered` what
+/// the look-ups of earlier runs did.
 pub(super) fn request(
     spec: &LaunchSpec,
     program: &Path,
     writable: &WritableRoots,
     others: &WritableRoots,
     links: Links,
+    remembered: &Remembered,
     requires_landlock: bool,
 ) -> Result<Request, LaunchError> {
     let policy = &spec.policy;
     let own_home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut environment = policy.environment.clone();
-    let mut tools = Toolchains::new(own_home.as_deref(), writable).over(links);
+    let mut tools = Toolchains::new(own_home.as_deref(), writable).over(links).remembering(remembered);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
     let program = if spec.program == OWN_PROGRAM {
         Program::Own

@@ -5,9 +5,13 @@
 //! known places of installations are shown, such as `~/.pyenv` for the `python` of a virtual environment.
 
 mod managers;
+pub(super) mod remembered;
 
 use crate::sandbox::{
-    toolchains::managers::Manager,
+    toolchains::{
+        managers::Manager,
+        remembered::{Link, Remembered},
+    },
     writable::{Links, Way, WritableRoots},
 };
 use std::{
@@ -42,6 +46,7 @@ pub(super) struct Toolchains<'a> {
     writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
     links: Links,
+    remembered: Option<&'a Remembered>,
     ways: HashMap<OsString, Option<Way>>,
     /// The programs that were followed already, and whether runs had had a say in the way there.
     followed: HashSet<(OsString, bool)>,
@@ -61,6 +66,7 @@ impl<'a> Toolchains<'a> {
             writable,
             folders: BTreeSet::new(),
             links: Links::default(),
+            remembered: None,
             ways: HashMap::new(),
             followed: HashSet::new(),
             known: HashSet::new(),
@@ -71,6 +77,11 @@ impl<'a> Toolchains<'a> {
     /// The same over what was found before.
     pub(super) fn over(self, links: Links) -> Self {
         Self { links, ..self }
+    }
+
+    /// The same, which reads nothing again that did not change. Of what runs write into everything is read each time.
+    pub(super) fn remembering(self, remembered: &'a Remembered) -> Self {
+        Self { remembered: Some(remembered), ..self }
     }
 
     /// What was found, for those who look further.
@@ -84,9 +95,11 @@ impl<'a> Toolchains<'a> {
             let Some(way) = self.way(folder) else { continue };
             if !way.is_theirs && !is_of_system(&way.real) {
                 self.add_bin(&way.real);
-                self.add_links(&way.real);
+                let read = || links_in(&way.real);
+                let links = self.remembered.map_or_else(|| read().into(), |known| known.links(&way.real, read));
+                self.add_links(&way.real, &links);
             } else if self.writable.hold(&way.real) {
-                self.add_links(&way.real);
+                self.add_links(&way.real, &links_in(&way.real));
             } else if way.is_theirs {
                 self.add_known_place_of(&way.real);
             }
@@ -95,7 +108,11 @@ impl<'a> Toolchains<'a> {
 
     /// What one program needs: its own installation, and that of its interpreter.
     pub(super) fn add_program(&mut self, program: &Path) {
-        let mut program = program.to_owned();
+        self.add_link(program.to_owned(), None);
+    }
+
+    /// The same, over a link whose end is known.
+    fn add_link(&mut self, mut program: PathBuf, mut end: Option<&Path>) {
         let mut is_theirs = false;
         for _ in 0..MAX_HOPS {
             if !self.followed.insert((program.clone().into(), is_theirs)) {
@@ -118,9 +135,10 @@ impl<'a> Toolchains<'a> {
                     self.add(&path);
                 }
             }
-            program = match fs::read_link(&path) {
-                Ok(target) => folder.join(target),
-                Err(_) => match interpreter(&path) {
+            let target = end.take().map_or_else(|| fs::read_link(&path).ok(), |end| Some(end.to_owned()));
+            program = match target {
+                Some(target) => folder.join(target),
+                None => match interpreter(&path, self.remembered.filter(|_| !is_theirs)) {
                     Some(interpreter) => interpreter,
                     None => return,
                 },
@@ -180,12 +198,8 @@ impl<'a> Toolchains<'a> {
     }
 
     /// Installations that programs of a folder are links into.
-    fn add_links(&mut self, folder: &Path) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(1000) {
-            if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                self.add_program(&entry.path());
-            }
-        }
+    fn add_links(&mut self, folder: &Path, links: &[Link]) {
+        links.iter().for_each(|Link { name, end }| self.add_link(folder.join(name), Some(end)));
     }
 
     /// The known place of installations that a folder is in, with all of its parts: what is in them leads to one another.
@@ -286,10 +300,24 @@ fn is_installation(folder: &Path, of_home: &Path) -> bool {
         || folder.ends_with("node_modules")
 }
 
+/// The links in a folder. Where one leads to never changes: another link has to take its place.
+fn links_in(folder: &Path) -> Vec<Link> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(1000);
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.filter_map(|link| Some(Link { name: link.file_name(), end: fs::read_link(link.path()).ok()? })).collect()
+}
+
 /// What the first line of a script names, as an absolute path.
-fn interpreter(script: &Path) -> Option<PathBuf> {
+fn interpreter(script: &Path, remembered: Option<&Remembered>) -> Option<PathBuf> {
     // Opening some devices does something.
-    fs::metadata(script).ok().filter(Metadata::is_file)?;
+    let found = fs::metadata(script).ok().filter(Metadata::is_file)?;
+    match remembered {
+        Some(remembered) => remembered.interpreter(script, &found, || first_line_of(script)),
+        None => first_line_of(script),
+    }
+}
+
+fn first_line_of(script: &Path) -> Option<PathBuf> {
     let mut line = String::new();
     // Opening a pipe, where one stands there by now, would wait for somebody who writes.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(script).ok();

@@ -3,7 +3,7 @@
 //! ```text
 //! runtime (many threads)
 //!   └─ zygote: this program again, one thread, empty environment, no secret in its memory
-//!        └─ init of one run: new namespaces, no capabilities; reaps, ends with the payload
+//!        └─ init of one run, born before it: new namespaces, no capabilities; reaps, ends with the payload
 //!             └─ payload
 //! ```
 //!
@@ -21,6 +21,7 @@ mod landlocked;
 mod mount;
 mod payload;
 mod protected;
+mod ready;
 pub(super) mod request;
 mod server;
 mod sessions;

@@ -29,10 +29,10 @@ pub(super) struct AskedPrompt {
 }
 
 impl AskedPrompt {
-    /// Reads it, with what is piped into this process.
+    /// Reads it, with what is piped into this process; nothing where there is none.
     ///
     /// # Errors
-    /// [`Failed::Usage`] where there is none, or it cannot be read.
+    /// [`Failed::Usage`] where it cannot be read.
     pub(super) fn read(&self) -> Result<Vec<Block>, Failed> {
         let input = io::stdin();
         let is_piped = !input.is_terminal();
@@ -47,13 +47,7 @@ impl AskedPrompt {
         let wants_input = self.words == ["-"];
         match self.words.as_slice() {
             _ if wants_input => {}
-            [word] if word.len() > 1 && word.starts_with('@') => {
-                let path = &word[1..];
-                let mut file = open(Path::new(path)).map_err(|error| {
-                    Failed::Usage(format!("{error}; a text that begins with `@` needs a blank before it"))
-                })?;
-                parts.push(text_of(&mut file, &format!("`{path}`"))?);
-            }
+            [text] => parts.push(given(text)?),
             words => parts.push(words.join(" ")),
         }
         if is_piped || wants_input {
@@ -61,30 +55,26 @@ impl AskedPrompt {
         }
         parts.retain(|part| !part.trim().is_empty());
         let mut blocks: Vec<Block> = self.image.iter().map(|path| image(path)).collect::<Result<_, _>>()?;
-        match parts.is_empty() {
-            true if blocks.is_empty() => Err(Failed::Usage(
-                "there is no prompt: give a text, `-` for standard input or `@FILE`, or pipe one in".into(),
-            )),
-            true => Ok(blocks),
-            false => {
-                blocks.push(Block::text(parts.join("\n\n")));
-                Ok(blocks)
-            }
+        if !parts.is_empty() {
+            blocks.push(Block::text(parts.join("\n\n")));
         }
+        Ok(blocks)
     }
 }
 
-/// What a prompt begins with, to tell conversations apart.
-pub(super) fn title(blocks: &[Block]) -> String {
-    const CHARACTERS: usize = 80;
-    let text = blocks.iter().find_map(|block| match block {
-        Block::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
-        _ => None,
-    });
-    let text = text.unwrap_or("an image");
-    match text.char_indices().nth(CHARACTERS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
+/// A text that is given as it is, or as `@FILE`.
+///
+/// # Errors
+/// [`Failed::Usage`] where the file cannot be read.
+pub(super) fn given(text: &str) -> Result<String, Failed> {
+    match text.strip_prefix('@').filter(|path| !path.is_empty()) {
+        Some(path) => {
+            let mut file = open(Path::new(path)).map_err(|error| {
+                Failed::Usage(format!("{error}; a text that begins with `@` needs a blank before it"))
+            })?;
+            text_of(&mut file, &format!("`{path}`"))
+        }
+        None => Ok(text.to_owned()),
     }
 }
 
@@ -162,15 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prompt_is_told_with_what_to_do() {
-        for (words, piped, told) in [
-            (&[][..], None, "there is no prompt: give a text"),
-            (&[" "], Some("\n"), "there is no prompt: give a text"),
-            (&["@/nowhere/p.md"], None, "could not read `/nowhere/p.md`: No such file"),
-        ] {
-            let error = read(words, &[], piped).unwrap_err();
-            assert!(error.starts_with(told), "{error}");
+    fn what_cannot_be_read_is_told_with_what_to_do() {
+        for (words, piped) in [(&[][..], None), (&[" "], Some("\n")), (&[], Some(""))] {
+            assert_eq!(read(words, &[], piped), Ok(Vec::new()));
         }
+        let error = read(&["@/nowhere/p.md"], &[], None).unwrap_err();
+        assert!(error.starts_with("could not read `/nowhere/p.md`: No such file"), "{error}");
         let asked = AskedPrompt { words: Vec::new(), image: Vec::new() };
         let error = asked.read_with(&mut &b"\xff\xd8\xff"[..], true).unwrap_err().to_string();
         assert!(error.contains("images are given with `--image FILE`"), "{error}");
@@ -187,12 +174,5 @@ mod tests {
         assert_eq!(read(&["what is it?"], &[&file], None).unwrap(), [image, Block::text("what is it?")]);
         fs::write(&file, b"text").unwrap();
         assert!(read(&["x"], &[&file], None).unwrap_err().contains("is no image that models take"));
-    }
-
-    #[test]
-    fn a_conversation_is_called_by_the_first_line() {
-        assert_eq!(title(&[Block::text("\n  Mend the test.\nIt fails.")]), "Mend the test.");
-        assert_eq!(title(&[Block::text("ä".repeat(100))]), format!("{}…", "ä".repeat(80)));
-        assert_eq!(title(&[]), "an image");
     }
 }

@@ -2,4 +2,298 @@
 
 mod inputs;
 mod line_editor;
+mod turns;
 mod wish;
+
+use super::{
+    Outcome,
+    agent::{Agent, AgentFlags, Screen, Turned},
+    conversation_choice::{Wanted, chosen},
+    exit::{Exit, Failed},
+    global::Global,
+    narration::figures,
+    output::Output,
+    terminal::Terminal,
+};
+use crate::shutdown::Shutdown;
+use clap::Args;
+use inputs::Inputs;
+use line_editor::Typed;
+use std::{
+    io::{self, IsTerminal},
+    pin::pin,
+};
+use toolstead_application::{
+    cancel_signal::CancelSignal,
+    list_tools::{ListToolsQuery, PageSize},
+    run_agent::{CompactConversationCommand, OfferedTools, Shortened},
+    undo_conversation::UndoConversationCommand,
+};
+use toolstead_domain::{
+    agent::event::AgentEvent,
+    conversation::{Conversation, ConversationId},
+    model::{message::Block, usage::Usage},
+    principal::Principal,
+    tool_execution::CancelReason,
+};
+use turns::beginnings;
+use uuid::Uuid;
+use wish::{COMMANDS, Wish};
+
+/// The tools that take back what a call did to files, and do it again.
+const UNDO: &str = "undo";
+const REDO: &str = "redo";
+
+/// Talks with an agent. Ctrl-C ends its turn; Ctrl-D leaves.
+#[derive(Debug, Args)]
+pub struct Chat {
+    #[command(flatten)]
+    agent: AgentFlags,
+    /// Goes on with the last conversation of this workspace, or with that of an id
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    resume: Option<String>,
+}
+
+impl Chat {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        if global.json || Terminal::of_process().is_none() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
+        {
+            let message = "`chat` is for a person at a terminal: `toolstead query` takes a prompt from anywhere, and \
+                           prints events with `--json`";
+            return Err(Failed::Usage(message.into()));
+        }
+        let mut shutdown = Shutdown::listen()?;
+        let agent = Agent::put_together(&self.agent, global).await?;
+        let mut talk = Talk {
+            agent,
+            conversation: ConversationId(Uuid::now_v7()),
+            spent: Spent::default(),
+            screen: Screen::new(output, global),
+        };
+        let outcome = self.talk(&mut talk, global, &mut shutdown).await;
+        talk.agent.composition.close().await;
+        outcome
+    }
+
+    async fn talk(&self, talk: &mut Talk<'_>, global: &Global, shutdown: &mut Shutdown) -> Outcome {
+        if let Some(id) = &self.resume {
+            let wanted = if id.is_empty() { Wanted::Last } else { Wanted::Named(id.clone()) };
+            let conversation = chosen(&*talk.agent.composition.app.conversations, &wanted).await?;
+            talk.agent.take_up(&conversation, &self.agent, global)?;
+            talk.take_up(&conversation);
+        }
+        talk.screen.note(&format!("{}; `/help` shows the commands", talk.agent.model.name()));
+        // Where there is no place for them they are forgotten at the end.
+        let mut inputs = Inputs::open(talk.agent.composition.config.folders.prepare_data().ok());
+        loop {
+            // What they were meant for is over.
+            shutdown.forget_interrupts();
+            let typed = tokio::select! {
+                typed = line_editor::read(inputs.known()) => typed?,
+                () = shutdown.requested() => return Ok(Exit::Done),
+            };
+            let Typed::Text(text) = typed else { return Ok(Exit::Done) };
+            let wish = Wish::read(&text);
+            if wish != Wish::Nothing {
+                inputs.add(&text);
+            }
+            if talk.obey(wish, shutdown).await? == Goes::Away {
+                return Ok(Exit::Done);
+            }
+        }
+    }
+}
+
+/// A conversation at a terminal.
+struct Talk<'a> {
+    agent: Agent,
+    conversation: ConversationId,
+    spent: Spent,
+    screen: Screen<'a>,
+}
+
+/// What the turns took since the conversation was opened here.
+#[derive(Debug, Default)]
+struct Spent {
+    usage: Usage,
+    cost: Option<f64>,
+    calls: u64,
+    turns: u64,
+}
+
+/// Whether the person stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    On,
+    Away,
+}
+
+impl Spent {
+    fn add(&mut self, end: &AgentEvent) {
+        if let AgentEvent::Ended { usage, cost, calls, turns, .. } = end {
+            self.usage += *usage;
+            self.cost = cost.map(|cost| self.cost.unwrap_or_default() + cost).or(self.cost);
+            self.calls = self.calls.saturating_add(*calls);
+            self.turns = self.turns.saturating_add(*turns);
+        }
+    }
+}
+
+impl Talk<'_> {
+    fn take_up(&mut self, conversation: &Conversation) {
+        self.conversation = conversation.id;
+        self.screen.note(&format!("goes on: {} ({} events)", conversation.title, conversation.events));
+    }
+
+    async fn obey(&mut self, wish: Wish, shutdown: &mut Shutdown) -> Result<Goes, Failed> {
+        match wish {
+            Wish::Nothing => {}
+            Wish::Say(text) => return self.say(text, shutdown).await,
+            Wish::Exit => return Ok(Goes::Away),
+            Wish::Help => self.help(),
+            Wish::New => {
+                self.conversation = ConversationId(Uuid::now_v7());
+                self.spent = Spent::default();
+                self.screen.note("a new conversation begins");
+            }
+            Wish::Undo(turns) => self.undo(turns, shutdown).await?,
+            Wish::Compact => self.compact(shutdown).await?,
+            Wish::Model(None) => self.models(),
+            Wish::Model(Some(name)) => match self.agent.composition.app.models.find(Some(&name)) {
+                Ok(model) => {
+                    self.agent.model = model;
+                    self.screen.note(&format!("goes on with `{name}`"));
+                }
+                Err(error) => self.screen.note(&format!("error: {error}")),
+            },
+            Wish::Tools => self.tools(),
+            Wish::Usage => {
+                let Spent { usage, cost, calls, turns } = &self.spent;
+                let line = figures(*calls, *turns, *usage, *cost);
+                self.screen.note(&format!("{line}; conversation {}", self.conversation));
+            }
+            Wish::Unclear(why) => self.screen.note(&why),
+        }
+        Ok(Goes::On)
+    }
+
+    async fn say(&mut self, text: String, shutdown: &mut Shutdown) -> Result<Goes, Failed> {
+        let turned = self.agent.turn(self.conversation, vec![Block::text(text)], &mut self.screen, shutdown).await?;
+        let Turned { end, leaves } = turned;
+        if let Some(end) = &end {
+            self.spent.add(end);
+        }
+        Ok(if leaves { Goes::Away } else { Goes::On })
+    }
+
+    fn help(&mut self) {
+        for (name, takes, does) in COMMANDS {
+            self.screen.note(&format!("{:<14} {does}", format!("{name} {takes}")));
+        }
+        self.screen.note(
+            "Everything else is said to the model. A `\\` at the end of a line begins another one. Ctrl-C ends the turn, \
+             and at an empty line the chat.",
+        );
+    }
+
+    fn models(&mut self) {
+        let models = &self.agent.composition.app.models;
+        for (name, model) in &models.usable {
+            let facts = model.facts();
+            let mark = if name == self.agent.model.name() { "*" } else { " " };
+            self.screen.note(&format!("{mark} {name} ({} of {})", facts.model, facts.provider));
+        }
+        for (name, why) in &models.unusable {
+            self.screen.note(&format!("  {name} cannot be asked: {why}"));
+        }
+    }
+
+    fn tools(&mut self) {
+        let offered = self.agent.offered();
+        let scope = self.agent.scope(self.conversation);
+        let query = ListToolsQuery { scope, page: PageSize::Tools(usize::MAX), ..ListToolsQuery::default() };
+        // Only a cursor can be invalid, and there is none.
+        let tools = self.agent.composition.app.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();
+        let is_offered = |tool| match &offered {
+            OfferedTools::Listed => true,
+            OfferedTools::Chosen(selection) => selection.includes(tool),
+            OfferedTools::Nothing => false,
+        };
+        let names: Vec<String> =
+            tools.iter().filter(|one| is_offered(&one.tool)).map(|one| one.tool.name().to_string()).collect();
+        match names.as_slice() {
+            [] => self.screen.note("no tools are offered"),
+            names => self.screen.note(&names.join(", ")),
+        }
+    }
+
+    /// Takes turns back, with what their calls did to files. Somebody may be asked about a file.
+    async fn undo(&mut self, turns: usize, shutdown: &mut Shutdown) -> Result<(), Failed> {
+        let app = &self.agent.composition.app;
+        let events = app.conversations.events(&Principal::local(), self.conversation).await?;
+        let begun = beginnings(&events);
+        let Some(at) = begun.len().checked_sub(turns) else {
+            let line = match begun.len() {
+                0 => "there is no turn to take back".to_owned(),
+                known => format!("there are {known} turns, so {turns} cannot be taken back"),
+            };
+            self.screen.note(&line);
+            return Ok(());
+        };
+        let cancel = CancelSignal::new();
+        let undoing = app.undo_conversation.handle(UndoConversationCommand {
+            conversation: self.conversation,
+            to: begun[at],
+            scope: self.agent.scope(self.conversation),
+            undo: UNDO.into(),
+            redo: REDO.into(),
+            leaving_what_cannot_be: false,
+            client: self.agent.client(),
+            caller: self.agent.caller(),
+            cancel: cancel.clone(),
+        });
+        match unless_interrupted(undoing, &cancel, shutdown).await {
+            Ok(undone) => {
+                let turns = if turns == 1 { "the turn is".to_owned() } else { format!("{turns} turns are") };
+                self.screen.note(&format!("{turns} taken back"));
+                for call in undone.undone {
+                    let files: Vec<String> = call.files.iter().map(|path| format!("`{}`", path.display())).collect();
+                    self.screen.note(&format!("as before `{}`: {}", call.tool, files.join(", ")));
+                }
+            }
+            Err(error) => self.screen.note(&format!("error: {error}")),
+        }
+        Ok(())
+    }
+
+    async fn compact(&mut self, shutdown: &mut Shutdown) -> Result<(), Failed> {
+        let app = &self.agent.composition.app;
+        let cancel = CancelSignal::new();
+        let compacting = app.run_agent.compact(CompactConversationCommand {
+            conversation: self.conversation,
+            model: self.agent.model.clone(),
+            summarizer: self.agent.summarizer()?,
+            scope: self.agent.scope(self.conversation),
+            cancel: cancel.clone(),
+        });
+        match unless_interrupted(compacting, &cancel, shutdown).await {
+            Ok(Shortened { before, after }) => {
+                self.screen.tell(&AgentEvent::Compacted { how: "summarized", before, after })?;
+            }
+            Err(error) => self.screen.note(&format!("error: {error}")),
+        }
+        Ok(())
+    }
+}
+
+/// Takes what goes on back at Ctrl-C, and waits for its end.
+async fn unless_interrupted<T>(going_on: impl Future<Output = T>, cancel: &CancelSignal, shutdown: &mut Shutdown) -> T {
+    let mut going_on = pin!(going_on);
+    tokio::select! {
+        outcome = &mut going_on => outcome,
+        () = shutdown.requested() => {
+            cancel.cancel(CancelReason::Client);
+            going_on.await
+        }
+    }
+}

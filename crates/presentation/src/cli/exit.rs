@@ -22,6 +22,8 @@ pub enum Exit {
     Denied,
     /// A server that is configured is not there: 4.
     Absent,
+    /// It ended as a failure of this kind does, which was told already.
+    Told(ErrorKind),
     /// As another process says that did the work.
     Of(u8),
 }
@@ -126,6 +128,7 @@ impl Exit {
             Self::Problems => 2,
             Self::Denied => 3,
             Self::Absent => 4,
+            Self::Told(kind) => kind_code(kind),
             Self::Of(code) => code,
         }
     }

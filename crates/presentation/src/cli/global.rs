@@ -173,6 +173,20 @@ impl Global {
         self.compose_to_ask(config, servers, going_on, terminal).await
     }
 
+    /// Builds the application for conversations with an agent: a person may be asked, and all servers are started.
+    pub(super) async fn compose_for_agent(
+        &self,
+        config: Config,
+        terminal: Option<Arc<Terminal>>,
+    ) -> Result<Composition, Failed> {
+        self.compose_to_ask(config, Servers::All, GoingOn::EndsWithConversation, terminal).await
+    }
+
+    /// The choice of tools as it was typed.
+    pub(super) fn typed_tools(&self) -> Option<&str> {
+        self.tools.as_deref()
+    }
+
     async fn compose_to_ask(
         &self,
         config: Config,

@@ -274,7 +274,7 @@ fn named(tool: &str) -> String {
 }
 
 /// A text behind its label: on the same line, or below it behind a mark. Nobody takes a line of it for one of ours.
-fn opened(label: &str, text: &str) -> String {
+pub(super) fn opened(label: &str, text: &str) -> String {
     let text = text.trim_end_matches('\n');
     let mut lines: Vec<&str> = text.lines().collect();
     let hidden = lines.len().saturating_sub(SHOWN_LINES);

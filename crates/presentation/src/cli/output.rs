@@ -24,6 +24,25 @@ impl Output {
         self.writer.flush()
     }
 
+    /// Writes a piece of text at once. On a terminal it steers nothing.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
+    pub fn text(&mut self, text: &str) -> io::Result<()> {
+        let shown = if io::stdout().is_terminal() { visible(text) } else { text.to_owned() };
+        self.writer.write_all(shown.as_bytes())?;
+        self.writer.flush()
+    }
+
+    /// Writes a value as JSON on one line.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
+    pub fn json_line(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        let text = serde_json::to_string(value)?;
+        self.line(&if io::stdout().is_terminal() { harmless_json(&text) } else { text })
+    }
+
     /// Writes a value as indented JSON.
     ///
     /// # Errors
@@ -59,6 +78,18 @@ impl Default for Output {
 pub fn note(text: &str) {
     // Nobody can be told that nobody can be told.
     let _ = writeln!(io::stderr(), "{}", visible(text));
+}
+
+/// Shows a line at the terminal that the next one takes the place of; an empty one takes it away. Nothing where standard
+/// error is no terminal.
+pub fn passing(text: &str) {
+    let stderr = io::stderr();
+    if stderr.is_terminal() {
+        let width = rustix::termios::tcgetwinsize(&stderr).map(|size| columns(size.ws_col)).unwrap_or(80);
+        // Wide characters take two columns, and a line that is full would begin another one.
+        let shown = cut(&visible(text).replace(['\n', '\t'], " "), Some((width - 1) / 2));
+        let _ = write!(stderr.lock(), "\r\x1b[K{shown}");
+    }
 }
 
 /// The text with control characters made visible, except line breaks and tabs: what comes from a tool or a server must

@@ -17,7 +17,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 /// The width that every terminal has.
 pub(super) const WIDTH: usize = 80;
@@ -67,6 +67,11 @@ impl Terminal {
     /// This terminal.
     pub fn new(file: File) -> Self {
         Self { file: Arc::new(file), turn: Mutex::default() }
+    }
+
+    /// Waits until nobody is asked anything; nobody is before what is returned is dropped.
+    pub(super) async fn quiet(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
     }
 
     /// Puts a question once it has its turn, and waits so long for the answer. Dropping the future takes it back.

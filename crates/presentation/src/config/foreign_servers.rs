@@ -76,7 +76,7 @@ fn servers(root: Node) -> Vec<Member> {
 ///
 /// # Errors
 /// How it is reached, where that is not known here.
-fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) -> Result<Node, Problem> {
+pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) -> Result<Node, Problem> {
     let Member { name, origin, node } = server;
     let content = match node.content {
         Content::Table(members) => {
@@ -85,7 +85,7 @@ fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) ->
             let ours = members.into_iter().filter_map(|mut member| {
                 let known = match member.name.as_str() {
                     "command" | "args" | "env" | "cwd" | "url" | "headers" | "disabled" => member.name.clone(),
-                    "envFile" => "env_file".into(),
+                    "envFile" | "envfile" => "env_file".into(),
                     "serverUrl" | "base_url" => "url".into(),
                     name if is_transport(name) => return None,
                     _ => {

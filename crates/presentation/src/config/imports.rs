@@ -1,4 +1,5 @@
-//! `[permissions] import`: the rules of other programs, from their own files.
+//! `[permissions] import`: the rules of other programs, from their own files; `[profiles] import`: their profiles and
+//! models.
 //!
 //! Each file becomes a layer of the same owner as the file that names it. It is read as a table under our own keys, so
 //! its rules, mode and folders join as all others do, each with the line where it stands. What a project's file imports
@@ -7,6 +8,7 @@
 
 mod domains;
 mod formats;
+mod profile;
 mod prohibitions;
 mod translation;
 
@@ -29,6 +31,16 @@ use std::{
 };
 use translation::{Surroundings, Translated, translate};
 
+/// The keys that name files to import.
+const KEYS: [(&str, Purpose); 2] = [("permissions.import", Purpose::Rules), ("profiles.import", Purpose::Profile)];
+
+/// For the sake of which a file is imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Purpose {
+    Rules,
+    Profile,
+}
+
 /// No configuration imports more files.
 const MAX_FILES: usize = 64;
 
@@ -49,15 +61,16 @@ pub(super) fn load(
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
 ) -> Imported {
-    let named = layers.trusted_items("permissions.import");
-    if let Some((_, item)) = named.get(MAX_FILES) {
+    let of_key = |(key, purpose)| layers.trusted_items(key).into_iter().map(move |(kind, item)| (purpose, kind, item));
+    let named: Vec<_> = KEYS.into_iter().flat_map(of_key).collect();
+    if let Some((_, _, item)) = named.get(MAX_FILES) {
         problems.push(Problem::new(item.origin.clone(), format!("more than {MAX_FILES} files are imported")));
     }
     // Further roots would take the place of the folder that is the root without any.
     let default_root = if layers.is_said("workspace.roots") { None } else { super::workspace::default_root(folders) };
     let mut seen = BTreeSet::new();
     let mut loaded = Imported::default();
-    for (kind, item) in named.into_iter().take(MAX_FILES) {
+    for (purpose, kind, item) in named.into_iter().take(MAX_FILES) {
         let wrong =
             |reason: String| Problem::new(item.origin.clone(), format!("`{}` cannot be imported: {reason}", item.text));
         let path = Path::new(&item.text);
@@ -85,7 +98,7 @@ pub(super) fn load(
                 continue;
             }
         };
-        if !seen.insert(file.path.clone()) {
+        if !seen.insert((purpose, file.path.clone())) {
             continue;
         }
         let Some(format) = Format::of(&file.path) else {
@@ -98,6 +111,17 @@ pub(super) fn load(
                 let path = file.path.clone();
                 let folder = path.parent().unwrap_or(Path::new("/"));
                 let base = Base { folder, home: folders.home.as_deref() };
+                if purpose == Purpose::Profile {
+                    let mut entries = Vec::new();
+                    for root in profile::translate(root, &path, base, notes, problems) {
+                        let (found, wrong) = check(&root, base);
+                        entries.extend(found);
+                        problems.extend(wrong);
+                    }
+                    let trusted = is_trusted(&file, trusted);
+                    loaded.layers.push((file, Layer { kind, trusted, entries }));
+                    continue;
+                }
                 let surroundings = Surroundings { base, default_root: default_root.as_deref() };
                 let Translated { root, domains } = translate(root, FORMATS, surroundings, notes, problems);
                 let (entries, wrong) = check(&root, base);
@@ -125,8 +149,8 @@ pub(super) fn load(
 
 /// The imported files and those that they name, as named and links resolved.
 pub(super) fn files(resolved: &Resolved, named: Vec<PathBuf>) -> Vec<PathBuf> {
-    let setting = resolved.setting("permissions.import");
-    let items = setting.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items());
+    let settings: Vec<_> = KEYS.iter().filter_map(|(key, _)| resolved.setting(key)).collect();
+    let items = settings.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items());
     items.map(|item| PathBuf::from(&item.text)).chain(named).flat_map(|path| [real(&path), path]).collect()
 }
 

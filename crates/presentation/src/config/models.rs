@@ -21,66 +21,8 @@ use std::{
     str::FromStr,
 };
 use toolstead_domain::{model::usage::Prices, secret::Secret, tool_input_schema::nearest_name};
+use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use url::Url;
-
-/// The protocol that a model speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderKind {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions.
-    OpenAi,
-    /// OpenAI Responses.
-    OpenAiResponses,
-    /// Gemini.
-    Gemini,
-}
-
-/// Where a key comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySource {
-    /// The server takes none.
-    None,
-    /// It is known.
-    Known(Secret),
-    /// It is not there, and this is what to do.
-    Missing(String),
-    /// From a file of its owner alone.
-    File(PathBuf),
-    /// From what a program prints.
-    Command(Vec<String>),
-}
-
-/// One model, as the files describe it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelSettings {
-    /// Its name here.
-    pub name: String,
-    /// The protocol.
-    pub kind: ProviderKind,
-    /// The model by the provider's name.
-    pub model: String,
-    /// Where it is served.
-    pub base_url: String,
-    /// Where its key comes from.
-    pub key: KeySource,
-    /// Tokens of one answer.
-    pub max_output_tokens: u64,
-    /// Tokens of its window.
-    pub context_tokens: u64,
-    /// Tokens that it may think.
-    pub thinking_tokens: Option<u64>,
-    /// How much it thinks, as a word.
-    pub reasoning_effort: Option<String>,
-    /// It sees images.
-    pub takes_images: bool,
-    /// What it costs.
-    pub prices: Option<Prices>,
-    /// Headers of every request.
-    pub headers: BTreeMap<String, String>,
-    /// How free its answers are.
-    pub temperature: Option<f64>,
-}
 
 /// The models of all layers.
 #[derive(Debug, Clone, Default)]
@@ -275,13 +217,13 @@ impl Table<'_> {
             };
             self.waits().unwrap_or_else(|| format!("`models.{}` has no `{key}`{why}", self.name))
         };
-        let kind = self.text("provider").and_then(provider).ok_or_else(|| missing("provider"))?;
+        let kind = self.text("provider").and_then(ProviderKind::parse).ok_or_else(|| missing("provider"))?;
         let model = self.text("model").ok_or_else(|| missing("model"))?;
         let known = known(model);
         let expand = |text: &str| expand(text, |name| surroundings.environment.get(name).map(str::to_owned));
         let base_url = match self.text("base_url") {
             Some(text) => checked(&expand(text)?)?,
-            None => own_address(kind).to_owned(),
+            None => kind.usual_base_url().to_owned(),
         };
         let mut headers = BTreeMap::new();
         if let Some(Value::Map(members)) = self.value("headers") {
@@ -406,25 +348,6 @@ impl Table<'_> {
 
 fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" and ")
-}
-
-fn provider(word: &str) -> Option<ProviderKind> {
-    Some(match word {
-        "anthropic" => ProviderKind::Anthropic,
-        "openai" => ProviderKind::OpenAi,
-        "openai_responses" => ProviderKind::OpenAiResponses,
-        "gemini" => ProviderKind::Gemini,
-        _ => return None,
-    })
-}
-
-/// Where the provider itself serves its models.
-fn own_address(kind: ProviderKind) -> &'static str {
-    match kind {
-        ProviderKind::Anthropic => "https://api.anthropic.com",
-        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => "https://api.openai.com/v1",
-        ProviderKind::Gemini => "https://generativelanguage.googleapis.com/v1beta",
-    }
 }
 
 /// The variables in which people keep the provider's key.

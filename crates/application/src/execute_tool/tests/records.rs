@@ -42,7 +42,7 @@ async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_an
     let answers = || {
         ScriptedTool::of(tool_with_schema("login", json!({"type": "object"}))).ends_by({
             let image = image.clone();
-            move |call| match call.arguments.contains_key("wrong") {
+            move |moment| match moment.call.arguments.contains_key("wrong") {
                 true => Ending::Done(ToolResult::error(ErrorKind::ExecutionFailed, "hunter2 is wrong")),
                 false => Ending::Done(ToolResult::text("welcome, hunter2").with_block(image.clone())),
             }
@@ -55,7 +55,7 @@ async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_an
         let mut watch = house.events.subscribe();
         house.call("login", json!({"password": "hunter2"})).await;
         house.call("login", json!({"password": "hunter2", "wrong": true})).await;
-        house.call("read", json!({"path": "secret"})).await;
+        house.call("nothing", json!({})).await;
         let mut told = Vec::new();
         while let Some(heard) = watch.waiting() {
             told.extend(Some(heard.to_json()).filter(|json| json["type"] == "tool_call_details"));
@@ -65,7 +65,7 @@ async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_an
             continue;
         }
         let members = |event: &Value| (event["toolName"].clone(), event["isError"].clone());
-        let expected = [("login", false), ("login", true), ("read", true)];
+        let expected = [("login", false), ("login", true), ("nothing", true)];
         let expected = expected.map(|(tool, is_error)| (json!(tool), json!(is_error)));
         assert_eq!(told.iter().map(members).collect::<Vec<_>>(), expected, "{keep:?}");
         assert!(told.iter().all(|one| one["conversationId"] == one["session"] && one["toolUseId"] == one["call"]));
@@ -76,7 +76,7 @@ async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_an
                 assert_eq!(told[0]["toolResponse"]["content"][0]["text"], "welcome, [redacted]");
                 assert_eq!(told[0]["toolResponse"]["content"][1]["data"], "[4 bytes of base64]");
                 assert_eq!(told[1]["toolResponse"]["content"][0]["text"], "[redacted] is wrong");
-                assert!(told[2]["toolResponse"].as_str().is_some_and(|why| why.contains("secret")), "{told:?}");
+                assert!(told[2]["toolResponse"].as_str().is_some_and(|why| why.contains("nothing")), "{told:?}");
             }
             RecordedArguments::Full => assert_eq!(told[0]["toolInput"], json!({"password": "hunter2"})),
             RecordedArguments::None => {

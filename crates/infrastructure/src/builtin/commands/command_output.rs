@@ -95,8 +95,12 @@ pub(crate) async fn shown(
 ) -> Result<Shown, ToolFailure> {
     // Held until the whole is out of memory again. The semaphore is never closed.
     let _turn = if capture.total() > SAMPLE as u64 { run.world().tasks().rendering.acquire().await.ok() } else { None };
-    let reading = capture.clone();
-    let whole = on_blocking_thread(move || whole(&reading, &part)).await?;
+    let whole = if capture.total() <= SAMPLE as u64 && !capture.is_on_disk(0) {
+        whole(capture, &part)?
+    } else {
+        let reading = capture.clone();
+        on_blocking_thread(move || whole(&reading, &part)).await?
+    };
     let Whole { content, dropped, end } = whole;
     let lead = match dropped {
         0 => String::new(),

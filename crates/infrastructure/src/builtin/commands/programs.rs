@@ -45,6 +45,8 @@ const FOR_NOBODY: &[(&str, &str)] = &[
     ("LANG", "C.UTF-8"),
     ("NO_COLOR", "1"),
     ("PAGER", "cat"),
+    // What a shell would find in `/etc/passwd` of the sandbox, and would ask several services for.
+    ("SHELL", "/bin/sh"),
     ("TERM", "dumb"),
     ("VISUAL", "true"),
 ];

@@ -107,7 +107,8 @@ fn ended() -> OwnedFd {
 #[test]
 fn a_group_of_the_machine_is_killed_as_a_whole_and_goes_with_its_run() {
     let Some(mut groups) = groups() else { return };
-    let group = groups.make(LIMITS).unwrap();
+    let group = groups.make().unwrap();
+    groups.bound(&group, LIMITS).unwrap();
     // A shell in the group, and two processes in sessions of their own.
     let procs = file(group.folder(), "cgroup.procs", OFlags::WRONLY).unwrap();
     let mut command = Command::new("bash");

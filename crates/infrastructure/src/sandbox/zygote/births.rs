@@ -10,20 +10,31 @@ use rustix::{
 use std::{
     fs::File,
     io,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{BorrowedFd, OwnedFd, RawFd},
 };
 
 /// What the zygote makes, all its runs can reach, whatever mask its user has. A payload takes that one again.
 const MASK: Mode = Mode::from_raw_mode(0o022);
 
+/// What a zygote and its inits ignore. Payloads do not.
+pub(super) const IGNORED: [libc::c_int; 2] = [libc::SIGCHLD, libc::SIGPIPE];
+
 /// What gives birth to inits.
 pub(super) trait Births {
-    /// Starts a run. The socket is where it is heard of.
-    fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure>;
+    /// Starts a run, which the order asks for. The socket is where it is heard of.
+    fn launch(
+        &mut self,
+        request: Request,
+        order: OwnedFd,
+        socket: &OwnedFd,
+        streams: [OwnedFd; 3],
+    ) -> Result<(), Failure>;
     /// Lets go of what a session shares. Runs that are there keep it.
     fn release(&mut self, key: &str);
     /// Returns once something can be read, and looks after what runs leave meanwhile.
     fn rest(&mut self, _until_read: BorrowedFd<'_>) {}
+    /// No run will be ordered any more.
+    fn close(&mut self) {}
     /// Lets go of everything, once no run is there.
     fn end(&mut self);
 }
@@ -39,9 +50,14 @@ pub(super) struct Settled {
 
 /// What every zygote does first.
 pub(super) fn settle_down() -> io::Result<Settled> {
-    // SAFETY: no handler is passed; this process has one thread. Inits are reaped by nobody: their end is told by
-    // their sockets.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    // What the runtime or its own parent ignores, a program would, too. A broken pipe is no end of this process, and inits
+    // are reaped by nobody: their end is told by their sockets.
+    // SAFETY: no handler is passed; this process has one thread.
+    unsafe {
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, if IGNORED.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL });
+        }
+    }
     // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
     let files = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
@@ -64,6 +80,19 @@ pub(super) fn block(signals: &[Signal]) -> libc::sigset_t {
         }
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         set
+    }
+}
+
+/// Closes all descriptors but these, whosever they are: their owners are not come back to. Who waits for the end of a stream,
+/// or of the zygote, must not wait for this process.
+pub(super) fn close_all_but(kept: &[RawFd]) {
+    let mut kept: Vec<_> = kept.iter().map(|one| one.unsigned_abs()).collect();
+    kept.sort_unstable();
+    let ends = kept.iter().copied().chain([u32::MAX]);
+    let firsts = [0].into_iter().chain(kept.iter().map(|one| one + 1));
+    for (first, end) in firsts.zip(ends).filter(|(first, end)| first < end) {
+        // SAFETY: the call touches no memory.
+        unsafe { libc::syscall(libc::SYS_close_range, first, end - 1, 0) };
     }
 }
 

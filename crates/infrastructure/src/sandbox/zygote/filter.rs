@@ -161,23 +161,31 @@ const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 
-/// The programs, in the order in which they are put in place.
+/// The program. It is one: each takes the kernel long to put in place.
 #[derive(Debug)]
-pub(super) struct Filter([BpfProgram; 2]);
+pub(super) struct Filter(BpfProgram);
 
 impl Filter {
     pub(super) fn build(layers: Layers) -> Result<Self, Error> {
-        Ok(Self([numbers(), calls(layers)?]))
+        Ok(Self(whole(layers)?))
     }
 
     /// Binds this process and what it starts, for good.
     pub(super) fn apply(&self) -> Result<(), Error> {
-        self.0.iter().try_for_each(|program| seccompiler::apply_filter(program))
+        seccompiler::apply_filter(&self.0)
     }
 }
 
+/// What the numbers of calls decide alone, and then the rest.
+fn whole(layers: Layers) -> Result<BpfProgram, Error> {
+    let mut program = numbers();
+    program.extend(calls(layers)?);
+    Ok(program)
+}
+
 /// Refuses clone3 and openat2, whose flags a filter cannot read: the C library and programs fall back to clone and openat.
-/// Ends whoever uses the second numbering of x86-64 (x32), which no other rule here would see.
+/// Ends whoever uses the second numbering of x86-64 (x32), which no other rule here would see. Leads all others to what
+/// follows.
 fn numbers() -> BpfProgram {
     const FIRST_X32: u32 = 0x4000_0000;
     let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
@@ -187,7 +195,7 @@ fn numbers() -> BpfProgram {
         sock_filter { code: JUMP_IF_EQUAL, jt: 3, jf: 0, k: number(libc::SYS_clone3) },
         sock_filter { code: JUMP_IF_EQUAL, jt: 2, jf: 0, k: number(libc::SYS_openat2) },
         sock_filter { code: JUMP_IF_AT_LEAST, jt: 2, jf: 0, k: FIRST_X32 },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
+        sock_filter { code: JUMP, jt: 0, jf: 0, k: 2 },
         sock_filter { code: RETURN, jt: 0, jf: 0, k: refusal },
         sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_KILL_PROCESS },
     ]
@@ -314,6 +322,25 @@ mod tests {
                 0x25 => at += jump(value > k),
                 RETURN => return k,
                 code => panic!("{code:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn calls_that_no_filter_can_read_are_refused_by_their_numbers_and_the_others_by_the_rest() {
+        let number = |call: libc::c_long| u32::try_from(call).unwrap();
+        let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+        for layers in [Layers::All, Layers::WithoutNamespaces] {
+            let (whole, calls) = (whole(layers).unwrap(), calls(layers).unwrap());
+            for call in 0..1024 {
+                let is_unread = [libc::SYS_clone3, libc::SYS_openat2].map(number).contains(&call);
+                for value in [0, 0x1000_0000, u64::MAX] {
+                    let expected = if is_unread { missing } else { answer(&calls, call, [value; 6]) };
+                    assert_eq!(answer(&whole, call, [value; 6]), expected, "{call} with {value:#x}");
+                }
+            }
+            for call in [0x4000_0000, u32::MAX] {
+                assert_eq!(answer(&whole, call, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS, "{call:#x}");
             }
         }
     }

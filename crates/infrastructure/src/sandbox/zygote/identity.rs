@@ -9,7 +9,7 @@ use rustix::{
 use std::{
     collections::HashMap,
     fs::{self, File},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
 };
 
 /// The id of payloads that the superuser starts. No distribution gives it to anybody: it lies between the ids of
@@ -115,6 +115,16 @@ pub(super) fn clear_capabilities() -> Result<(), Failure> {
 pub(super) struct IdMaps(HashMap<(u32, u32), OwnedFd>);
 
 impl IdMaps {
+    /// How many there are. None is ever let go of.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What holds them.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.0.values().map(AsRawFd::as_raw_fd)
+    }
+
     pub(super) fn get(&self, owner: (u32, u32)) -> Option<BorrowedFd<'_>> {
         self.0.get(&owner).map(AsFd::as_fd)
     }

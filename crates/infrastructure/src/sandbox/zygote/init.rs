@@ -4,14 +4,14 @@
 use super::{
     births::{Settled, block},
     filter::Filter,
-    identity::{IdMaps, Identity, drop_capabilities, unshare},
-    payload::{OpenPlace, Tools, become_program},
+    identity::{IdMaps, Identity, clear_capabilities, drop_capabilities, unshare},
+    payload::{OpenPlace, Tools, confine, execute},
     protected::Protected,
-    request::{Failure, Network, Report, Request, Step, report},
+    request::{Failure, Network, Order, Ordered, Report, Request, Step, receive, report, send, unpacked},
     stage,
     view::View,
 };
-use crate::sandbox::control_group::{Group, OutOfMemory};
+use crate::sandbox::control_group::{Group, Limits, OutOfMemory};
 use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -22,14 +22,15 @@ use rustix::{
         DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, kill_process_group, set_dumpable_behavior,
         set_parent_process_death_signal, wait,
     },
-    thread::{LinkNameSpaceType, move_into_link_name_space},
+    thread::{LinkNameSpaceType, move_into_link_name_space, sched_yield},
 };
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     fs::File,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4},
-    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -37,6 +38,15 @@ use std::{
 
 /// clone(2); in the C library's headers it does not fit its own type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// An order like any other.
+const REHEARSED: &str = r#"{"Launch":{"program":{"At":"/usr/bin/true"},"args":["-c","true"],"environment":{"HOME":"/root",
+    "PATH":"/usr/bin"},"working_dir":"/work","home":"/root","temporary":null,"own_home":"/root","settings":[{"path":".gitconfig",
+    "text":[91,117,115,101,114,93]}],"folders":[{"source":"/work","target":"/work","is_writable":true,"owner":[0,0],
+    "is_root":true}],"hidden":["/work/a"],"sealed":["/work/b"],"session":"a","network":"Private","memory_bytes":4294967296,
+    "processes":512,"file_bytes":1073741824,"terminal":false,"requires_landlock":false}}"#;
+/// The address of a proxy, as the payload hears of it.
+const MAX_ADDRESS_BYTES: usize = 64;
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// However fast a run starts and ends processes, the runtime is heard after so many.
@@ -46,37 +56,43 @@ const TIME_FOR_LEFTOVERS: Duration = Duration::from_millis(500);
 /// So long where it can print nothing: a process that ends closes its files before it is gone.
 const TIME_TO_BE_GONE: Duration = Duration::from_millis(50);
 
-/// What the zygote hands to an init.
+/// What a run begins with.
 #[derive(Debug)]
 pub(super) struct Birth<'a> {
     pub(super) request: Request,
-    pub(super) socket: OwnedFd,
     pub(super) streams: [OwnedFd; 3],
     pub(super) filter: &'a Filter,
     pub(super) settled: &'a Settled,
     pub(super) landlock: Option<ABI>,
 }
 
-/// What an init with namespaces has beside that.
+/// What an init with namespaces has from the zygote, whatever its run will be.
 #[derive(Debug)]
 pub(super) struct Namespaced<'a> {
     pub(super) identity: &'a Identity,
     pub(super) maps: &'a IdMaps,
+    pub(super) filter: &'a Filter,
+    pub(super) settled: &'a Settled,
+    pub(super) landlock: Option<ABI>,
     /// Where groups can be made.
-    pub(super) group: Option<Group>,
-    /// The network of the run or of its session; the machine's where there is none.
-    pub(super) network: Option<&'a OwnedFd>,
-    /// Where the session's `/tmp` and home stand on the stage.
-    pub(super) scratch: Option<&'a Path>,
+    pub(super) group: Option<&'a Group>,
+}
+
+/// What is the same for all runs: made before one is ordered.
+struct Begun<'a> {
+    view: View<'a>,
+    payload: Waiting,
+    /// Where the payload is told how it goes on.
+    word: OwnedFd,
 }
 
 /// What there is before the payload runs.
-pub(super) struct PreparedRun {
+pub(super) struct PreparedRun<'a> {
     pub(super) listener: Option<OwnedFd>,
     /// Who looks after protected names, where something of them may change.
     pub(super) protected: Option<Protected>,
     /// The control group of the payload.
-    pub(super) group: Option<Group>,
+    pub(super) group: Option<&'a Group>,
     pub(super) payload: Waiting,
 }
 
@@ -97,39 +113,37 @@ struct PayloadEnd {
 }
 
 /// The life of an init, which builds the world of its run and gives up its rights by `prepare`; its result is its exit code.
-///
-/// `is_asked`: whether `SIGTERM` asks it to end. The first process of a namespace is out of reach of that by itself.
-pub(super) fn run(
-    mut birth: Birth<'_>,
-    is_asked: bool,
-    prepare: impl FnOnce(&mut Birth<'_>) -> Result<PreparedRun, Failure>,
+/// What becomes of the run is told on the socket.
+pub(super) fn run<'a>(
+    birth: Birth<'a>,
+    socket: &OwnedFd,
+    signals: Result<OwnedFd, Failure>,
+    prepare: impl FnOnce(&Birth<'a>) -> Result<PreparedRun<'a>, Failure>,
 ) -> i32 {
-    let socket = birth.socket.try_clone().step(|| "start a process".into());
-    let prepared = socket.and_then(|socket| {
-        let signals = signals(is_asked).step(|| "hear of ended processes".into())?;
-        Ok((socket, signals, prepare(&mut birth)?))
-    });
-    let (socket, signals, world) = match prepared {
+    let (signals, world) = match signals.and_then(|signals| Ok((signals, prepare(&birth)?))) {
         Ok(prepared) => prepared,
-        Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
+        Err(failure) => return told(socket, &Report::Failed(failure)),
     };
     let PreparedRun { listener, protected, group, payload } = world;
     // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
-    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener, payload, group.as_ref())));
-    end_all(group.as_ref());
+    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, socket, &signals, listener, payload, group)));
+    end_all(group);
     let aftermath = protected.as_ref().map(Protected::undo).unwrap_or_default();
     // Who begins when this is told is not to find this run alive.
     drop(protected);
     match lived.unwrap_or(Ok(PayloadEnd::KILLED)) {
         Ok(PayloadEnd { code, by_signal, had_survivors, out_of_memory }) => {
-            told(&socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath })
+            let code = told(socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath });
+            // Who was told may wait for this processor, and what is left to do here is nobody's concern.
+            sched_yield();
+            code
         }
         Err(mut failure) => {
             for line in aftermath.left.into_iter().chain(aftermath.undone) {
                 failure.reason.push_str("; ");
                 failure.reason.push_str(&line);
             }
-            told(&socket, &Report::Failed(failure))
+            told(socket, &Report::Failed(failure))
         }
     }
 }
@@ -142,21 +156,22 @@ impl PayloadEnd {
 /// Lets the payload begin and attends to it until it has ended.
 fn live(
     birth: Birth<'_>,
+    socket: &OwnedFd,
     signals: &OwnedFd,
     listener: Option<OwnedFd>,
     payload: Waiting,
     group: Option<&Group>,
 ) -> Result<PayloadEnd, Failure> {
-    let events = InitEvents { socket: &birth.socket, signals, payload: payload.process, is_read: Cell::new(false) };
+    let events = InitEvents { socket, signals, payload: payload.process, is_read: Cell::new(false) };
     if !payload.begin(&events)? {
         return Ok(PayloadEnd::KILLED);
     }
-    let streams = birth.streams;
+    let Birth { request, streams, .. } = birth;
     // Whoever reads the output must see its end, and the zygote's socket is not this process's.
     drop(streams);
     close_standard_streams();
     let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
-    if report(&birth.socket, &Report::Started, &descriptors).is_err() {
+    if report(socket, &Report::Started, &descriptors).is_err() {
         return Ok(PayloadEnd::KILLED);
     }
     let Some(status) = attend(&events) else { return Ok(PayloadEnd::KILLED) };
@@ -165,8 +180,16 @@ fn live(
         None => (status.exit_status().unwrap_or(0), false),
     };
     let is_killed = by_signal && code == libc::SIGKILL;
-    let out_of_memory = group.filter(|_| is_killed).and_then(Group::out_of_memory);
+    let out_of_memory =
+        group.filter(|_| is_killed).and_then(|group| group.out_of_memory(limits(&request).memory_bytes));
     Ok(PayloadEnd { code, by_signal, had_survivors: !is_alone_in_time(&events), out_of_memory })
+}
+
+/// What a run may have as a whole. One process may have as much as the request says; with twice that, the several of a
+/// build each have some. What its `/tmp` and home may hold is bounded by itself, and counts as its memory, too.
+pub(super) fn limits(request: &Request) -> Limits {
+    let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(stage::SCRATCH_BYTES);
+    Limits { memory_bytes, processes: request.processes }
 }
 
 /// The input of a zygote is its socket, whose end is to be seen when it ends.
@@ -180,7 +203,13 @@ fn told(socket: &OwnedFd, last: &Report) -> i32 {
 }
 
 /// A descriptor that can be read when a child has ended, or when this process is asked to end.
-fn signals(is_asked: bool) -> io::Result<OwnedFd> {
+///
+/// `is_asked`: whether `SIGTERM` asks it to end. The first process of a namespace is out of reach of that by itself.
+pub(super) fn signals(is_asked: bool) -> Result<OwnedFd, Failure> {
+    signal_descriptor(is_asked).step(|| "hear of ended processes".into())
+}
+
+fn signal_descriptor(is_asked: bool) -> io::Result<OwnedFd> {
     let set = block(&[Signal::CHILD, Signal::TERM][..1 + usize::from(is_asked)]);
     // SAFETY: the set lives through the call; no handler is passed.
     unsafe {
@@ -190,66 +219,142 @@ fn signals(is_asked: bool) -> io::Result<OwnedFd> {
     }
 }
 
-impl Namespaced<'_> {
-    /// The life of an init in namespaces of its own.
-    pub(super) fn run(mut self, birth: Birth<'_>) -> i32 {
-        run(birth, false, |birth| self.prepare(birth))
+impl<'a> Namespaced<'a> {
+    /// What it holds open.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let own_program = [self.settled.own_program.as_raw_fd()];
+        own_program
+            .into_iter()
+            .chain(self.maps.descriptors())
+            .chain(self.group.into_iter().flat_map(Group::descriptors))
     }
 
-    /// The payload is born first, and gives up its rights while this process builds the root, which is its root, too.
-    fn prepare(&mut self, birth: &mut Birth<'_>) -> Result<PreparedRun, Failure> {
-        let listener = network(&mut birth.request, self.network)?;
+    /// The life of an init in namespaces of its own, which is born before its run is ordered.
+    pub(super) fn run(&self, orders: OwnedFd) -> i32 {
+        // Before there are any children.
+        let signals = signals(false);
+        let begun = self.begin();
+        rehearse();
+        let Some(Ordered { order, socket, streams, network, scratch }) = Ordered::receive(&orders) else { return 0 };
+        drop(orders);
+        let request = match launched(&order) {
+            Ok(request) => request,
+            Err(failure) => return told(&socket, &Report::Failed(failure)),
+        };
+        let birth = self.birth(request, streams);
+        run(birth, &socket, signals, |birth| self.prepare(birth, begun?, order, network, scratch.as_deref()))
+    }
+
+    fn birth(&self, request: Request, streams: [OwnedFd; 3]) -> Birth<'a> {
+        Birth { request, streams, filter: self.filter, settled: self.settled, landlock: self.landlock }
+    }
+
+    fn begin(&self) -> Result<Begun<'a>, Failure> {
+        let step = || "start a process".to_owned();
         rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
-        let (payload_word, own_word) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-            .step(|| "start a process".into())?;
-        let drop_privileges = || drop_privileges(self.identity);
+        let (word, payload_word) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).step(step)?;
         // Into its group it can be born only by who may write there.
-        let group = self.group.take();
-        let payload = Waiting::born(
-            birth,
-            group.as_ref(),
-            || {
-                unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
-                drop_privileges()?;
-                say(&own_word);
-                Ok(())
-            },
-            || {
-                hear(&own_word, "see the root")?;
-                Ok(birth
-                    .landlock
-                    .map(|abi| OpenPlace::within_mounts(&birth.request, abi))
-                    .transpose()?
-                    .unwrap_or_default())
-            },
-        )?;
-        drop(own_word);
+        let payload = Waiting::born(self.group, |begun| self.payload(begun, &payload_word))?;
+        Ok(Begun { view: View::begin(self.identity)?, payload, word })
+    }
+
+    /// The life of a payload, which gives up its rights while the init builds the root, which is its root, too.
+    fn payload(&self, begun: &OwnedFd, word: &OwnedFd) -> Failure {
+        let birth = match self.born_for(word) {
+            Ok(birth) => birth,
+            Err(failure) => return failure,
+        };
+        let ready = || {
+            drop_privileges(self.identity, drop_capabilities)?;
+            say(word);
+            Ok(())
+        };
+        let places = || {
+            hear(word, "see the root")?;
+            let places = birth.landlock.map(|abi| OpenPlace::within_mounts(&birth.request, abi)).transpose()?;
+            Ok(places.unwrap_or_default())
+        };
+        payload(&birth, begun, ready, places)
+    }
+
+    /// What the payload hears of its run.
+    fn born_for(&self, word: &OwnedFd) -> Result<Birth<'a>, Failure> {
+        unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
+        rehearse();
+        let step = || "hear of the run".to_owned();
+        let (said, descriptors) = receive(word, MAX_ADDRESS_BYTES).step(step)?;
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init is gone"));
+        let (order, streams) = (next()?, [next()?, next()?, next()?]);
+        let mut request = launched(&order)?;
+        if let Some(network) = descriptors.next() {
+            enter_network(&network)?;
+        }
+        if let Some(address) = std::str::from_utf8(&said).ok().and_then(|said| said.strip_prefix('o'))
+            && !address.is_empty()
+        {
+            lead_over(address, &mut request.environment);
+        }
+        Ok(self.birth(request, streams))
+    }
+
+    fn prepare(
+        &self,
+        birth: &Birth<'a>,
+        begun: Begun<'a>,
+        order: OwnedFd,
+        network: Option<OwnedFd>,
+        scratch: Option<&Path>,
+    ) -> Result<PreparedRun<'a>, Failure> {
+        let Begun { mut view, payload, word } = begun;
         let request = &birth.request;
-        let scratch = match self.scratch {
+        let listener = own_network(request.network, network.as_ref())?;
+        let address = listener.as_ref().map_or(String::new(), |(_, address)| address.to_string());
+        let descriptors = [&order].into_iter().chain(&birth.streams).chain(&network).map(AsFd::as_fd);
+        // Where the payload is gone, it has said why.
+        let _ = send(&word, format!("o{address}").as_bytes(), &descriptors.collect::<Vec<_>>());
+        drop((order, network));
+        let scratch = match scratch {
             Some(scratch) => scratch.to_owned(),
             None => own_scratch(self.identity)?,
         };
-        let mut view = View::build(request, self.identity, self.maps, &scratch)?;
+        view.show(request, self.maps, &scratch)?;
         let protected = Some(Protected::guard(&mut view, request)?);
-        // Nobody can make a user namespace while a root lies on top of the own one. Where the payload is gone, it has said
-        // why.
-        let _ = hear(&payload_word, "begin");
+        // Nobody can make a user namespace while a root lies on top of the own one.
+        let _ = hear(&word, "begin");
         view.enter()?;
         // From here on every path of both leads into the new root.
-        say(&payload_word);
+        say(&word);
         view.leave_old()?;
         drop(view);
-        drop_privileges()?;
+        // This process starts no program, which is all that the bound of capabilities is for.
+        drop_privileges(self.identity, clear_capabilities)?;
         // A change of the user clears it.
         set_parent_process_death_signal(Some(Signal::KILL)).step(|| "hide from the payload".into())?;
-        Ok(PreparedRun { listener, protected, group, payload })
+        Ok(PreparedRun { listener: listener.map(|(socket, _)| socket), protected, group: self.group, payload })
+    }
+}
+
+/// Reads an order that nobody gave. What is done for the first time after a fork takes several times as long, because the
+/// memory and the code that it needs have to be found first, and now nobody waits.
+fn rehearse() {
+    let _ = serde_json::from_str::<Order>(REHEARSED);
+}
+
+/// The run that an order asks for.
+fn launched(order: &OwnedFd) -> Result<Request, Failure> {
+    let step = || "read the order".to_owned();
+    match unpacked(order).step(step)? {
+        Order::Launch(request) => Ok(*request),
+        Order::Release(_) => Err(Failure::new(step(), "it asks for no run")),
     }
 }
 
 /// Gives up all rights for good, as the init does and the payload.
-fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
+fn drop_privileges(identity: &Identity, capabilities: fn() -> Result<(), Failure>) -> Result<(), Failure> {
     identity.assume()?;
-    drop_capabilities()?;
+    capabilities()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())
 }
 
@@ -259,15 +364,13 @@ fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
     Ok(place)
 }
 
-/// Enters the network, and listens in it if the request says so.
-fn network(request: &mut Request, own: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failure> {
-    if request.network == Network::Host {
+/// Enters the network, and listens in it if that is asked for.
+fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, SocketAddrV4)>, Failure> {
+    if kind == Network::Host {
         return Ok(None);
     }
-    let step = || "enter a network".to_owned();
-    let own = own.ok_or_else(|| Failure::new(step(), "there is none for this run"))?;
-    move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)?;
-    if request.network == Network::Private {
+    enter_network(own.ok_or_else(|| Failure::new("enter a network", "there is none for this run"))?)?;
+    if kind == Network::Private {
         return Ok(None);
     }
     let step = || "listen for the proxy".to_owned();
@@ -277,16 +380,24 @@ fn network(request: &mut Request, own: Option<&OwnedFd>) -> Result<Option<OwnedF
     bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).step(step)?;
     listen(&listener, 128).step(step)?;
     let address = rustix::net::getsockname(&listener).step(step)?;
-    let address = SocketAddrV4::try_from(address).step(step)?;
+    Ok(Some((listener, SocketAddrV4::try_from(address).step(step)?)))
+}
+
+fn enter_network(network: &OwnedFd) -> Result<(), Failure> {
+    let step = || "enter a network".to_owned();
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).step(step)
+}
+
+/// Names the proxy at this address to a program.
+fn lead_over(address: &str, environment: &mut BTreeMap<String, String>) {
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         for name in [name.to_owned(), name.to_lowercase()] {
-            request.environment.insert(name, format!("http://{address}"));
+            environment.insert(name, format!("http://{address}"));
         }
     }
     for name in ["NO_PROXY", "no_proxy"] {
-        request.environment.insert(name.into(), "localhost,127.0.0.1,::1".into());
+        environment.insert(name.into(), "localhost,127.0.0.1,::1".into());
     }
-    Ok(Some(listener))
 }
 
 /// Starts the loopback interface of this process's network.
@@ -310,14 +421,8 @@ pub(super) fn loopback_up() -> io::Result<()> {
 }
 
 impl Waiting {
-    /// Starts the payload, in its group if there is one. It gets `ready` by itself, while this process goes on, and finds
-    /// the places that Landlock leaves open.
-    pub(super) fn born(
-        birth: &Birth<'_>,
-        group: Option<&Group>,
-        ready: impl FnOnce() -> Result<(), Failure>,
-        places: impl FnOnce() -> Result<Vec<OpenPlace>, Failure>,
-    ) -> Result<Self, Failure> {
+    /// Starts the payload, in its group if there is one. What its life returns is why it never was a program.
+    pub(super) fn born(group: Option<&Group>, life: impl FnOnce(&OwnedFd) -> Failure) -> Result<Self, Failure> {
         let step = || "start a process".to_owned();
         let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
         let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
@@ -326,7 +431,7 @@ impl Waiting {
         }
         drop((told, begin));
         // Whatever goes wrong, this process must not come back as a second init.
-        let failure = catch_unwind(AssertUnwindSafe(|| payload(birth, &begun, ready, places)));
+        let failure = catch_unwind(AssertUnwindSafe(|| life(&begun)));
         if let Ok(failure) = failure {
             let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
         }
@@ -362,27 +467,27 @@ impl Waiting {
     }
 }
 
-/// The life of a payload until it is the program. Returns only where that fails.
-fn payload(
+/// The life of a payload until it is the program: it gets `ready` and gives up what it must not have by itself, while the
+/// init goes on, and finds the places that Landlock leaves open. Returns only where that fails.
+pub(super) fn payload(
     birth: &Birth<'_>,
     begun: &OwnedFd,
     ready: impl FnOnce() -> Result<(), Failure>,
     places: impl FnOnce() -> Result<Vec<OpenPlace>, Failure>,
 ) -> Failure {
-    let places = || {
+    let confined = || {
         ready()?;
         // Takes longest, and nothing that follows needs what it refuses.
         birth.filter.apply().map_err(io::Error::other).step(|| "put the filter of system calls in place".into())?;
         let places = places()?;
-        hear(begun, "begin")?;
-        Ok(places)
+        let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
+        confine(&birth.request, &Tools { settled, landlock, places: &places, streams })?;
+        hear(begun, "begin")
     };
-    let places = match places() {
-        Ok(places) => places,
-        Err(failure) => return failure,
-    };
-    let tools = Tools { settled: birth.settled, landlock: birth.landlock, places: &places, streams: &birth.streams };
-    become_program(&birth.request, &tools)
+    match confined() {
+        Ok(()) => execute(&birth.request, birth.settled),
+        Err(failure) => failure,
+    }
 }
 
 /// Tells the other process that it can go on. Where that is gone, it hears nothing.
@@ -531,6 +636,12 @@ pub(super) fn end_all(group: Option<&Group>) {
 mod tests {
     use super::*;
     use rustix::net::socketpair;
+
+    #[test]
+    fn what_is_rehearsed_is_an_order() {
+        let order = serde_json::from_str(REHEARSED).unwrap();
+        assert!(matches!(order, Order::Launch(request) if request.folders.len() == 1));
+    }
 
     #[test]
     fn a_payload_of_a_run_that_nobody_waits_for_does_not_begin_or_is_not_waited_for() {

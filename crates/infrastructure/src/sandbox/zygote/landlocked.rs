@@ -16,10 +16,10 @@ mod tasks;
 
 use super::{
     Layers,
-    births::{Births, Settled, landlock, settle_down},
+    births::{Births, Settled, close_all_but, landlock, settle_down},
     filter::Filter,
     identity::clear_capabilities,
-    init::{self, Birth, PreparedRun, Waiting, close_standard_streams, end_all},
+    init::{self, Birth, PreparedRun, Waiting, close_standard_streams, end_all, payload},
     payload::part,
     request::{Failure, Report, Request, Step, report},
     sessions::{Session, Sessions},
@@ -109,19 +109,6 @@ fn apart(kept: &[RawFd], work: impl FnOnce() -> io::Result<()>) -> io::Result<()
     if child < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Closes all descriptors but these, whosever they are: their owners are not come back to. Who waits for the end of a stream,
-/// or of the zygote, must not wait for this process.
-fn close_all_but(kept: &[RawFd]) {
-    let mut kept: Vec<_> = kept.iter().map(|one| one.unsigned_abs()).collect();
-    kept.sort_unstable();
-    let ends = kept.iter().copied().chain([u32::MAX]);
-    let firsts = [0].into_iter().chain(kept.iter().map(|one| one + 1));
-    for (first, end) in firsts.zip(ends).filter(|(first, end)| first < end) {
-        // SAFETY: the call touches no memory.
-        unsafe { libc::syscall(libc::SYS_close_range, first, end - 1, 0) };
-    }
-}
-
 /// Waits for the end of a process.
 fn ended(process: &OwnedFd) {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -129,7 +116,13 @@ fn ended(process: &OwnedFd) {
 }
 
 impl Births for LandlockZygote {
-    fn launch(&mut self, mut request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
+    fn launch(
+        &mut self,
+        mut request: Request,
+        _: OwnedFd,
+        socket: &OwnedFd,
+        streams: [OwnedFd; 3],
+    ) -> Result<(), Failure> {
         places::check(&request)?;
         places::check_beside(&request, &self.temporary)?;
         // The kernel counts all processes of a user, and not those of a run.
@@ -144,15 +137,10 @@ impl Births for LandlockZygote {
         if let Some(scratch) = own.as_ref().or(shared) {
             scratch.show_to(&mut request);
         }
-        let birth = Birth {
-            request,
-            socket: socket.try_clone().step(|| "start a process".into())?,
-            streams,
-            filter: &self.filter,
-            settled: &self.settled,
-            landlock: Some(self.landlock),
-        };
-        let cloned = clone(birth, own.as_ref()).step(|| "start a process".into());
+        let birth =
+            Birth { request, streams, filter: &self.filter, settled: &self.settled, landlock: Some(self.landlock) };
+        let socket_of_init = socket.try_clone().step(|| "start a process".into())?;
+        let cloned = clone(birth, socket_of_init, own.as_ref()).step(|| "start a process".into());
         if let (Err(_), Some(own)) = (&cloned, &own) {
             // The first failure is told.
             let _ = own.remove();
@@ -178,7 +166,7 @@ impl Births for LandlockZygote {
 }
 
 /// Starts a keeper, which never returns from here. `own` is what the run alone writes into.
-fn clone(birth: Birth<'_>, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> {
+fn clone(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> {
     let mut process: libc::c_int = -1;
     // Not clone3, which filters of containers refuse.
     let flags = libc::CLONE_PIDFD | libc::SIGCHLD;
@@ -190,7 +178,7 @@ fn clone(birth: Birth<'_>, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> 
         let pid = libc::syscall(libc::SYS_clone, flags as libc::c_ulong, nothing, &raw mut process, nothing, nothing);
         match i32::try_from(pid) {
             Ok(0) => {
-                let code = catch_unwind(AssertUnwindSafe(|| keep(birth, own, zygote)));
+                let code = catch_unwind(AssertUnwindSafe(|| keep(birth, socket, own, zygote)));
                 libc::_exit(code.unwrap_or(70))
             }
             Ok(pid @ 1..) => {
@@ -203,7 +191,7 @@ fn clone(birth: Birth<'_>, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> 
 }
 
 /// The life of a keeper; its result is its exit code.
-fn keep(birth: Birth<'_>, own: Option<&Scratch>, zygote: Pid) -> i32 {
+fn keep(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -> i32 {
     let keeper = getpid();
     let fork = || {
         // SAFETY: no handler is passed; this process has one thread, so that the child finds no lock held.
@@ -214,16 +202,19 @@ fn keep(birth: Birth<'_>, own: Option<&Scratch>, zygote: Pid) -> i32 {
         if child < 0 { Err(io::Error::last_os_error()).step(|| "start a process".into()) } else { Ok(child) }
     };
     match take_in(Signal::KILL, zygote).and_then(|()| fork()) {
-        Ok(0) => return init::run(birth, true, |birth| prepare(birth, keeper)),
+        Ok(0) => {
+            let signals = init::signals(true);
+            return init::run(birth, &socket, signals, |birth| prepare(birth, keeper));
+        }
         Ok(init) => {
             // Whoever reads the output, and whoever hears of the init, must see its end.
-            drop(birth);
+            drop((birth, socket));
             close_standard_streams();
             while matches!(waitpid(Pid::from_raw(init), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
             end_all(None);
         }
         // Nothing was started, and this process may be in no domain: it must not end anybody.
-        Err(failure) => drop(report(&birth.socket, &Report::Failed(failure), &[])),
+        Err(failure) => drop(report(&socket, &Report::Failed(failure), &[])),
     }
     if let Some(own) = own
         && apart(&[own.descriptor()], || own.remove()).is_err()
@@ -248,7 +239,7 @@ fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
 }
 
 /// The init becomes what it will be.
-fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<PreparedRun, Failure> {
+fn prepare<'a>(birth: &Birth<'_>, keeper: Pid) -> Result<PreparedRun<'a>, Failure> {
     // Until there is something to end, as while a disk does not answer, it has nothing to put right.
     take_in(Signal::KILL, keeper)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
@@ -257,7 +248,7 @@ fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<PreparedRun, Failure> {
     set_parent_process_death_signal(Some(Signal::TERM)).step(step)?;
     // What the init would have ended goes with it, should it be killed.
     let ready = || set_parent_process_death_signal(Some(Signal::KILL)).step(step);
-    let payload = Waiting::born(birth, None, ready, || Ok(places))?;
+    let payload = Waiting::born(None, |begun| payload(birth, begun, ready, || Ok(places)))?;
     Ok(PreparedRun { listener: None, protected: None, group: None, payload })
 }
 

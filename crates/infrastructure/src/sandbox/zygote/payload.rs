@@ -1,7 +1,7 @@
 //! The last steps of a payload, from the fork to its program.
 
 use super::{
-    births::Settled,
+    births::{IGNORED, Settled},
     request::{Failure, Program, Request, Step},
 };
 use landlock::{
@@ -17,7 +17,7 @@ use std::{
     ffi::CString,
     fs, io,
     os::{
-        fd::{AsRawFd, OwnedFd, RawFd},
+        fd::{AsRawFd, OwnedFd},
         unix::fs::OpenOptionsExt,
     },
     path::Path,
@@ -36,12 +36,8 @@ pub(super) struct Tools<'a> {
     pub(super) streams: &'a [OwnedFd; 3],
 }
 
-/// Becomes the program. Returns only where that fails.
-pub(super) fn become_program(request: &Request, tools: &Tools<'_>) -> Failure {
-    confine(request, tools).map_or_else(|failure| failure, |()| execute(request, tools.settled.own_program.as_raw_fd()))
-}
-
-fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
+/// Gives up all that the program must not have.
+pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
     umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
     if request.terminal {
@@ -77,7 +73,7 @@ fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
     }
     // SAFETY: no structure is passed; this process has one thread.
     unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
+        for signal in IGNORED {
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut none = std::mem::zeroed();
@@ -174,7 +170,9 @@ fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), F
     Err(Failure::new(restriction(), "the kernel did not enforce all of it"))
 }
 
-fn execute(request: &Request, own_program: RawFd) -> Failure {
+/// Becomes the program. Returns only where that fails.
+pub(super) fn execute(request: &Request, settled: &Settled) -> Failure {
+    let own_program = settled.own_program.as_raw_fd();
     let step = || match &request.program {
         Program::Own => "start the runtime's own program".to_owned(),
         Program::At(path) => format!("start `{}`", path.display()),

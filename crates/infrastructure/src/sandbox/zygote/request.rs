@@ -3,6 +3,8 @@
 //! ```text
 //! runtime -> zygote  one byte; descriptors: the order as JSON in a sealed memory file, and for a launch
 //!                    the init's socket, stdin, stdout, stderr
+//! zygote  -> init    where the session's `/tmp` and home stand; descriptors: all of these, and the network, if it has one
+//! init    -> payload one byte; descriptors: the order, stdin, stdout, stderr, and the network
 //! init    -> runtime reports, one message each, as JSON; descriptors where the report says so
 //! runtime -> init    one byte: a signal for the payload's group, or 0: what the payload leaves behind is ended at once;
 //!                    the end of the socket ends the run
@@ -12,8 +14,8 @@ mod paths;
 
 use crate::sandbox::{control_group::OutOfMemory, launch::LaunchError};
 use rustix::{
-    fs::{MemfdFlags, memfd_create},
-    io::Errno,
+    fs::{MemfdFlags, fstat, memfd_create},
+    io::{Errno, pread},
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
         recvmsg, sendmsg,
@@ -22,15 +24,21 @@ use rustix::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs::File,
-    io::{self, IoSlice, IoSliceMut, Read, Seek, Write},
+    io::{self, IoSlice, IoSliceMut, Write},
     mem::MaybeUninit,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
     path::PathBuf,
 };
 
 /// Descriptors of one message at most.
 const MAX_DESCRIPTORS: usize = 8;
+/// The path of a place on the stage is shorter.
+const MAX_PLACE_BYTES: usize = 256;
 /// A report at most, in bytes.
 pub(super) const MAX_REPORT_BYTES: usize = 32 << 10;
 /// What is told of what was put right, and of what was not, in bytes of a report.
@@ -85,6 +93,18 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) terminal: bool,
     /// A run without Landlock is refused.
     pub(in crate::sandbox) requires_landlock: bool,
+}
+
+/// A run, as its init hears of it.
+#[derive(Debug)]
+pub(super) struct Ordered {
+    pub(super) order: OwnedFd,
+    pub(super) socket: OwnedFd,
+    pub(super) streams: [OwnedFd; 3],
+    /// The network of the run or of its session; the machine's where there is none.
+    pub(super) network: Option<OwnedFd>,
+    /// Where the session's `/tmp` and home stand on the stage.
+    pub(super) scratch: Option<PathBuf>,
 }
 
 /// What is executed.
@@ -229,6 +249,27 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     }
 }
 
+impl Ordered {
+    /// Tells an init of it.
+    pub(super) fn send(&self, orders: &OwnedFd) -> io::Result<()> {
+        let Self { order, socket, streams, network, scratch } = self;
+        let descriptors = [order, socket].into_iter().chain(streams).chain(network).map(AsFd::as_fd);
+        let place = scratch.as_deref().map_or(&[][..], |place| place.as_os_str().as_bytes());
+        send(orders, &[b"o", place].concat(), &descriptors.collect::<Vec<_>>())
+    }
+
+    /// Waits for a run. `None`: there will be none.
+    pub(super) fn receive(orders: &OwnedFd) -> Option<Self> {
+        let (said, descriptors) = receive(orders, MAX_PLACE_BYTES).ok()?;
+        let place = said.strip_prefix(b"o")?;
+        let scratch = (!place.is_empty()).then(|| PathBuf::from(OsString::from_vec(place.to_vec())));
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next();
+        let (order, socket, streams) = (next()?, next()?, [next()?, next()?, next()?]);
+        Some(Self { order, socket, streams, network: next(), scratch })
+    }
+}
+
 /// Puts a value into a memory file, to be passed on.
 pub(super) fn packed(value: &impl Serialize) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("order", MemfdFlags::CLOEXEC)?);
@@ -236,11 +277,18 @@ pub(super) fn packed(value: &impl Serialize) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-pub(super) fn unpacked<T: DeserializeOwned>(file: OwnedFd) -> io::Result<T> {
-    let mut file = File::from(file);
-    let mut text = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut text)?;
+/// The value in such a file, which others may read at the same time.
+pub(super) fn unpacked<T: DeserializeOwned>(file: &OwnedFd) -> io::Result<T> {
+    let mut text = vec![0; usize::try_from(fstat(file)?.st_size).map_err(io::Error::other)?];
+    let mut read = 0;
+    while read < text.len() {
+        match pread(file, &mut text[read..], read as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(more) => read += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(serde_json::from_slice(&text)?)
 }
 

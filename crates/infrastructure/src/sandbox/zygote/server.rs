@@ -4,9 +4,10 @@ use super::{
     births::{Births, Settled, landlock, settle_down},
     filter::Filter,
     identity::{IdMaps, Identity, unshare},
-    init::{Birth, Namespaced, loopback_up},
+    init::{Namespaced, limits, loopback_up},
     landlocked::LandlockZygote,
-    request::{Failure, Network, Order, Report, Request, Step, receive, report, send, unpacked},
+    ready::ReadyInit,
+    request::{Failure, Network, Order, Ordered, Report, Request, Step, receive, report, send, unpacked},
     sessions::{Session, Sessions, lives},
     stage,
 };
@@ -20,17 +21,18 @@ use rustix::{
     fs::{FileType, Gid, Uid, fchown, fstat},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
-    process::{DumpableBehavior, Pid, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal},
+    process::{DumpableBehavior, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal},
 };
 use std::{
     fs::{self, File},
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::PathBuf,
 };
 
 /// So long nobody has ordered anything when the network of the next run is made.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The one with namespaces.
 struct NamespaceZygote {
@@ -43,9 +45,13 @@ struct NamespaceZygote {
     groups: Option<Groups>,
     sessions: Sessions<Shared>,
     opened: u64,
+    /// The init of the next run.
+    ready: Option<ReadyInit>,
     /// A network that nobody has used, for the next run that gets one of its own: to make one takes long.
     spare: Option<OwnedFd>,
-    /// The run that got the one before. The next one is made when that has ended and there is nothing else to do.
+    /// Whether the one before was given away.
+    is_spent: bool,
+    /// The last run. What the next one needs is made when that has ended and there is nothing else to do.
     parted: Option<OwnedFd>,
 }
 
@@ -78,6 +84,7 @@ fn serve_with(zygote: Result<impl Births, Failure>) -> i32 {
         zygote.rest(socket);
         match receive(socket, 1) {
             Ok((bytes, _)) if bytes.is_empty() => {
+                zygote.close();
                 outlive_children();
                 zygote.end();
                 return 0;
@@ -104,11 +111,12 @@ fn obey(zygote: &mut impl Births, mut descriptors: Vec<OwnedFd>) {
     if descriptors.is_empty() {
         return;
     }
-    match unpacked(descriptors.remove(0)) {
+    let order = descriptors.remove(0);
+    match unpacked(&order) {
         Ok(Order::Launch(request)) => {
             let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
             // Only this end keeps it open, so that the runtime hears of everything that goes wrong here.
-            if let Err(failure) = zygote.launch(*request, &socket, [stdin, stdout, stderr]) {
+            if let Err(failure) = zygote.launch(*request, order, &socket, [stdin, stdout, stderr]) {
                 let _ = report(&socket, &Report::Failed(failure), &[]);
             }
         }
@@ -156,20 +164,52 @@ impl NamespaceZygote {
             groups,
             sessions,
             opened: 0,
+            ready: None,
             spare: None,
+            is_spent: false,
             parted: None,
         })
     }
 
-    /// The descriptors that an init has no use for: it would keep the networks of others as long as it lives.
-    fn foreign_to(&self, own: Option<usize>) -> Vec<RawFd> {
-        let sessions = self.sessions.list.iter().enumerate();
-        let of = |(place, session): (usize, &Session<Shared>)| {
-            let network = session.shared.network.as_ref().filter(|_| Some(place) != own).map(AsRawFd::as_raw_fd);
-            network.into_iter().chain(session.runs.iter().map(AsRawFd::as_raw_fd)).collect::<Vec<_>>()
+    /// An init that waits for its run, in a group where there are some.
+    fn bear(&mut self) -> Result<ReadyInit, Failure> {
+        let group = self.groups.as_mut().map(Groups::make).transpose().step(|| "make a control group".into())?;
+        let namespaced = Namespaced {
+            identity: &self.identity,
+            maps: &self.maps,
+            filter: &self.filter,
+            settled: &self.settled,
+            landlock: self.landlock,
+            group: None,
         };
-        let kept = [&self.spare, &self.parted].into_iter().flatten().map(AsRawFd::as_raw_fd);
-        sessions.flat_map(of).chain(kept).collect()
+        let ready = ReadyInit::born(namespaced, group).step(|| "make the namespaces of a run".into())?;
+        if let Some(groups) = &mut self.groups {
+            groups.belongs_to(ready.process.try_clone().step(|| "keep hold of a run".into())?);
+        }
+        Ok(ready)
+    }
+
+    /// Has the init that waits begin this run; where there is none, or another one would come out, one that is born now.
+    fn begin(&mut self, run: &Ordered, limits: Limits) -> Result<ReadyInit, Failure> {
+        let maps = self.maps.len();
+        if let Some(ready) = self.ready.take().filter(|ready| ready.is_current(maps)) {
+            self.bound(&ready, limits)?;
+            // It fails only where the init was killed meanwhile.
+            if ready.begin(run).is_ok() {
+                return Ok(ready);
+            }
+        }
+        let born = self.bear()?;
+        self.bound(&born, limits)?;
+        born.begin(run).step(|| "start a process".into())?;
+        Ok(born)
+    }
+
+    fn bound(&self, ready: &ReadyInit, limits: Limits) -> Result<(), Failure> {
+        match (&self.groups, &ready.group) {
+            (Some(groups), Some(group)) => groups.bound(group, limits).step(|| "bound a control group".into()),
+            _ => Ok(()),
+        }
     }
 
     /// A network that nobody has used.
@@ -199,7 +239,13 @@ fn let_go(session: Session<Shared>) {
 }
 
 impl Births for NamespaceZygote {
-    fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
+    fn launch(
+        &mut self,
+        request: Request,
+        order: OwnedFd,
+        socket: &OwnedFd,
+        streams: [OwnedFd; 3],
+    ) -> Result<(), Failure> {
         if request.requires_landlock && self.landlock.is_none() {
             let reason = "this kernel has no Landlock, and `sandbox.require` asks for it";
             return Err(Failure::new("restrict this process with Landlock", reason));
@@ -209,57 +255,43 @@ impl Births for NamespaceZygote {
         }
         give_streams(&self.identity, &streams, request.terminal).step(|| "give the streams to the program".into())?;
         let is_private = request.network != Network::Host;
-        let session = request.session.clone().map(|key| self.session(key)).transpose()?;
-        if let Some(place) = session
-            && is_private
-            && self.sessions.list[place].shared.network.is_none()
-        {
-            self.sessions.list[place].shared.network =
-                Some(self.network().step(|| "make the session's network".into())?);
-        }
-        let own_network = match session {
-            None if is_private => Some(self.network().step(|| "make a network".into())?),
-            _ => None,
-        };
-        let mut foreign = self.foreign_to(session);
-        foreign.extend(self.groups.iter().flat_map(Groups::descriptors));
-        let shared = session.map(|place| &self.sessions.list[place].shared);
-        let network = own_network.as_ref().or(shared.and_then(|session| session.network.as_ref()));
         let limits = limits(&request);
-        let group = self.groups.as_mut().map(|groups| groups.make(limits)).transpose();
-        let group = group.step(|| "make a control group".into())?;
-        let birth = Birth {
-            request,
-            socket: socket.try_clone().step(|| "start a process".into())?,
-            streams,
-            filter: &self.filter,
-            settled: &self.settled,
-            landlock: self.landlock,
+        let session = request.session.map(|key| self.session(key)).transpose()?;
+        let step = || "make a network".to_owned();
+        let network = match session {
+            _ if !is_private => None,
+            None => {
+                self.is_spent = true;
+                Some(self.network().step(step)?)
+            }
+            Some(place) => {
+                if self.sessions.list[place].shared.network.is_none() {
+                    let made = self.network().step(|| "make the session's network".into())?;
+                    self.sessions.list[place].shared.network = Some(made);
+                }
+                let known = self.sessions.list[place].shared.network.as_ref();
+                known.map(OwnedFd::try_clone).transpose().step(step)?
+            }
         };
-        let namespaced = Namespaced {
-            identity: &self.identity,
-            maps: &self.maps,
-            group,
-            network,
-            scratch: shared.map(|session| session.scratch.as_path()),
-        };
-        let (pid, process) = clone(birth, namespaced, &foreign).step(|| "make the namespaces of a run".into())?;
-        if let Some(groups) = &mut self.groups {
-            groups.belongs_to(process.try_clone().step(|| "keep hold of a run".into())?);
-        }
+        let scratch = session.map(|place| self.sessions.list[place].shared.scratch.clone());
+        let socket_of_init = socket.try_clone().step(|| "start a process".into())?;
+        let run = Ordered { order, socket: socket_of_init, streams, network, scratch };
+        let ReadyInit { pid, process, .. } = self.begin(&run, limits)?;
+        drop(run);
         if let Some(place) = session {
             let known = process.try_clone().step(|| "keep hold of a run".into())?;
             self.sessions.list[place].runs.push(known);
         }
-        if own_network.is_some() {
-            self.parted = Some(process.try_clone().step(|| "keep hold of a run".into())?);
-        }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
-        report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
+        let told = report(socket, &born, &[process.as_fd()]).step(|| "report a start".into());
+        self.parted = Some(process);
+        told
     }
 
     fn release(&mut self, key: &str) {
         if let Some(session) = self.sessions.take(key) {
+            // It would keep what the session had as long as it waits.
+            self.ready = None;
             let_go(session);
         }
     }
@@ -274,14 +306,28 @@ impl Births for NamespaceZygote {
                     is_read_or(&awaited, None);
                 }
             }
-            // Who orders a run right after another does not wait for the network of a third.
-            if self.parted.as_ref().is_none_or(lives) || is_read_or(&[until_read], Some(&PAUSE)) {
+            // What is ordered comes first.
+            if self.parted.as_ref().is_none_or(lives) || is_read_or(&[until_read], Some(&AT_ONCE)) {
                 return;
             }
-            self.parted = None;
             // Without one the next run waits for its own, and says why it cannot be made.
-            self.spare = new_network().ok();
+            if self.ready.is_none() {
+                self.ready = self.bear().ok();
+            }
+            if self.is_spent {
+                // Who orders a run right after another does not wait for the network of a third.
+                if is_read_or(&[until_read], Some(&PAUSE)) {
+                    return;
+                }
+                self.is_spent = false;
+                self.spare = new_network().ok();
+            }
+            self.parted = None;
         }
+    }
+
+    fn close(&mut self) {
+        self.ready = None;
     }
 
     /// Its mounts end with it.
@@ -301,13 +347,6 @@ fn give_streams(identity: &Identity, streams: &[OwnedFd; 3], is_terminal: bool) 
         }
     }
     Ok(())
-}
-
-/// What a run may have as a whole. One process may have as much as the request says; with twice that, the several of a
-/// build each have some. What its `/tmp` and home may hold is bounded by itself, and counts as its memory, too.
-fn limits(request: &Request) -> Limits {
-    let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(stage::SCRATCH_BYTES);
-    Limits { memory_bytes, processes: request.processes }
 }
 
 /// Waits until one of these can be read, or the time is over. Says whether the time was not.
@@ -338,34 +377,4 @@ fn new_network() -> io::Result<OwnedFd> {
     let (said, descriptors) = receive(&ours, 256)?;
     let failed = || io::Error::other(format!("no network namespace can be made: {}", String::from_utf8_lossy(&said)));
     descriptors.into_iter().next().ok_or_else(failed)
-}
-
-/// Starts an init in namespaces of its own, without these descriptors; the init never returns from here.
-fn clone(birth: Birth<'_>, namespaced: Namespaced<'_>, foreign: &[RawFd]) -> io::Result<(Pid, OwnedFd)> {
-    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
-    let mut process: libc::c_int = -1;
-    // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one
-    // thread, so that the child finds no lock held. The descriptor is new and nobody else's. Those that the child closes
-    // belong to values that it never comes back to.
-    unsafe {
-        let mut arguments: libc::clone_args = std::mem::zeroed();
-        arguments.flags = u64::from(flags.unsigned_abs());
-        arguments.pidfd = &raw mut process as u64;
-        arguments.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
-        let pid = libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>());
-        match i32::try_from(pid) {
-            Ok(0) => {
-                for descriptor in foreign {
-                    libc::close(*descriptor);
-                }
-                let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| namespaced.run(birth)));
-                libc::_exit(code.unwrap_or(70))
-            }
-            Ok(pid @ 1..) => {
-                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
-                Ok((pid, OwnedFd::from_raw_fd(process)))
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
 }

@@ -39,9 +39,10 @@ pub(super) struct View<'a> {
     /// Its top.
     root: OwnedFd,
     identity: &'a Identity,
-    /// The file systems where places can be made: the root, which is the run's alone, and the one of `/tmp` and the home,
-    /// which other runs of the session share.
-    own: [u64; 2],
+    /// The file system of the root, which is the run's alone.
+    own: u64,
+    /// That of `/tmp` and the home, which other runs of the session share. In it and in the root places can be made.
+    scratch: Option<u64>,
     /// The folders of the root itself, without the slash before them, that were made around places. Nothing is mounted
     /// there.
     made: RefCell<BTreeSet<PathBuf>>,
@@ -59,44 +60,45 @@ struct Shown {
 }
 
 impl<'a> View<'a> {
-    /// Builds the root beside the old one. `scratch` is where the run's `/tmp` and home are mounted on the stage.
-    pub(super) fn build(
-        request: &Request,
-        identity: &'a Identity,
-        maps: &IdMaps,
-        scratch: &Path,
-    ) -> Result<Self, Failure> {
+    /// Begins the root beside the old one, with what all runs see.
+    pub(super) fn begin(identity: &'a Identity) -> Result<Self, Failure> {
         let step = || "make a private root".to_owned();
         let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(step)?;
         mount::attach(root, mount::open_exactly(&stage::at("root")).step(step)?).step(step)?;
         let root = mount::open_exactly(&stage::at("root")).step(step)?;
-        let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
-        let own = [fstat(&root).step(step)?.st_dev, device(scratch).step(step)?];
-        let mut view = Self { root, identity, own, made: RefCell::default(), shown: Vec::new() };
+        let own = fstat(&root).step(step)?.st_dev;
+        let view = Self { root, identity, own, scratch: None, made: RefCell::default(), shown: Vec::new() };
         view.system()?;
+        Ok(view)
+    }
+
+    /// Shows what this run sees beside that. `scratch` is where its `/tmp` and home are mounted on the stage.
+    pub(super) fn show(&mut self, request: &Request, maps: &IdMaps, scratch: &Path) -> Result<(), Failure> {
+        let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
+        self.scratch = Some(device(scratch).step(|| "make a private root".into())?);
         for place in ["/tmp", "/var/tmp"] {
-            view.bind(&scratch.join("tmp"), Path::new(place), Some(Bars::WRITABLE), None)?;
+            self.bind(&scratch.join("tmp"), Path::new(place), Some(Bars::WRITABLE), None)?;
         }
         if let Some(home) = &request.home {
-            view.bind(&scratch.join("home"), home, Some(Bars::WRITABLE), None)?;
-            view.settings(request, home);
+            self.bind(&scratch.join("home"), home, Some(Bars::WRITABLE), None)?;
+            self.settings(request, home);
         }
         for folder in &request.folders {
-            view.folder(folder, maps)?;
+            self.folder(folder, maps)?;
         }
-        view.hold_folders_of(request)?;
+        self.hold_folders_of(request)?;
         for sealed in &request.sealed {
-            view.close(sealed)?;
+            self.close(sealed)?;
         }
         let mut last: Option<&Path> = None;
         for hidden in &request.hidden {
             // In their order, a path comes before what it holds, which is covered with it.
             if !last.is_some_and(|last| hidden.starts_with(last)) {
-                view.hide(hidden)?;
+                self.hide(hidden)?;
                 last = Some(hidden);
             }
         }
-        Ok(view)
+        Ok(())
     }
 
     fn system(&self) -> Result<(), Failure> {
@@ -352,7 +354,7 @@ impl<'a> View<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => fstat(folder)?.st_dev,
             found => return found,
         };
-        if !self.own.contains(&device) {
+        if device != self.own && Some(device) != self.scratch {
             return Err(io::ErrorKind::NotFound.into());
         }
         if is_folder {
@@ -361,7 +363,7 @@ impl<'a> View<'a> {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
             openat(folder, name, flags, Mode::from_raw_mode(0o644))?;
         }
-        if device == self.own[1] {
+        if Some(device) == self.scratch {
             stage::give(self.identity, folder, name)?;
         }
         mount::open_beneath(folder, name, OFlags::PATH)
@@ -371,7 +373,7 @@ impl<'a> View<'a> {
     /// root, which cannot be changed, there is no need to.
     fn held(&self, place: OwnedFd) -> io::Result<OwnedFd> {
         let found = statx(&place, "", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
-        if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) || fstat(&place)?.st_dev == self.own[0] {
+        if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) || fstat(&place)?.st_dev == self.own {
             return Ok(place);
         }
         let tree = mount::copy(&place)?;

@@ -276,6 +276,7 @@ fn programs_find_an_environment_without_secrets_in_which_nothing_waits_for_a_per
         "PAGER",
         "PATH",
         "PWD",
+        "SHELL",
         "SHLVL",
         "TERM",
         "TMPDIR",

@@ -1,5 +1,6 @@
 mod groups;
 mod protected;
+mod ready;
 mod sessions;
 mod without_namespaces;
 
@@ -772,6 +773,23 @@ fn alone_with_home(test: &str, home: Option<&Path>, body: impl AsyncFnOnce()) {
         return;
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body());
+}
+
+#[test]
+fn a_program_ignores_and_blocks_no_signal_whatever_the_runtime_does() {
+    alone("a_program_ignores_and_blocks_no_signal_whatever_the_runtime_does", async || {
+        // SAFETY: no handler is passed.
+        #[expect(unsafe_code, reason = "the zygote inherits what is ignored")]
+        unsafe {
+            libc::signal(libc::SIGUSR1, libc::SIG_IGN);
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+        }
+        let done = World::new().bash("exec grep -E '^Sig(Ign|Blk)' /proc/self/status").await;
+        let sets = done.stdout.lines().map(|line| u64::from_str_radix(line.rsplit('\t').next().unwrap(), 16).unwrap());
+        // Two belong to the C library, which lets nobody say what becomes of them.
+        let sets: Vec<u64> = sets.map(|set| set & !(0b11 << 31)).collect();
+        assert_eq!(sets, [0, 0], "{}{}", done.stdout, done.stderr);
+    });
 }
 
 /// All launchers of a process share one zygote.

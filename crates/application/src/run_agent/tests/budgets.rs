@@ -1,0 +1,120 @@
+//! Budgets, and runs that go round in a circle.
+
+use super::*;
+use std::time::Duration;
+use toolstead_domain::{agent::budget::Budgets, model::usage::Prices};
+
+/// A model that calls, and calls again, and never has enough.
+fn restless(answers: usize) -> Arc<ScriptedModel> {
+    let usage = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
+    let prices = Prices { input: 10.0, cache_read: 1.0, cache_write: 10.0, output: 50.0 };
+    let answers = (0..answers).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!({"n": n})).uses(usage));
+    Arc::new(ScriptedModel::answering(answers).with_prices(prices))
+}
+
+async fn check(budgets: impl FnOnce(&mut Budgets), end: &str, requests: usize, calls: usize) {
+    let (house, model) = (house().await, restless(20));
+    let mut command = house.command(&model, "go");
+    budgets(&mut command.budgets);
+    let ran = house.ran(command).await;
+    assert_eq!((ran.end().as_str(), model.requests().len()), (end, requests));
+    let history = house.history().await;
+    let made = history.iter().filter(|line| line.starts_with("result ")).count();
+    assert_eq!(made, calls, "{history:#?}");
+    assert_eq!(history.last().map(String::as_str), Some(format!("end: {}", end.rsplit(' ').next().unwrap()).as_str()));
+    let json = ran.events.last().unwrap().to_json();
+    assert_eq!(json["budget"], end.rsplit(' ').next().unwrap(), "the last event names it");
+    for request in model.requests() {
+        check_is_sendable(&request.messages);
+    }
+}
+
+#[tokio::test]
+async fn a_run_ends_before_it_would_go_over_a_budget() {
+    check(|budgets| budgets.turns = Some(3), "budget_exhausted turns", 3, 2).await;
+    check(|budgets| budgets.turns = Some(1), "budget_exhausted turns", 1, 0).await;
+    check(|budgets| budgets.tokens = Some(3_500), "budget_exhausted tokens", 3, 2).await;
+    check(|budgets| budgets.cost = Some(0.0305), "budget_exhausted cost", 2, 1).await;
+    check(|budgets| budgets.turns = Some(0), "budget_exhausted turns", 0, 0).await;
+    // Three calls, one that is refused, and a last word.
+    check(|budgets| budgets.calls = Some(3), "budget_exhausted calls", 5, 3).await;
+}
+
+#[tokio::test]
+async fn the_model_hears_how_many_calls_are_left_and_has_a_last_word_without_tools() {
+    let house = house().await;
+    let model = model([
+        call("c1", "echo"),
+        call("c2", "echo").and_call("c3", "other", json!({})),
+        call("c4", "read").and_call("c5", "other", json!({})).and_call("c6", "other", json!({})),
+        text("this is what I know"),
+    ]);
+    let mut command = house.command(&model, "go");
+    command.budgets.calls = Some(5);
+    let ran = house.ran(command).await;
+    assert_eq!((ran.end().as_str(), ran.text()), ("budget_exhausted calls", "this is what I know"));
+    let history = house.history().await;
+    let left = |n| format!("[Calls that may still be made: {n}]");
+    for (id, expected) in [("c1", None), ("c2", Some(3)), ("c3", Some(2)), ("c4", Some(1)), ("c5", Some(0))] {
+        let line = history.iter().find(|line| line.starts_with(&format!("result {id}"))).unwrap();
+        assert_eq!(line.contains("[Calls"), expected.is_some(), "{line}");
+        assert!(expected.is_none_or(|expected| line.ends_with(&left(expected))), "{line}");
+    }
+    let refused = history.iter().find(|line| line.starts_with("error c6 (never made)")).unwrap();
+    assert!(refused.contains("the budget of calls of this run is used up"), "{refused}");
+    let last = model.requests().pop().unwrap();
+    assert!(last.tools.is_empty());
+    let is_call = |block: &Block| matches!(block, Block::ToolUse(_) | Block::ToolResult(_));
+    assert!(!last.messages.iter().flat_map(|message| &message.blocks).any(is_call), "providers refuse calls without tools");
+    assert!(last.messages.iter().any(|message| message.text().contains("[`read` answered:]content")), "{last:#?}");
+}
+
+#[tokio::test]
+async fn a_model_that_is_done_within_its_budget_is_done() {
+    let house = house().await;
+    let model = model([call("c1", "echo"), text("done")]);
+    let mut command = house.command(&model, "go");
+    (command.budgets.calls, command.budgets.turns) = (Some(1), Some(2));
+    assert_eq!(house.ran(command).await.end(), "finished");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_run_ends_its_call_or_its_answer() {
+    for answers in [vec![call("c1", "endless")], vec![text("half").never_ends()]] {
+        let (house, model) = (house().await, model(answers));
+        let mut command = house.command(&model, "go");
+        command.budgets.time = Some(Duration::from_secs(60));
+        let ran = house.ran(command).await;
+        assert_eq!(ran.outcome(), &AgentOutcome::BudgetExhausted(Budget::Time));
+        assert_eq!(house.history().await.last().unwrap(), "end: seconds");
+    }
+}
+
+#[tokio::test]
+async fn a_run_in_a_circle_is_nudged_and_then_ends() {
+    let nudges = |history: &[String]| history.iter().filter(|line| line.contains("times in a row")).count();
+    let circle = |n: usize| (0..n).map(|n| call(&format!("c{n}"), "echo"));
+    let (house, model_) = (house().await, model(circle(9)));
+    let ran = house.run(&model_, "go").await;
+    assert_eq!(ran.end(), "looping the same calls (echo) had the same results 5 times in a row");
+    let history = house.history().await;
+    assert_eq!((model_.requests().len(), nudges(&history)), (5, 2), "{history:#?}");
+    assert!(history[6].starts_with("result c2: hi [The same calls have had the same results 3 times in a row"));
+    check_is_sendable(&house.messages().await);
+
+    // Another call in between, or other arguments: no circle.
+    for between in [json!({"a": 1}), json!("malformed")] {
+        let answers = circle(2).chain([ScriptedAnswer::call("b", "other", between)]).chain(circle(2)).chain([text("done")]);
+        let (house, model_) = (super::house().await, model(answers));
+        assert_eq!(house.run(&model_, "go").await.end(), "finished");
+        assert_eq!(nudges(&house.history().await), 0);
+    }
+    // The same call once beside another one.
+    let answers = (0..6).map(|n| call("a", "echo").and_call("b", "other", json!({"n": n}))).chain([text("done")]);
+    let (house, model_) = (super::house().await, model(answers));
+    assert_eq!(house.run(&model_, "go").await.end(), "finished");
+    // What cannot be made is a circle, too.
+    let answers = (0..9).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!("{")));
+    let (house, model_) = (super::house().await, model(answers));
+    assert_eq!(house.run(&model_, "go").await.outcome().as_str(), "looping");
+}

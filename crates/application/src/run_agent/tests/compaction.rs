@@ -1,0 +1,196 @@
+//! Conversations that are longer than the model's window.
+
+use super::*;
+
+/// About a thousand tokens at the first guess.
+const THOUSAND: usize = 4_000;
+
+fn house_with(output: usize) -> ScriptedProvider {
+    ScriptedProvider::new("built-in")
+        .with(ScriptedTool::named("read").touches(reading("/w/a")).ends_by(move |moment| {
+            let n = &moment.call.arguments["n"];
+            toolstead_domain::testing::scripted_provider::scripted_tool::Ending::Done(ToolResult::text(format!(
+                "{n} {}",
+                "x".repeat(output)
+            )))
+        }))
+}
+
+async fn house_of(output: usize, hooks: Vec<Arc<dyn AgentHook>>) -> House {
+    Plan { hooks, ..Plan::default() }.house(Arc::new(house_with(output))).await
+}
+
+fn reads(n: usize) -> impl Iterator<Item = ScriptedAnswer> {
+    (0..n).map(|n| ScriptedAnswer::call(&format!("c{n}"), "read", json!({"n": n})))
+}
+
+fn compacted(ran: &Ran) -> Vec<&'static str> {
+    let how = ran.events.iter().filter_map(|event| match event {
+        AgentEvent::Compacted { how, before, after } => {
+            assert!(after < before, "{before} tokens became {after}");
+            Some(*how)
+        }
+        _ => None,
+    });
+    how.collect()
+}
+
+fn tokens(model: &ScriptedModel) -> Vec<u64> {
+    let sizes = model.requests();
+    sizes.iter().map(|request| size::Scale::default().tokens(size::Size::of_request(request))).collect()
+}
+
+#[tokio::test]
+async fn old_outputs_are_masked_first_and_the_newest_stay() {
+    let house = house_of(10 * THOUSAND, Vec::new()).await;
+    let model = Arc::new(ScriptedModel::answering(reads(9).chain([text("done")])).with_window(100_000));
+    let ran = house.run(&model, "read them all").await;
+    assert_eq!((ran.end().as_str(), compacted(&ran)), ("finished", vec!["masked"]));
+    assert!(tokens(&model).iter().all(|tokens| *tokens <= 80_000), "{:?}", tokens(&model));
+    let last = model.requests().pop().unwrap();
+    check_is_sendable(&last.messages);
+    let results: Vec<String> = last
+        .messages
+        .iter()
+        .flat_map(|message| &message.blocks)
+        .filter_map(|block| match block {
+            Block::ToolResult(result) => Some(words(&result.content)),
+            _ => None,
+        })
+        .collect();
+    let whole = |text: &String| text.len() > THOUSAND;
+    assert!(!whole(&results[0]) && whole(&results[8]) && whole(&results[7]), "{:?}", results.iter().map(String::len).collect::<Vec<_>>());
+    assert_eq!(last.messages[0], Message::user("read them all"));
+}
+
+#[tokio::test]
+async fn what_came_first_becomes_a_summary_beside_the_first_words() {
+    let house = house_of(10, Vec::new()).await;
+    let long = || text(&"y".repeat(10 * THOUSAND));
+    for n in 0..6 {
+        let model = model([long()]);
+        house.run(&model, &format!("question {n}")).await;
+    }
+    let small = Arc::new(ScriptedModel::answering([text("the end")]).with_window(50_000));
+    let summarizer = Arc::new(ScriptedModel::answering([text("## Goal\nask six questions")]).named("small"));
+    let ran = house
+        .ran(RunAgentCommand { summarizer: Some(summarizer.clone()), ..house.command(&small, "question 6") })
+        .await;
+    assert_eq!((ran.end().as_str(), compacted(&ran)), ("finished", vec!["summarized"]));
+    let [request] = &small.requests()[..] else { panic!("one request") };
+    check_is_sendable(&request.messages);
+    let first = request.messages[0].text();
+    assert!(first.contains("question 0") && first.contains("ask six questions"), "{first:.300}");
+    assert!(request.messages.last().unwrap().text().ends_with("question 6"));
+    assert!(tokens(&small)[0] <= 40_000, "{:?}", tokens(&small));
+    let asked = &summarizer.requests()[0];
+    assert!(asked.tools.is_empty() && asked.messages.len() == 1 && asked.messages[0].text().contains("question 1"));
+    let log = house.events().await;
+    assert!(log.iter().any(|event| told(&event.kind) == "user: question 1"), "the log keeps all");
+}
+
+#[tokio::test]
+async fn a_model_that_refuses_a_request_as_too_long_is_asked_again_with_a_shorter_one_once() {
+    let too_long = || ScriptedAnswer::refused(ModelError::ContextTooLong("300000 tokens".into()));
+    let house = house_of(30 * THOUSAND, Vec::new()).await;
+    let first = model(reads(5).chain([text("done")]));
+    house.run(&first, "read").await;
+    let again = model([too_long(), text("fine")]);
+    let ran = house.run(&again, "go on").await;
+    assert_eq!((ran.end().as_str(), compacted(&ran)), ("finished", vec!["masked"]));
+    assert!(tokens(&again)[1] < tokens(&again)[0] / 2, "{:?}", tokens(&again));
+    let never = model([too_long(), too_long()]);
+    assert_eq!(house.run(&never, "go on").await.end(), "failed too_large: 300000 tokens");
+}
+
+#[tokio::test]
+async fn one_message_alone_cannot_fill_the_window() {
+    // A prompt, a result, and several results of one answer.
+    let house = house_of(200 * THOUSAND, Vec::new()).await;
+    let many = (0..6).fold(ScriptedAnswer::empty(), |answer, n| answer.and_call(&format!("m{n}"), "read", json!({"n": n})));
+    let model = Arc::new(ScriptedModel::answering([many, text("done")]).with_window(20_000));
+    let summarizer = Arc::new(ScriptedModel::answering([text("a summary")]));
+    let command = house.command(&model, &"p".repeat(100 * THOUSAND));
+    let ran = house.ran(RunAgentCommand { summarizer: Some(summarizer), ..command }).await;
+    assert_eq!(ran.end(), "finished");
+    assert!(tokens(&model).iter().all(|tokens| *tokens <= 16_000), "{:?}", tokens(&model));
+    let last = model.requests().pop().unwrap();
+    check_is_sendable(&last.messages);
+    let cut = |text: &str| text.contains("bytes are left out here");
+    assert!(cut(&last.messages[0].text()));
+    let seen = last.messages.last().unwrap().blocks.iter().map(|block| match block {
+        Block::ToolResult(result) => words(&result.content),
+        other => panic!("{other:?}"),
+    });
+    assert!(seen.clone().count() == 6 && seen.clone().all(|text| cut(&text)), "new results are cut, and not masked");
+    let log = house.events().await;
+    assert!(log.iter().all(|event| !cut(&told(&event.kind))), "the log keeps all");
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_or_that_a_hook_is_against_leaves_the_run_able_to_go_on() {
+    struct Against;
+    #[async_trait::async_trait]
+    impl AgentHook for Against {
+        async fn compacting<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+            assert_eq!(moment.text, "auto");
+            AgentWord { block: Some("not now".into()), ..AgentWord::default() }
+        }
+    }
+    use toolstead_domain::ports::agent_hook::{AgentMoment, AgentWord};
+    let hooks: [Vec<Arc<dyn AgentHook>>; 2] = [Vec::new(), vec![Arc::new(Against)]];
+    for (hooks, words) in hooks.into_iter().zip(["no summary could be made: busy", "a hook is against it: not now"]) {
+        let house = house_of(10, hooks).await;
+        for n in 0..9 {
+            house.run(&model([text(&"y".repeat(10 * THOUSAND))]), &format!("question {n}")).await;
+        }
+        let busy = ModelError::Unreachable("busy".into());
+        let summarizer = Arc::new(ScriptedModel::answering([ScriptedAnswer::refused(busy)]));
+        let small = Arc::new(ScriptedModel::answering([text("the end")]).with_window(50_000));
+        let ran = house.ran(RunAgentCommand { summarizer: Some(summarizer), ..house.command(&small, "last") }).await;
+        assert_eq!(ran.end(), "finished");
+        assert!(ran.notices()[0].ends_with(words), "{:?}", ran.notices());
+        assert!(tokens(&small)[0] <= 40_000, "texts are cut instead: {:?}", tokens(&small));
+    }
+}
+
+#[tokio::test]
+async fn a_person_can_have_a_conversation_made_shorter() {
+    let house = house().await;
+    let model_ = model([text("a summary")]);
+    let command = |scope: Scope| CompactConversationCommand {
+        conversation: house.conversation,
+        model: model_.clone(),
+        summarizer: None,
+        scope,
+        cancel: CancelSignal::new(),
+    };
+    let mine = || Scope::of(Principal::local(), house.conversation.session());
+    assert!(matches!(house.handler.compact(command(mine())).await, Err(NotCompacted::NotFound(_))));
+    house.run(&model([text("one")]), &"first ".repeat(500)).await;
+    assert!(matches!(house.handler.compact(command(mine())).await, Err(NotCompacted::TooShort)));
+    for n in 0..3 {
+        house.run(&model([text(&format!("answer {n} {}", "z".repeat(1_000)))]), &format!("question {n}")).await;
+    }
+    let other = Scope::of(Principal::token("other"), house.conversation.session());
+    assert!(matches!(house.handler.compact(command(other)).await, Err(NotCompacted::NotFound(_))));
+    let shorter = house.handler.compact(command(mine())).await.unwrap();
+    assert!(shorter.after < shorter.before, "{shorter:?}");
+    let messages = house.messages().await;
+    check_is_sendable(&[&messages[..], &[Message::user("next")]].concat());
+    assert!(messages[0].text().contains("a summary"), "{messages:#?}");
+    assert!(messages.iter().any(|message| message.text().starts_with("answer 2")));
+}
+
+#[test]
+fn a_scale_learns_what_the_model_counts() {
+    let size = size::Size { bytes: 10_000, images: 2 };
+    let mut scale = size::Scale::default();
+    assert_eq!(scale.tokens(size), 5_500);
+    scale.learn(size, 8_000);
+    assert_eq!(scale.tokens(size), 8_000);
+    scale.was_too_long(size, 20_000);
+    assert!(scale.tokens(size) >= 17_999, "{}", scale.tokens(size));
+    scale.learn(size, 0);
+    assert!(scale.tokens(size) >= 17_999, "a model that says nothing of its tokens teaches nothing");
+}

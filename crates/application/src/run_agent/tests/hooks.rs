@@ -1,0 +1,133 @@
+//! Hooks of the loop.
+
+use super::*;
+use async_trait::async_trait;
+use std::sync::Mutex;
+use toolstead_domain::{
+    ports::agent_hook::{AgentMoment, AgentWord},
+    testing::scripted_approver::ScriptedApprover,
+};
+
+/// Says its words, and writes down what it was told.
+#[derive(Default)]
+struct Hook {
+    prompt: AgentWord,
+    stop: AgentWord,
+    told: Mutex<Vec<String>>,
+    notified: tokio::sync::Notify,
+}
+
+impl Hook {
+    fn tell(&self, what: &str, moment: AgentMoment<'_>) {
+        let again = if moment.goes_on_by_hook { " again" } else { "" };
+        self.told.lock().unwrap().push(format!("{what}{again}: {}", moment.text));
+    }
+}
+
+#[async_trait]
+impl AgentHook for Hook {
+    async fn prompt_submitted<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        self.tell("prompt", moment);
+        self.prompt.clone()
+    }
+
+    async fn stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        self.tell("stop", moment);
+        self.stop.clone()
+    }
+
+    async fn notified<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        self.tell("notify", moment);
+        self.notified.notify_one();
+        AgentWord::default()
+    }
+}
+
+async fn check(hook: Hook, answers: usize, end: &str, history: &[&str], told: &[&str]) -> Ran {
+    let hook = Arc::new(hook);
+    let house = Plan { hooks: vec![hook.clone()], ..Plan::default() }.house(Arc::new(provider())).await;
+    let model = model((0..answers).map(|n| text(&format!("t{n}"))));
+    let ran = house.run(&model, "go").await;
+    assert_eq!((ran.end().as_str(), model.left()), (end, 0));
+    assert_eq!(house.history().await, history);
+    assert_eq!(*hook.told.lock().unwrap(), told);
+    ran
+}
+
+fn block(reason: &str) -> AgentWord {
+    AgentWord { block: Some(reason.into()), ..AgentWord::default() }
+}
+
+fn stop(reason: &str) -> AgentWord {
+    AgentWord { stop: Some(reason.into()), ..AgentWord::default() }
+}
+
+#[tokio::test]
+async fn a_hook_hears_the_prompt_and_may_add_to_it_or_refuse_it() {
+    let word = AgentWord { context: vec!["it is raining".into()], messages: vec!["hello".into()], ..AgentWord::default() };
+    let ran = check(
+        Hook { prompt: word, ..Hook::default() },
+        1,
+        "finished",
+        &["user: go it is raining", "model end_turn: t0", "end: finished"],
+        &["prompt: go", "stop: t0"],
+    )
+    .await;
+    assert_eq!(ran.notices(), ["hello"]);
+    // A prompt that is refused is not kept, and begins no conversation.
+    check(Hook { prompt: block("a secret"), ..Hook::default() }, 0, "stopped a secret", &[], &["prompt: go"]).await;
+    check(Hook { prompt: stop("enough"), ..Hook::default() }, 0, "stopped enough", &[], &["prompt: go"]).await;
+}
+
+#[tokio::test]
+async fn a_hook_lets_a_run_go_on_at_most_three_times() {
+    let ran = check(
+        Hook { stop: block("the tests fail"), ..Hook::default() },
+        4,
+        "finished",
+        &[
+            "user: go",
+            "model end_turn: t0",
+            "user: the tests fail",
+            "model end_turn: t1",
+            "user: the tests fail",
+            "model end_turn: t2",
+            "user: the tests fail",
+            "model end_turn: t3",
+            "end: finished",
+        ],
+        &["prompt: go", "stop: t0", "stop again: t1", "stop again: t2", "stop again: t3"],
+    )
+    .await;
+    assert!(ran.notices()[0].contains("the tests fail"), "{:?}", ran.notices());
+    check(
+        Hook { stop: stop("enough"), ..Hook::default() },
+        1,
+        "stopped enough",
+        &["user: go", "model end_turn: t0", "end: stopped"],
+        &["prompt: go", "stop: t0"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_hook_is_told_that_somebody_is_waited_for() {
+    let hook = Arc::new(Hook::default());
+    let approver = Arc::new(ScriptedApprover::granting(0).then_silent());
+    let plan = Plan {
+        rules: vec![(Effect::Ask, "echo")],
+        approver: approver.clone(),
+        hooks: vec![hook.clone()],
+    };
+    let house = plan.house(Arc::new(provider())).await;
+    let model = model([call("c1", "echo")]);
+    let mut run = house.handler.start(house.command(&model, "go"));
+    approver.asked(1).await;
+    hook.notified.notified().await;
+    let told = hook.told.lock().unwrap().clone();
+    assert!(told[1].starts_with("notify: `echo` waits for your approval: "), "{told:?}");
+    run.cancel.cancel(CancelReason::Client);
+    while run.next().await.is_some() {}
+    let history = house.history().await;
+    assert!(history[2].starts_with("error c1: "), "{history:#?}");
+}

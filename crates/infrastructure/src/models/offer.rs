@@ -1,0 +1,141 @@
+//! The tools of one request as its provider is told of them, and the calls of its answer as they were meant.
+
+use super::{
+    names::{Allowed, NameMap},
+    schema::ArgumentNames,
+    settings::ProviderKind,
+};
+use serde_json::{Map, Value, json};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+use toolstead_domain::model::{
+    message::{SealedBlock, ToolArguments, ToolUse},
+    request::{ModelRequest, OfferedTool},
+};
+
+/// The member that stands for arguments that are no JSON object, where a provider is told of them.
+const MALFORMED: &str = "malformed_arguments";
+
+/// Names of tools and of their arguments' members, both ways.
+#[derive(Debug)]
+pub(super) struct Offer {
+    names: NameMap,
+    members: BTreeMap<String, ArgumentNames>,
+}
+
+impl Offer {
+    /// The offer of these tools to a provider whose names have at most `max` bytes of allowed characters.
+    pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: Allowed, max: usize) -> Self {
+        let members = tools
+            .iter()
+            .filter_map(|tool| ArgumentNames::of(kind, &tool.input_schema).map(|names| (tool.name.clone(), names)));
+        Self { members: members.collect(), names: NameMap::of(tools, allowed, max) }
+    }
+
+    /// The tool's name there.
+    pub(super) fn name<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
+        self.names.theirs(name)
+    }
+
+    /// The tool that the provider means.
+    pub(super) fn tool(&self, theirs: &str) -> String {
+        self.names.ours(theirs).to_owned()
+    }
+
+    /// The arguments of an earlier call as the provider is told of them: always an object.
+    pub(super) fn arguments<'a>(&self, call: &'a ToolUse) -> Cow<'a, Map<String, Value>> {
+        match (&call.arguments, self.members.get(&call.name)) {
+            (ToolArguments::Object(arguments), None) => Cow::Borrowed(arguments),
+            (ToolArguments::Object(arguments), Some(names)) => Cow::Owned(names.told(arguments)),
+            (ToolArguments::Malformed(text), _) => Cow::Owned(Map::from_iter([(MALFORMED.to_owned(), json!(text))])),
+        }
+    }
+
+    /// The call that the provider means.
+    pub(super) fn call(
+        &self,
+        id: String,
+        theirs: &str,
+        arguments: ToolArguments,
+        sealed: Option<SealedBlock>,
+    ) -> ToolUse {
+        let name = self.tool(theirs);
+        let arguments = match (arguments, self.members.get(&name)) {
+            (ToolArguments::Object(arguments), Some(names)) => ToolArguments::Object(names.meant(&arguments)),
+            (arguments, _) => arguments,
+        };
+        ToolUse { id, name, arguments, sealed }
+    }
+}
+
+/// Ids for the calls of one answer: the provider's where they are fit, else some of our own. None of them stands anywhere
+/// in the conversation, so that it can go on with another provider.
+#[derive(Debug)]
+pub(super) struct CallIds {
+    used: BTreeSet<String>,
+    answer: usize,
+    made: usize,
+}
+
+impl CallIds {
+    /// The longest id that every provider takes.
+    const MAX: usize = 40;
+
+    /// Ids for the answer to a request.
+    pub(super) fn after(request: &ModelRequest) -> Self {
+        let calls = request.messages.iter().flat_map(|message| message.tool_uses());
+        Self { used: calls.map(|call| call.id.clone()).collect(), answer: request.messages.len(), made: 0 }
+    }
+
+    /// The id of the next call, which the provider calls so.
+    pub(super) fn take(&mut self, theirs: &str) -> String {
+        let is_fit = (1..=Self::MAX).contains(&theirs.len())
+            && theirs.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if is_fit && self.used.insert(theirs.to_owned()) {
+            return theirs.to_owned();
+        }
+        loop {
+            self.made += 1;
+            let made = format!("call_{}_{}", self.answer, self.made);
+            if self.used.insert(made.clone()) {
+                return made;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use toolstead_domain::model::message::{Block, Message, Role};
+
+    fn call(id: &str) -> Block {
+        let arguments = ToolArguments::Object(Map::new());
+        Block::ToolUse(ToolUse { id: id.into(), name: "echo".into(), arguments, sealed: None })
+    }
+
+    #[test]
+    fn a_call_has_the_providers_id_unless_it_is_unfit_or_stands_in_the_conversation() {
+        let earlier = Message { role: Role::Assistant, blocks: vec![call("call_0"), call("call_1_2")] };
+        let mut ids = CallIds::after(&ModelRequest::of(vec![earlier]));
+        let taken: Vec<String> =
+            ["toolu_1", "call_0", "", "toolu_1", "a b", &"x".repeat(41)].map(|id| ids.take(id)).into();
+        assert_eq!(taken, ["toolu_1", "call_1_1", "call_1_3", "call_1_4", "call_1_5", "call_1_6"]);
+    }
+
+    #[test]
+    fn members_of_arguments_go_there_and_come_back() {
+        let schema = json!({"type": "object", "properties": {"-A": {"type": "integer"}}});
+        let tools = [OfferedTool { name: "Grep".into(), description: String::new(), input_schema: Arc::new(schema) }];
+        let offer = Offer::of(ProviderKind::Gemini, &tools, |_, _| true, 64);
+        let theirs = Map::from_iter([("_A".to_owned(), json!(3))]);
+        let call = offer.call("c".into(), "Grep", ToolArguments::Object(theirs.clone()), None);
+        assert_eq!(call.arguments, ToolArguments::Object(Map::from_iter([("-A".to_owned(), json!(3))])));
+        assert_eq!(*offer.arguments(&call), theirs);
+        let malformed = ToolUse { arguments: ToolArguments::Malformed("{".into()), ..call };
+        assert_eq!(Value::from(offer.arguments(&malformed).into_owned()), json!({MALFORMED: "{"}));
+    }
+}

@@ -1,0 +1,423 @@
+//! Google's Gemini.
+
+use super::{
+    Decoder, Protocol, broke_off,
+    parts::{self, count, images, result_text, unexpected},
+};
+use crate::{
+    http::sse::SseEvent,
+    models::{
+        offer::{CallIds, Offer},
+        schema::schema_copy,
+        settings::{ModelSettings, ProviderKind},
+    },
+};
+use http::{HeaderMap, HeaderValue, header::InvalidHeaderValue};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use toolstead_domain::{
+    model::{
+        error::ModelError,
+        message::{Block, Image, Message, Role, SealedBlock, ToolArguments},
+        reply::{ModelEvent, StopReason},
+        request::{ModelRequest, OfferedTool},
+        usage::Usage,
+    },
+    secret::Secret,
+};
+
+/// Gemini.
+#[derive(Debug)]
+pub(super) struct Gemini;
+
+/// The word on sealed blocks.
+const SEAL: &str = "gemini";
+
+/// The longest name of a function.
+const MAX_NAME: usize = 64;
+
+/// What newer models take for the signature of a call that another model made (Gemini API, "Thought signatures").
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// The name of a call that cannot be read: no tool has it.
+const UNREADABLE_CALL: &str = "malformed_function_call";
+
+/// A letter or `_`, then also digits, `.`, `:` and `-`.
+fn is_of_name(place: usize, letter: char) -> bool {
+    let is_first = letter.is_ascii_alphabetic() || letter == '_';
+    is_first || (place > 0 && (letter.is_ascii_digit() || matches!(letter, '.' | ':' | '-')))
+}
+
+fn offer(tools: &[OfferedTool]) -> Offer {
+    Offer::of(ProviderKind::Gemini, tools, is_of_name, MAX_NAME)
+}
+
+impl Protocol for Gemini {
+    fn path(&self, settings: &ModelSettings) -> String {
+        let name = settings.model.strip_prefix("models/").unwrap_or(&settings.model);
+        let is_plain =
+            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'/' | b'@');
+        let encoded: String = name
+            .bytes()
+            .map(|byte| if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .collect();
+        parts::path(settings, "/v1beta", &format!("/models/{encoded}:streamGenerateContent?alt=sse"))
+    }
+
+    fn authorize(&self, key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+        let mut value = HeaderValue::from_str(key.expose())?;
+        value.set_sensitive(true);
+        headers.insert("x-goog-api-key", value);
+        Ok(())
+    }
+
+    fn definitions(&self, tools: &[OfferedTool]) -> Vec<Value> {
+        let offer = offer(tools);
+        let definition = |tool: &OfferedTool| {
+            json!({
+                "name": offer.name(&tool.name),
+                "description": tool.description,
+                "parameters": schema_copy(ProviderKind::Gemini, &tool.input_schema),
+            })
+        };
+        tools.iter().map(definition).collect()
+    }
+
+    fn body(&self, settings: &ModelSettings, request: &ModelRequest) -> Result<Vec<u8>, ModelError> {
+        let mut body = Map::new();
+        if !request.system.is_empty() {
+            body.insert("systemInstruction".into(), json!({"parts": [{"text": request.system}]}));
+        }
+        body.insert("contents".into(), contents(settings, request).into());
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), json!([{"functionDeclarations": self.definitions(&request.tools)}]));
+        }
+        let most = request.max_output_tokens.unwrap_or(settings.max_output_tokens);
+        let mut generation = Map::from_iter([("maxOutputTokens".to_owned(), json!(most))]);
+        if let Some(temperature) = settings.temperature {
+            generation.insert("temperature".into(), json!(temperature));
+        }
+        if let Some(thinking) = thinking(settings) {
+            generation.insert("thinkingConfig".into(), thinking);
+        }
+        body.insert("generationConfig".into(), generation.into());
+        Ok(Value::from(body).to_string().into_bytes())
+    }
+
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
+        let offer = offer(&request.tools);
+        let names = request.tools.iter().map(|tool| offer.name(&tool.name).into_owned()).collect();
+        Box::new(GeminiDecoder {
+            offer,
+            names,
+            ids: CallIds::after(request),
+            text: String::new(),
+            thinking: String::new(),
+            has_calls: false,
+            stop: None,
+            usage: Usage::default(),
+        })
+    }
+}
+
+/// Older models are given a number of tokens, newer ones a word.
+fn thinking(settings: &ModelSettings) -> Option<Value> {
+    let mut thinking = Map::from_iter([("includeThoughts".to_owned(), json!(true))]);
+    if let Some(effort) = &settings.reasoning_effort {
+        thinking.insert("thinkingLevel".into(), json!(effort));
+    } else {
+        thinking.insert("thinkingBudget".into(), json!(settings.thinking_tokens?));
+    }
+    Some(thinking.into())
+}
+
+/// The conversation: the roles take turns.
+fn contents(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
+    let offer = offer(&request.tools);
+    let is_old = ["gemini-1", "gemini-2"].iter().any(|name| settings.model.contains(name));
+    let mut contents: Vec<(Role, Vec<Value>)> = Vec::new();
+    // Ids that Gemini gave: only these go back to it.
+    let mut given: BTreeMap<&str, String> = BTreeMap::new();
+    for message in &request.messages {
+        let parts = match message.role {
+            Role::User => said_by_user(message, settings.takes_images, &offer, &given),
+            Role::Assistant => {
+                let calls = message.tool_uses();
+                given.extend(calls.filter_map(|call| {
+                    let id = opened(call.sealed.as_ref()?)?.get("id")?.as_str()?.to_owned();
+                    Some((call.id.as_str(), id))
+                }));
+                said_by_model(message, &offer, !is_old)
+            }
+        };
+        match contents.last_mut() {
+            _ if parts.is_empty() => {}
+            Some((role, before)) if *role == message.role => before.extend(parts),
+            _ => contents.push((message.role, parts)),
+        }
+    }
+    let word = |role| if role == Role::User { "user" } else { "model" };
+    contents.into_iter().map(|(role, parts)| json!({"role": word(role), "parts": parts})).collect()
+}
+
+fn said_by_user(message: &Message, takes_images: bool, offer: &Offer, given: &BTreeMap<&str, String>) -> Vec<Value> {
+    let part = |image: &Image| match takes_images {
+        true => json!({"inlineData": {"mimeType": image.media_type, "data": *image.data}}),
+        false => json!({"text": parts::UNSEEN}),
+    };
+    let (mut results, mut parts) = (Vec::new(), Vec::new());
+    for block in &message.blocks {
+        match block {
+            Block::ToolResult(result) => {
+                let word = if result.is_error { "error" } else { "output" };
+                let mut response = Map::new();
+                if let Some(id) = given.get(result.id.as_str()) {
+                    response.insert("id".into(), json!(id));
+                }
+                response.insert("name".into(), json!(offer.name(&result.name)));
+                response.insert("response".into(), json!({word: result_text(&result.content, false)}));
+                results.push(json!({"functionResponse": response}));
+                let seen: Vec<Value> = images(&result.content).map(part).collect();
+                if !seen.is_empty() {
+                    parts.push(json!({"text": format!("Images of the result of `{}`:", result.name)}));
+                    parts.extend(seen);
+                }
+            }
+            Block::Text { text } => parts.push(json!({"text": text})),
+            Block::Image(image) => parts.push(part(image)),
+            _ => {}
+        }
+    }
+    results.extend(parts);
+    results
+}
+
+fn said_by_model(message: &Message, offer: &Offer, signs: bool) -> Vec<Value> {
+    let mut parts = Vec::new();
+    // The signature of the text that follows.
+    let mut signature = Map::new();
+    let mut is_first_call = true;
+    for block in &message.blocks {
+        match block {
+            Block::Text { text } if !text.is_empty() => {
+                let mut part = Map::from_iter([("text".to_owned(), json!(text))]);
+                part.extend(std::mem::take(&mut signature));
+                parts.push(part.into());
+            }
+            Block::ToolUse(call) => {
+                let mut sealed = call.sealed.as_ref().and_then(opened).unwrap_or_default();
+                let mut told = Map::new();
+                told.extend(sealed.shift_remove("id").map(|id| ("id".to_owned(), id)));
+                told.insert("name".into(), json!(offer.name(&call.name)));
+                told.insert("args".into(), offer.arguments(call).into_owned().into());
+                let mut part = Map::from_iter([("functionCall".to_owned(), told.into())]);
+                part.extend(sealed);
+                if std::mem::take(&mut is_first_call) && signs && !part.contains_key("thoughtSignature") {
+                    part.insert("thoughtSignature".into(), UNSIGNED.into());
+                }
+                parts.push(part.into());
+            }
+            Block::Sealed(sealed) => match opened(sealed) {
+                // It stands alone.
+                Some(part) if part.contains_key("text") => parts.push(part.into()),
+                Some(part) => signature = part,
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    parts
+}
+
+/// The members that are sealed in a block of this protocol.
+fn opened(sealed: &SealedBlock) -> Option<Map<String, Value>> {
+    if sealed.provider == SEAL { serde_json::from_str(&sealed.raw).ok() } else { None }
+}
+
+/// Reads an answer.
+struct GeminiDecoder {
+    offer: Offer,
+    /// The tools on offer, as Gemini calls them.
+    names: Vec<String>,
+    ids: CallIds,
+    text: String,
+    /// Thinking that no block shows yet.
+    thinking: String,
+    has_calls: bool,
+    stop: Option<StopReason>,
+    usage: Usage,
+}
+
+impl GeminiDecoder {
+    fn document(&mut self, document: &Value, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if let Value::Array(chunks) = document {
+            return chunks.iter().try_for_each(|chunk| self.document(chunk, events));
+        }
+        if document.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(parts::error(document));
+        }
+        if let Some(usage) = document.get("usageMetadata") {
+            self.usage = read_usage(usage);
+        }
+        if document.pointer("/promptFeedback/blockReason").is_some_and(Value::is_string) {
+            self.stop = Some(StopReason::Refused);
+        }
+        let Some(candidate) = document.pointer("/candidates/0") else { return Ok(()) };
+        for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
+            self.part(part, events);
+        }
+        if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str) {
+            self.stop = Some(match reason {
+                "MAX_TOKENS" => StopReason::MaxTokens,
+                "STOP" | "FINISH_REASON_UNSPECIFIED" => StopReason::EndTurn,
+                "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
+                    self.unreadable_call(candidate, reason, events);
+                    StopReason::ToolUse
+                }
+                _ => StopReason::Refused,
+            });
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
+        let text = part.get("text").and_then(Value::as_str);
+        let signature = part.get("thoughtSignature").filter(|signature| signature.is_string());
+        if let Some(call) = part.get("functionCall") {
+            self.say_block(events);
+            self.call(call, signature, events);
+            return;
+        }
+        if part.get("thought") == Some(&Value::Bool(true)) {
+            if let Some(thought) = text.filter(|thought| !thought.is_empty()) {
+                self.thinking.push_str(thought);
+                events.push(ModelEvent::ThinkingDelta(thought.to_owned()));
+            }
+            // A signed thought goes back as a signed part without it.
+            if let Some(signature) = signature {
+                self.say_block(events);
+                let sealed = self.sealed(&json!({"text": "", "thoughtSignature": signature}));
+                events.push(ModelEvent::Block(Block::Sealed(sealed)));
+            }
+            return;
+        }
+        let text = text.unwrap_or("");
+        if !text.is_empty() {
+            events.push(ModelEvent::TextDelta(text.to_owned()));
+        }
+        match signature {
+            None => self.text.push_str(text),
+            // A part that is signed is not joined with others.
+            Some(signature) => {
+                self.say_block(events);
+                if text.is_empty() {
+                    let sealed = self.sealed(&json!({"text": "", "thoughtSignature": signature}));
+                    events.push(ModelEvent::Block(Block::Sealed(sealed)));
+                } else {
+                    let sealed = self.sealed(&json!({"thoughtSignature": signature}));
+                    events.push(ModelEvent::Block(Block::Sealed(sealed)));
+                    events.push(ModelEvent::Block(Block::text(text)));
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Value, signature: Option<&Value>, events: &mut Vec<ModelEvent>) {
+        let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or("");
+        let (name, id) = (text("name"), text("id"));
+        let mut members = Map::new();
+        if !id.is_empty() {
+            members.insert("id".into(), json!(id));
+        }
+        members.extend(signature.map(|signature| ("thoughtSignature".to_owned(), signature.clone())));
+        let sealed = (!members.is_empty()).then(|| self.sealed(&members.into()));
+        let arguments = match call.get("args") {
+            Some(Value::Object(arguments)) => ToolArguments::Object(arguments.clone()),
+            None | Some(Value::Null) => ToolArguments::Object(Map::new()),
+            Some(other) => ToolArguments::Malformed(other.to_string()),
+        };
+        self.push_call(id, name, arguments, sealed, events);
+    }
+
+    fn push_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        arguments: ToolArguments,
+        sealed: Option<SealedBlock>,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        self.has_calls = true;
+        let call = self.offer.call(self.ids.take(id), name, arguments, sealed);
+        events.push(ModelEvent::CallBegun { name: call.name.clone() });
+        events.push(ModelEvent::Block(Block::ToolUse(call)));
+    }
+
+    /// A call that Gemini could not write: its result says so to the model, which writes it again.
+    fn unreadable_call(&mut self, candidate: &Value, reason: &str, events: &mut Vec<ModelEvent>) {
+        let told = candidate.get("finishMessage").and_then(Value::as_str).unwrap_or(reason);
+        let named = self.names.iter().filter(|name| told.contains(name.as_str())).max_by_key(|name| name.len());
+        let name = named.cloned().unwrap_or_else(|| UNREADABLE_CALL.to_owned());
+        let arguments = ToolArguments::Malformed(told.chars().take(2_000).collect());
+        self.say_block(events);
+        self.push_call("", &name, arguments, None, events);
+    }
+
+    fn say_block(&mut self, events: &mut Vec<ModelEvent>) {
+        if !self.text.is_empty() {
+            events.push(ModelEvent::Block(Block::text(std::mem::take(&mut self.text))));
+        }
+    }
+
+    fn sealed(&mut self, members: &Value) -> SealedBlock {
+        let shown = Some(std::mem::take(&mut self.thinking)).filter(|shown| !shown.is_empty());
+        SealedBlock { provider: SEAL.into(), raw: members.to_string(), shown }
+    }
+
+    fn finish(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
+        let stop = match self.stop {
+            None => return Err(broke_off()),
+            Some(StopReason::EndTurn) if self.has_calls => StopReason::ToolUse,
+            Some(stop) => stop,
+        };
+        let mut events = Vec::new();
+        self.say_block(&mut events);
+        events.push(ModelEvent::Finished { stop, usage: self.usage });
+        Ok(events)
+    }
+}
+
+fn read_usage(usage: &Value) -> Usage {
+    let of = |name: &str| count(usage, &format!("/{name}"));
+    let input = of("promptTokenCount").saturating_add(of("toolUsePromptTokenCount"));
+    let output = of("candidatesTokenCount").saturating_add(of("thoughtsTokenCount"));
+    parts::usage(input, of("cachedContentTokenCount"), 0, output)
+}
+
+impl Decoder for GeminiDecoder {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<ModelEvent>, ModelError> {
+        let document: Value =
+            serde_json::from_slice(&event.data).map_err(|_| unexpected("an event that is no JSON"))?;
+        let mut events = Vec::new();
+        self.document(&document, &mut events)?;
+        Ok(events)
+    }
+
+    fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
+        self.finish()
+    }
+
+    fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError> {
+        let document: Value = serde_json::from_slice(body).map_err(|_| unexpected("an answer that is no JSON"))?;
+        let mut events = Vec::new();
+        self.document(&document, &mut events)?;
+        if self.stop.is_none() {
+            return Err(unexpected("an answer without `candidates`"));
+        }
+        events.extend(self.finish()?);
+        Ok(events)
+    }
+}
+
+#[cfg(test)]
+mod tests;

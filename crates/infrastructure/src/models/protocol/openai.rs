@@ -1,0 +1,36 @@
+//! What OpenAI's two protocols share.
+
+use crate::models::settings::ModelSettings;
+use http::{
+    HeaderMap, HeaderValue,
+    header::{AUTHORIZATION, InvalidHeaderValue},
+};
+use toolstead_domain::{model::message::Image, secret::Secret};
+
+/// The longest name of a tool.
+pub(super) const MAX_NAME: usize = 64;
+
+/// Letters, digits, `_` and `-`.
+pub(super) fn is_of_name(_: usize, letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
+}
+
+/// OpenAI itself, whose rules are stricter and newer than those of the servers that speak its protocols.
+pub(super) fn is_openai(settings: &ModelSettings) -> bool {
+    let host = settings.base_url.split_once("://").map_or("", |(_, rest)| rest);
+    let host = host.split(['/', ':', '?']).next().unwrap_or("");
+    host == "api.openai.com" || host.ends_with(".api.openai.com") || host.ends_with(".openai.azure.com")
+}
+
+/// `Authorization: Bearer …`.
+pub(super) fn authorize(key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))?;
+    value.set_sensitive(true);
+    headers.insert(AUTHORIZATION, value);
+    Ok(())
+}
+
+/// An image as a URL.
+pub(super) fn data_url(image: &Image) -> String {
+    format!("data:{};base64,{}", image.media_type, image.data)
+}

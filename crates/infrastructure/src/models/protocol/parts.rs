@@ -1,0 +1,75 @@
+//! Parts of requests and answers that several protocols say in the same way.
+
+use crate::models::{
+    failure::{Said, error_of},
+    settings::ModelSettings,
+};
+use serde_json::Value;
+use toolstead_domain::model::{
+    error::ModelError,
+    message::{Block, Image},
+    usage::Usage,
+};
+
+/// The path behind a base URL: an address without any path gets the version that all of them have.
+pub(super) fn path(settings: &ModelSettings, version: &str, path: &str) -> String {
+    let rest = settings.base_url.split_once("://").map_or(&*settings.base_url, |(_, rest)| rest);
+    let has_path = rest.trim_end_matches('/').contains('/');
+    if has_path { path.to_owned() } else { format!("{version}{path}") }
+}
+
+/// The images among the blocks.
+pub(super) fn images(blocks: &[Block]) -> impl Iterator<Item = &Image> {
+    blocks.iter().filter_map(|block| match block {
+        Block::Image(image) => Some(image),
+        _ => None,
+    })
+}
+
+/// What stands where an image would, for a model that sees none.
+pub(super) const UNSEEN: &str = "[An image, which this model cannot see.]";
+
+/// The error that a piece of a stream tells.
+pub(super) fn error(document: &Value) -> ModelError {
+    let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
+    let status = ["code", "status", "status_code"].into_iter().find_map(|name| error.get(name)?.as_u64());
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let said =
+        Said::of(document).unwrap_or_else(|| Said { kind: String::new(), message: "it does not say which".into() });
+    error_of(status, &said, None)
+}
+
+/// A document that the protocol does not allow.
+pub(super) fn unexpected(what: &str) -> ModelError {
+    ModelError::Protocol(format!(
+        "the model's server sent {what}; check that `base_url` and `provider` of the model fit"
+    ))
+}
+
+/// Tokens, of which those from and into the cache are among the input.
+pub(super) fn usage(input: u64, cache_read: u64, cache_write: u64, output: u64) -> Usage {
+    Usage {
+        input_tokens: input.saturating_sub(cache_read).saturating_sub(cache_write),
+        cache_read_tokens: cache_read,
+        cache_write_tokens: cache_write,
+        output_tokens: output,
+    }
+}
+
+/// The number that the pointer leads to; none is 0.
+pub(super) fn count(document: &Value, pointer: &str) -> u64 {
+    document.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// The text of a result for providers that have no word for an error: it begins with one.
+pub(super) fn result_text(content: &[Block], is_error: bool) -> String {
+    let texts: Vec<&str> = content
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let text = texts.join("\n");
+    if is_error { format!("Error: {text}") } else { text }
+}

@@ -1,0 +1,166 @@
+//! Streams of answers, cut wherever they can be.
+
+use super::Protocol;
+use crate::{
+    http::sse::SseDecoder,
+    models::settings::{KeySource, ModelSettings, ProviderKind},
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use toolstead_domain::model::{
+    error::ModelError,
+    message::{Block, Image, Message, Role, ToolArguments, ToolResultBlock, ToolUse},
+    reply::ModelEvent,
+    request::{ModelRequest, OfferedTool},
+};
+
+/// What the decoder makes of a stream. However the stream is cut, that is the same.
+#[track_caller]
+pub(super) fn read(
+    protocol: &dyn Protocol,
+    request: &ModelRequest,
+    stream: &str,
+) -> Result<Vec<ModelEvent>, ModelError> {
+    let stream = stream.as_bytes();
+    let whole = read_pieces(protocol, request, &[stream]);
+    for at in 0..=stream.len() {
+        let (first, second) = stream.split_at(at);
+        assert_eq!(read_pieces(protocol, request, &[first, second]), whole, "cut at {at}");
+    }
+    let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+    assert_eq!(read_pieces(protocol, request, &bytes), whole, "cut at every byte");
+    whole
+}
+
+fn read_pieces(
+    protocol: &dyn Protocol,
+    request: &ModelRequest,
+    pieces: &[&[u8]],
+) -> Result<Vec<ModelEvent>, ModelError> {
+    let (mut sse, mut decoder, mut events) = (SseDecoder::new(1 << 20), protocol.decoder(request), Vec::new());
+    for piece in pieces {
+        sse.push(piece).unwrap();
+        while let Some(event) = sse.next_event() {
+            events.extend(decoder.event(&event)?);
+        }
+    }
+    events.extend(decoder.end()?);
+    let is_last = |event: &ModelEvent| matches!(event, ModelEvent::Finished { .. });
+    let finished = events.iter().filter(|event| is_last(event)).count();
+    assert!(finished == 1 && events.last().is_some_and(is_last), "{events:?}");
+    Ok(events)
+}
+
+/// The same answer, which does not stream.
+#[track_caller]
+pub(super) fn read_whole(protocol: &dyn Protocol, request: &ModelRequest, answer: &Value) -> Vec<ModelEvent> {
+    protocol.decoder(request).whole(answer.to_string().as_bytes()).unwrap()
+}
+
+/// Each document as an event, and then the last words of the stream.
+pub(super) fn stream_of(documents: &[Value], last: &str) -> String {
+    documents.iter().map(|document| format!("data: {document}\n\n")).chain([last.to_owned()]).collect()
+}
+
+/// The blocks of an answer.
+pub(super) fn blocks(events: &[ModelEvent]) -> Vec<Block> {
+    let block = |event: &ModelEvent| match event {
+        ModelEvent::Block(block) => Some(block.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(block).collect()
+}
+
+/// The calls of an answer, each as its id, its name and its arguments.
+pub(super) fn calls(events: &[ModelEvent]) -> Vec<(String, String, String)> {
+    let call = |block| match block {
+        Block::ToolUse(ToolUse { id, name, arguments, .. }) => Some((
+            id,
+            name,
+            match arguments {
+                ToolArguments::Object(arguments) => Value::from(arguments).to_string(),
+                ToolArguments::Malformed(text) => format!("malformed: {text}"),
+            },
+        )),
+        _ => None,
+    };
+    blocks(events).into_iter().filter_map(call).collect()
+}
+
+pub(super) fn settings(kind: ProviderKind, base_url: &str) -> ModelSettings {
+    ModelSettings {
+        name: "main".into(),
+        kind,
+        model: "model-1".into(),
+        base_url: base_url.into(),
+        key: KeySource::None,
+        max_output_tokens: 1000,
+        context_tokens: 100_000,
+        thinking_tokens: None,
+        reasoning_effort: None,
+        takes_images: true,
+        prices: None,
+        headers: BTreeMap::new(),
+        temperature: None,
+    }
+}
+
+pub(super) fn tool(name: &str, schema: Value) -> OfferedTool {
+    OfferedTool { name: name.into(), description: format!("Does {name}."), input_schema: Arc::new(schema) }
+}
+
+pub(super) fn call(id: &str, name: &str, arguments: Value) -> Block {
+    let arguments = ToolArguments::parse(&arguments.to_string());
+    Block::ToolUse(ToolUse { id: id.into(), name: name.into(), arguments, sealed: None })
+}
+
+pub(super) fn image() -> Block {
+    Block::Image(Image { media_type: "image/png".into(), data: "iVBO".into() })
+}
+
+pub(super) fn result(id: &str, name: &str, is_error: bool, content: Vec<Block>) -> Block {
+    Block::ToolResult(ToolResultBlock { id: id.into(), name: name.into(), content, is_error })
+}
+
+/// A conversation with everything in it: two tools, one with a dot in its name and one with a member that some providers
+/// refuse; two calls, of which one failed and one brought an image; text and an image of the person.
+pub(super) fn conversation() -> ModelRequest {
+    let mut request = ModelRequest::of(vec![
+        Message { role: Role::User, blocks: vec![Block::text("Look"), image()] },
+        Message {
+            role: Role::Assistant,
+            blocks: vec![
+                Block::text("I look."),
+                call("call_1", "files.read", json!({"path": "a.png"})),
+                call("call_2", "grep", json!({"-A": 2, "pattern": "x"})),
+            ],
+        },
+        Message {
+            role: Role::User,
+            blocks: vec![
+                result("call_1", "files.read", false, vec![Block::text("2 by 2"), image()]),
+                result("call_2", "grep", true, vec![Block::text("no such file")]),
+                Block::text("Go on"),
+            ],
+        },
+    ]);
+    request.system = "Be brief.".into();
+    request.cache_key = Some("conversation-1".into());
+    request.tools = vec![
+        tool("files.read", json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})),
+        tool(
+            "grep",
+            json!({
+                "type": "object",
+                "properties": {"-A": {"type": "integer", "exclusiveMinimum": 0}, "pattern": {"type": "string"}},
+                "required": ["pattern", "-A"],
+                "additionalProperties": false,
+            }),
+        ),
+    ];
+    request
+}
+
+pub(super) fn body(protocol: &dyn Protocol, settings: &ModelSettings, request: &ModelRequest) -> Value {
+    serde_json::from_slice(&protocol.body(settings, request).unwrap()).unwrap()
+}

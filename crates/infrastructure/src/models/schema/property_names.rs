@@ -1,0 +1,224 @@
+//! Names of members as a provider spells them, there and back.
+
+use super::reference;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The longest name that a provider takes.
+const MAX_NAME: usize = 64;
+
+/// As many schemas at most hold for one value.
+const MAX_SCHEMAS: usize = 64;
+
+/// Values are not followed any deeper.
+const MAX_DEPTH: usize = 128;
+
+/// The names of a schema's members that a provider refuses, and how they are spelled for it. Nearly always none.
+#[derive(Debug, Default)]
+pub(super) struct PropertyNames {
+    theirs: BTreeMap<String, String>,
+    ours: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    There,
+    Back,
+}
+
+/// Names of letters, digits, `_`, `.` and `-`.
+pub(super) fn is_word(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+/// Likewise, with a letter or `_` in front.
+pub(super) fn is_identifier(name: &str) -> bool {
+    is_word(name) && !name.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '.' | '-'))
+}
+
+/// Every name.
+pub(super) fn is_anything(_: &str) -> bool {
+    true
+}
+
+impl PropertyNames {
+    /// The names in a schema that are not `taken` by a provider as they are.
+    pub(super) fn of(schema: &Value, taken: fn(&str) -> bool) -> Self {
+        let all = names_in(schema);
+        let mut names = Self::default();
+        let mut used: HashMap<String, u32> = HashMap::new();
+        for name in all.iter().filter(|name| !taken(name)) {
+            let base = spelled(name);
+            let count = used.entry(base.clone()).or_default();
+            let free = loop {
+                *count += 1;
+                let candidate = match *count {
+                    1 => base.clone(),
+                    number => {
+                        let number = format!("_{number}");
+                        format!("{}{number}", &base[..base.len().min(MAX_NAME - number.len())])
+                    }
+                };
+                if !all.contains(candidate.as_str()) && !names.ours.contains_key(&candidate) {
+                    break candidate;
+                }
+            };
+            names.theirs.insert((*name).to_owned(), free.clone());
+            names.ours.insert(free, (*name).to_owned());
+        }
+        names
+    }
+
+    /// All names are the same there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.theirs.is_empty()
+    }
+
+    /// The provider's spelling.
+    pub(super) fn theirs<'a>(&'a self, name: &'a str) -> &'a str {
+        self.theirs.get(name).map_or(name, String::as_str)
+    }
+
+    /// A reference with the names in it as the provider spells them.
+    pub(super) fn in_reference(&self, reference: &str) -> String {
+        if self.theirs.is_empty() {
+            return reference.to_owned();
+        }
+        let mut is_name = false;
+        let spelled = reference.split('/').map(|word| {
+            let plain = word.replace("~1", "/").replace("~0", "~");
+            let told = if is_name { self.theirs.get(&plain).map(String::as_str) } else { None };
+            is_name = word == "properties";
+            told.unwrap_or(word)
+        });
+        spelled.collect::<Vec<_>>().join("/")
+    }
+
+    /// Arguments as the provider is told of them.
+    pub(super) fn there(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
+        self.renamed(schema, arguments, Way::There)
+    }
+
+    /// Arguments as they were meant.
+    pub(super) fn back(&self, schema: &Value, arguments: &Map<String, Value>) -> Map<String, Value> {
+        self.renamed(schema, arguments, Way::Back)
+    }
+
+    fn renamed(&self, schema: &Value, arguments: &Map<String, Value>, way: Way) -> Map<String, Value> {
+        self.members(schema, &[schema], arguments, way, 0)
+    }
+
+    fn value(&self, root: &Value, schemas: &[&Value], value: &Value, way: Way, depth: usize) -> Value {
+        match value {
+            Value::Object(members) if depth < MAX_DEPTH => self.members(root, schemas, members, way, depth).into(),
+            Value::Array(values) if depth < MAX_DEPTH => {
+                let items: Vec<&Value> = holding(root, schemas)
+                    .iter()
+                    .flat_map(|schema| {
+                        let list = |name| schema.get(name).and_then(Value::as_array).into_iter().flatten();
+                        schema.get("items").into_iter().chain(list("items")).chain(list("prefixItems"))
+                    })
+                    .collect();
+                values.iter().map(|value| self.value(root, &items, value, way, depth + 1)).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn members(
+        &self,
+        root: &Value,
+        schemas: &[&Value],
+        members: &Map<String, Value>,
+        way: Way,
+        depth: usize,
+    ) -> Map<String, Value> {
+        let schemas = holding(root, schemas);
+        let is_told = |name: &str| {
+            schemas.iter().any(|schema| {
+                let required = schema.get("required").and_then(Value::as_array);
+                schema.get("properties").is_some_and(|properties| properties.get(name).is_some())
+                    || required.is_some_and(|names| names.iter().any(|one| one == name))
+            })
+        };
+        let mut renamed = Map::new();
+        for (key, value) in members {
+            let (ours, new) = match way {
+                Way::There => (key, self.theirs.get(key).filter(|_| is_told(key)).unwrap_or(key)),
+                Way::Back => {
+                    let ours = self.ours.get(key).filter(|ours| is_told(ours)).unwrap_or(key);
+                    (ours, ours)
+                }
+            };
+            let named: Vec<&Value> = schemas.iter().filter_map(|schema| schema.get("properties")?.get(ours)).collect();
+            let below = match named.is_empty() {
+                true => schemas.iter().copied().flat_map(of_others).collect(),
+                false => named,
+            };
+            renamed.insert(new.clone(), self.value(root, &below, value, way, depth + 1));
+        }
+        renamed
+    }
+}
+
+/// All schemas that may hold for a value, with those that they refer to and that they are made of.
+fn holding<'a>(root: &'a Value, schemas: &[&'a Value]) -> Vec<&'a Value> {
+    let mut all: Vec<&Value> = Vec::new();
+    let mut waiting: Vec<&Value> = schemas.iter().rev().copied().collect();
+    while let Some(schema) = waiting.pop().filter(|_| all.len() < MAX_SCHEMAS) {
+        if all.iter().any(|known| std::ptr::eq(*known, schema)) {
+            continue;
+        }
+        all.push(schema);
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        waiting.extend(reference.and_then(|name| reference::target(root, name)));
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            waiting.extend(schema.get(keyword).and_then(Value::as_array).into_iter().flatten());
+        }
+        waiting.extend(["then", "else", "if"].into_iter().filter_map(|keyword| schema.get(keyword)));
+    }
+    all
+}
+
+/// The schemas of members that have none of their own.
+fn of_others(schema: &Value) -> impl Iterator<Item = &Value> {
+    let patterns = schema.get("patternProperties").and_then(Value::as_object);
+    schema.get("additionalProperties").into_iter().chain(patterns.into_iter().flat_map(Map::values))
+}
+
+/// Everything in a schema that may be the name of a member.
+fn names_in(schema: &Value) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    let mut waiting = vec![schema];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Array(values) => waiting.extend(values),
+            Value::Object(members) => {
+                if let Some(Value::Object(properties)) = members.get("properties") {
+                    names.extend(properties.keys().map(String::as_str));
+                }
+                if let Some(Value::Array(required)) = members.get("required") {
+                    names.extend(required.iter().filter_map(Value::as_str));
+                }
+                waiting.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// The nearest name that every provider takes.
+fn spelled(name: &str) -> String {
+    let mut word: String = name
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' })
+        .take(MAX_NAME)
+        .collect();
+    if !is_identifier(&word) {
+        word.insert(0, '_');
+        word.truncate(MAX_NAME);
+    }
+    word
+}

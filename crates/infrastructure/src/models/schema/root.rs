@@ -1,0 +1,161 @@
+//! The root of a schema as one plain object, as the arguments of a tool must be for every provider.
+
+use super::{reference, sentence};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// As many schemas at most are looked into for what the root is made of.
+const MAX_PARTS: usize = 64;
+
+/// What says the same of every part of the root, or nothing of values.
+const OF_THE_WHOLE: &[&str] = &["$schema", "$id", "$comment", "$defs", "definitions", "$anchor", "title", "type"];
+
+/// The schema with `type: object` and `properties` at its root and without references, alternatives and the other
+/// `refused` keywords there: their properties and what they all require are members of the root, the rest is told in its
+/// description.
+pub(super) fn plain(schema: &Value, refused: &[&str]) -> Value {
+    let mut root = Root { whole: schema, refused, object: Map::new(), parts: MAX_PARTS };
+    if let Value::Object(members) = schema {
+        root.object.insert("type".into(), "object".into());
+        let is_composed = |name: &str| matches!(name, "$ref" | "allOf" | "anyOf" | "oneOf") || refused.contains(&name);
+        for (keyword, value) in members.iter().filter(|(keyword, _)| !is_composed(keyword) && *keyword != "type") {
+            root.object.insert(keyword.clone(), value.clone());
+        }
+        for (keyword, value) in members.iter().filter(|(keyword, _)| is_composed(keyword)) {
+            root.compose(keyword, value);
+        }
+    } else {
+        root.object.insert("type".into(), "object".into());
+    }
+    if !root.object.get("properties").is_some_and(Value::is_object) {
+        root.object.insert("properties".into(), json!({}));
+    }
+    root.object.into()
+}
+
+struct Root<'a> {
+    whole: &'a Value,
+    refused: &'a [&'a str],
+    object: Map<String, Value>,
+    /// As many parts may still be looked into.
+    parts: usize,
+}
+
+impl<'a> Root<'a> {
+    /// Takes a keyword that may not stand at the root.
+    fn compose(&mut self, keyword: &str, value: &'a Value) {
+        match (keyword, value) {
+            ("$ref", Value::String(name)) => match reference::target(self.whole, name) {
+                Some(part) if !std::ptr::eq(part, self.whole) => self.absorb(part),
+                _ => self.tell(keyword, value),
+            },
+            ("allOf", Value::Array(parts)) => parts.iter().for_each(|part| self.absorb(part)),
+            ("anyOf" | "oneOf", Value::Array(parts)) => self.choose(keyword, parts),
+            _ => self.tell(keyword, value),
+        }
+    }
+
+    /// Takes a part that holds beside all others.
+    fn absorb(&mut self, part: &'a Value) {
+        let Value::Object(members) = part else { return };
+        if self.parts == 0 {
+            return self.tell("allOf", &json!([part]));
+        }
+        self.parts -= 1;
+        for (keyword, value) in members {
+            match (keyword.as_str(), value) {
+                ("properties", Value::Object(properties)) => {
+                    for (name, property) in properties {
+                        self.offer(name, || property.clone());
+                    }
+                }
+                ("required", Value::Array(names)) => self.require(names.iter().filter_map(Value::as_str).collect()),
+                ("$ref" | "allOf" | "anyOf" | "oneOf", _) => self.compose(keyword, value),
+                ("description", Value::String(text)) => sentence::add(&mut self.object, text),
+                (word, _) if OF_THE_WHOLE.contains(&word) => {}
+                (word, _) if self.refused.contains(&word) => self.tell(word, value),
+                // Beside other properties it would mean something else.
+                ("additionalProperties" | "unevaluatedProperties", _) => self.tell(keyword, value),
+                _ if self.object.contains_key(keyword) => self.tell(keyword, value),
+                _ => {
+                    self.object.insert(keyword.clone(), value.clone());
+                }
+            }
+        }
+    }
+
+    /// Takes parts of which one holds: each may have members of its own, and what all of them require is required.
+    fn choose(&mut self, keyword: &str, parts: &'a [Value]) {
+        let mut offered: BTreeMap<&String, Vec<&Value>> = BTreeMap::new();
+        let mut required: Option<BTreeSet<&str>> = None;
+        for part in parts.iter().take(self.parts) {
+            let part = self.followed(part);
+            if let Some(Value::Object(properties)) = part.get("properties") {
+                for (name, property) in properties {
+                    let others = offered.entry(name).or_default();
+                    if !others.contains(&property) {
+                        others.push(property);
+                    }
+                }
+            }
+            let names = part.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let names: BTreeSet<&str> = names.iter().filter_map(Value::as_str).collect();
+            required = Some(match required {
+                None => names,
+                Some(before) => before.intersection(&names).copied().collect(),
+            });
+        }
+        let is_whole = parts.len() <= self.parts;
+        self.parts = self.parts.saturating_sub(parts.len());
+        for (name, schemas) in offered {
+            self.offer(name, || match &schemas[..] {
+                [only] => (*only).clone(),
+                several => json!({"anyOf": several}),
+            });
+        }
+        if let Some(names) = required.filter(|_| is_whole) {
+            self.require(names);
+        }
+        if let Some(told) = sentence::alternatives(keyword, parts) {
+            sentence::add(&mut self.object, &told);
+        }
+    }
+
+    /// The schema that a reference leads to, if it is one.
+    fn followed(&self, mut part: &'a Value) -> &'a Value {
+        for _ in 0..MAX_PARTS {
+            let Some(name) = part.get("$ref").and_then(Value::as_str) else { break };
+            let Some(target) = reference::target(self.whole, name) else { break };
+            part = target;
+        }
+        part
+    }
+
+    fn offer(&mut self, name: &str, schema: impl FnOnce() -> Value) {
+        let properties = self.object.entry("properties").or_insert_with(|| json!({}));
+        if let Value::Object(properties) = properties
+            && !properties.contains_key(name)
+        {
+            properties.insert(name.to_owned(), schema());
+        }
+    }
+
+    fn require(&mut self, mut names: BTreeSet<&str>) {
+        if names.is_empty() {
+            return;
+        }
+        let required = self.object.entry("required").or_insert_with(|| json!([]));
+        if let Value::Array(required) = required {
+            for known in required.iter().filter_map(Value::as_str) {
+                names.remove(known);
+            }
+            required.extend(names.into_iter().map(Value::from));
+        }
+    }
+
+    fn tell(&mut self, keyword: &str, value: &Value) {
+        if let Some(told) = sentence::of(keyword, value) {
+            sentence::add(&mut self.object, &told);
+        }
+    }
+}

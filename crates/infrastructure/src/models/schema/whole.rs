@@ -1,0 +1,250 @@
+//! The copy for providers that take JSON Schema (draft 2020-12) whole: nothing is left out but what is no such schema.
+
+use super::{Room, property_names::PropertyNames, reference, sentence};
+use serde_json::{Map, Value, json};
+
+/// The kinds of values that keywords have.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    Schema,
+    Schemas,
+    SchemasByName,
+    Properties,
+    Types,
+    Names,
+    NamesByName,
+    Values,
+    Text,
+    Number,
+    Count,
+    Flag,
+}
+
+const SHAPES: &[(&str, Shape)] = &[
+    ("items", Shape::Schema),
+    ("additionalProperties", Shape::Schema),
+    ("contains", Shape::Schema),
+    ("not", Shape::Schema),
+    ("if", Shape::Schema),
+    ("then", Shape::Schema),
+    ("else", Shape::Schema),
+    ("propertyNames", Shape::Schema),
+    ("unevaluatedItems", Shape::Schema),
+    ("unevaluatedProperties", Shape::Schema),
+    ("contentSchema", Shape::Schema),
+    ("allOf", Shape::Schemas),
+    ("anyOf", Shape::Schemas),
+    ("oneOf", Shape::Schemas),
+    ("prefixItems", Shape::Schemas),
+    ("properties", Shape::Properties),
+    ("dependentSchemas", Shape::Properties),
+    ("patternProperties", Shape::SchemasByName),
+    ("$defs", Shape::SchemasByName),
+    ("definitions", Shape::SchemasByName),
+    ("type", Shape::Types),
+    ("required", Shape::Names),
+    ("dependentRequired", Shape::NamesByName),
+    ("enum", Shape::Values),
+    ("examples", Shape::Values),
+    ("pattern", Shape::Text),
+    ("format", Shape::Text),
+    ("title", Shape::Text),
+    ("description", Shape::Text),
+    ("$comment", Shape::Text),
+    ("contentEncoding", Shape::Text),
+    ("contentMediaType", Shape::Text),
+    ("minimum", Shape::Number),
+    ("maximum", Shape::Number),
+    ("exclusiveMinimum", Shape::Number),
+    ("exclusiveMaximum", Shape::Number),
+    ("multipleOf", Shape::Number),
+    ("minLength", Shape::Count),
+    ("maxLength", Shape::Count),
+    ("minItems", Shape::Count),
+    ("maxItems", Shape::Count),
+    ("minContains", Shape::Count),
+    ("maxContains", Shape::Count),
+    ("minProperties", Shape::Count),
+    ("maxProperties", Shape::Count),
+    ("uniqueItems", Shape::Flag),
+    ("deprecated", Shape::Flag),
+    ("readOnly", Shape::Flag),
+    ("writeOnly", Shape::Flag),
+];
+
+const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// A copy of a schema whose root is an object.
+pub(super) struct Whole<'a> {
+    pub(super) root: &'a Value,
+    pub(super) names: &'a PropertyNames,
+    pub(super) room: Room,
+    /// The provider wants `properties` and `items` wherever an object or an array stands.
+    pub(super) is_complete: bool,
+}
+
+impl Whole<'_> {
+    pub(super) fn copy(&mut self) -> Value {
+        self.schema(self.root, 0)
+    }
+
+    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+        let Value::Object(members) = schema else {
+            return match schema {
+                Value::Bool(false) => json!({"not": {}}),
+                _ => json!({}),
+            };
+        };
+        let mut copy = Map::new();
+        if !self.room.take(members, depth) {
+            sentence::add(&mut copy, super::CUT);
+            return copy.into();
+        }
+        for (keyword, value) in members {
+            self.keyword(&mut copy, members, keyword, value, depth);
+        }
+        if self.is_complete {
+            let is = |copy: &Map<String, Value>, name: &str| copy.get("type").is_some_and(|one| one == name);
+            if is(&copy, "object") && !copy.contains_key("properties") {
+                copy.insert("properties".into(), json!({}));
+            }
+            if is(&copy, "array") && !copy.contains_key("items") {
+                copy.insert("items".into(), json!({}));
+            }
+        }
+        copy.into()
+    }
+
+    fn keyword(
+        &mut self,
+        copy: &mut Map<String, Value>,
+        members: &Map<String, Value>,
+        keyword: &str,
+        value: &Value,
+        depth: usize,
+    ) {
+        let told = match (keyword, value) {
+            // They would change where references lead, or what a keyword means.
+            ("$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary", _) => None,
+            ("$ref", Value::String(name)) if reference::target(self.root, name).is_some() => {
+                copy.insert(keyword.into(), self.names.in_reference(name).into());
+                None
+            }
+            ("$ref" | "$dynamicRef" | "$recursiveRef", _) => sentence::of("$ref", value),
+            // Forms of earlier drafts.
+            ("items", Value::Array(first)) => {
+                if !first.is_empty() {
+                    copy.insert("prefixItems".into(), first.iter().map(|one| self.schema(one, depth + 1)).collect());
+                }
+                if let Some(others) = members.get("additionalItems") {
+                    copy.insert("items".into(), self.schema_or_flag(others, depth));
+                }
+                None
+            }
+            ("additionalItems", _) => None,
+            ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(is_exclusive)) => {
+                let bound = if keyword == "exclusiveMinimum" { "minimum" } else { "maximum" };
+                if let Some(number) = members.get(bound).filter(|one| *is_exclusive && one.is_number()) {
+                    copy.insert(keyword.into(), number.clone());
+                }
+                None
+            }
+            _ => match SHAPES.iter().find(|(name, _)| *name == keyword) {
+                None => {
+                    copy.insert(keyword.into(), value.clone());
+                    None
+                }
+                Some((_, shape)) => match self.shaped(*shape, value, depth) {
+                    Some(value) => {
+                        self.put(copy, keyword, value);
+                        None
+                    }
+                    None => sentence::of(keyword, value),
+                },
+            },
+        };
+        if let Some(told) = told {
+            sentence::add(copy, &told);
+        }
+    }
+
+    fn put(&self, copy: &mut Map<String, Value>, keyword: &str, value: Value) {
+        // Sentences may stand there already, of keywords before it.
+        match (keyword, value) {
+            ("description", Value::String(text)) => {
+                let told = copy.shift_remove("description");
+                copy.insert(keyword.into(), text.into());
+                if let Some(Value::String(told)) = told {
+                    sentence::add(copy, &told);
+                }
+            }
+            (_, value) => {
+                copy.insert(keyword.into(), value);
+            }
+        }
+    }
+
+    /// The value of a keyword, if it is of its kind.
+    fn shaped(&mut self, shape: Shape, value: &Value, depth: usize) -> Option<Value> {
+        match (shape, value) {
+            (Shape::Schema, Value::Object(_) | Value::Bool(_)) => Some(self.schema_or_flag(value, depth)),
+            (Shape::Schemas, Value::Array(all)) if !all.is_empty() => {
+                Some(all.iter().map(|one| self.schema(one, depth + 1)).collect())
+            }
+            (Shape::SchemasByName, Value::Object(all)) => {
+                let copied = all.iter().map(|(name, one)| (name.clone(), self.schema(one, depth + 1)));
+                Some(copied.collect::<Map<_, _>>().into())
+            }
+            (Shape::Properties, Value::Object(all)) => {
+                let mut copied = Map::new();
+                for (name, one) in all {
+                    let mut one = self.schema(one, depth + 1);
+                    let theirs = self.names.theirs(name);
+                    if let Some(property) = one.as_object_mut().filter(|_| theirs != name) {
+                        sentence::add(property, &super::stands_for(name));
+                    }
+                    copied.insert(theirs.to_owned(), one);
+                }
+                Some(copied.into())
+            }
+            (Shape::Types, Value::String(name)) => TYPES.contains(&name.as_str()).then(|| value.clone()),
+            (Shape::Types, Value::Array(names)) => {
+                let is_type = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
+                let once = without_doubles(names);
+                (!once.is_empty() && once.iter().all(is_type)).then(|| once.into())
+            }
+            (Shape::Names, Value::Array(_)) => self.required(value).map(Value::from),
+            (Shape::NamesByName, Value::Object(all)) => {
+                let spelled = all
+                    .iter()
+                    .map(|(name, names)| Some((self.names.theirs(name).to_owned(), self.required(names)?.into())));
+                Some(spelled.collect::<Option<Map<_, _>>>()?.into())
+            }
+            (Shape::Values, Value::Array(values)) if !values.is_empty() => Some(value.clone()),
+            (Shape::Text, Value::String(_)) | (Shape::Number, Value::Number(_)) | (Shape::Flag, Value::Bool(_)) => {
+                Some(value.clone())
+            }
+            (Shape::Count, Value::Number(number)) => {
+                number.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0).map(|_| value.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Names of members, each once.
+    fn required(&self, names: &Value) -> Option<Vec<Value>> {
+        let names = names.as_array()?;
+        let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
+        let spelled: Vec<Value> = names?.into_iter().map(|name| self.names.theirs(name).into()).collect();
+        Some(without_doubles(&spelled))
+    }
+
+    fn schema_or_flag(&mut self, value: &Value, depth: usize) -> Value {
+        if value.is_boolean() { value.clone() } else { self.schema(value, depth + 1) }
+    }
+}
+
+fn without_doubles(values: &[Value]) -> Vec<Value> {
+    let mut seen = std::collections::BTreeSet::new();
+    values.iter().filter(|value| value.as_str().is_none_or(|text| seen.insert(text))).cloned().collect()
+}

@@ -1,0 +1,141 @@
+//! What folders of the `PATH` and first lines of scripts said before, for as long as the disk says that nothing changed.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, Metadata},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+/// As much is remembered of either kind; then it begins anew.
+const MAX_REMEMBERED: usize = 1_000;
+/// What changed so shortly before it was read may have changed once more in the same moment of the disk's clock.
+const MOMENT: Duration = Duration::from_secs(3);
+
+/// What all runs of a process remember together.
+#[derive(Debug)]
+pub(in crate::sandbox) struct Remembered {
+    links: Mutex<Known<Arc<[Link]>>>,
+    interpreters: Mutex<Known<Option<PathBuf>>>,
+}
+
+/// A symbolic link in a folder, and what it holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) name: OsString,
+    pub(super) end: PathBuf,
+}
+
+type Known<T> = BTreeMap<PathBuf, (State, T)>;
+
+/// A file or folder as it is. Any change to it, or to the names in it, gives it another time, which nobody can choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+    bytes: u64,
+}
+
+impl Remembered {
+    pub(in crate::sandbox) const fn new() -> Self {
+        Self { links: Mutex::new(BTreeMap::new()), interpreters: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The links in a folder, as they are read if it has changed.
+    pub(super) fn links(&self, folder: &Path, read: impl FnOnce() -> Vec<Link>) -> Arc<[Link]> {
+        match fs::metadata(folder) {
+            Ok(found) => recalled(&self.links, folder, &found, || read().into()),
+            Err(_) => read().into(),
+        }
+    }
+
+    /// The interpreter of a script, as it is read if the script has changed.
+    pub(super) fn interpreter(
+        &self,
+        script: &Path,
+        found: &Metadata,
+        read: impl FnOnce() -> Option<PathBuf>,
+    ) -> Option<PathBuf> {
+        recalled(&self.interpreters, script, found, read)
+    }
+}
+
+fn recalled<T: Clone>(known: &Mutex<Known<T>>, path: &Path, found: &Metadata, read: impl FnOnce() -> T) -> T {
+    let state = State::of(found);
+    if let Some((known, value)) = held(known).get(path)
+        && *known == state
+    {
+        return value.clone();
+    }
+    let is_settled = state.is_settled(SystemTime::now());
+    let value = read();
+    let mut known = held(known);
+    if is_settled {
+        if known.len() >= MAX_REMEMBERED {
+            known.clear();
+        }
+        known.insert(path.to_owned(), (state, value.clone()));
+    } else {
+        known.remove(path);
+    }
+    value
+}
+
+fn held<T>(known: &Mutex<T>) -> MutexGuard<'_, T> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn of(found: &Metadata) -> Self {
+        let changed = (found.ctime(), found.ctime_nsec());
+        Self { device: found.dev(), inode: found.ino(), changed, bytes: found.len() }
+    }
+
+    /// Whether the next change to it will have another time.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(self.changed.0).is_ok_and(|changed| Duration::from_secs(changed) + MOMENT < now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{cell::Cell, os::unix::fs::symlink};
+
+    #[test]
+    fn what_has_not_changed_is_read_once_and_what_has_is_read_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        // Nothing has changed in it for long.
+        let old = Path::new("/usr/bin");
+        for (path, times) in [(old, 1), (folder.path(), 3)] {
+            let (remembered, reads) = (Remembered::new(), Cell::new(0));
+            for _ in 0..3 {
+                let read = || {
+                    reads.set(reads.get() + 1);
+                    vec![Link { name: "a".into(), end: "b".into() }]
+                };
+                assert_eq!(remembered.links(path, read)[0].end, Path::new("b"));
+            }
+            assert_eq!(reads.get(), times, "{}", path.display());
+        }
+        assert!(!State::of(&fs::metadata(folder.path()).unwrap()).is_settled(SystemTime::now()));
+    }
+
+    #[test]
+    fn another_state_is_not_what_is_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = || fs::metadata(folder.path()).unwrap();
+        let known = Mutex::new(BTreeMap::from([(folder.path().to_owned(), (State::of(&found()), "old"))]));
+        let recall = |found: &Metadata| recalled(&known, folder.path(), found, || "new");
+        assert_eq!(recall(&found()), "old");
+        symlink("x", folder.path().join("link")).unwrap();
+        assert_eq!(recall(&found()), "new");
+        // It changed a moment ago, and is read each time.
+        assert!(known.lock().unwrap().is_empty());
+    }
+}

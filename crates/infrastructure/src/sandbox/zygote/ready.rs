@@ -1,0 +1,115 @@
+//! An init that is there before its run is ordered.
+//!
+//! To make namespaces and the part of a root that all runs see takes about as long as all the rest. So the zygote keeps one
+//! init that has done that, and waits. Nothing of a run has ever been in it, and it serves one.
+
+use super::{births::close_all_but, init::Namespaced, request::Ordered, sessions::lives};
+use crate::sandbox::control_group::Group;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::stat,
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    process::Pid,
+};
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    path::Path,
+};
+
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// The standard streams.
+const STANDARD: [RawFd; 3] = [0, 1, 2];
+
+/// What the zygote holds of it. It ends with this value, unless a run was ordered.
+#[derive(Debug)]
+pub(super) struct ReadyInit {
+    pub(super) pid: Pid,
+    pub(super) process: OwnedFd,
+    pub(super) group: Option<Group>,
+    orders: OwnedFd,
+    origin: Origin,
+}
+
+/// What it was copied from, as it was at that moment.
+#[derive(Debug)]
+struct Origin {
+    /// Can be read with priority once anything is mounted or unmounted.
+    mounts: File,
+    /// When the entries of the root were changed last.
+    top: (i64, i64),
+    /// How many maps of ids there were.
+    maps: usize,
+}
+
+impl ReadyInit {
+    /// Gives birth to one, in namespaces of its own and with no descriptors but what every run needs.
+    pub(super) fn born(namespaced: Namespaced<'_>, group: Option<Group>) -> io::Result<Self> {
+        let origin = Origin::now(namespaced.maps.len())?;
+        let (orders, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let namespaced = Namespaced { group: group.as_ref(), ..namespaced };
+        let (pid, process) = clone(&namespaced, theirs)?;
+        Ok(Self { pid, process, group, orders, origin })
+    }
+
+    /// Tells whether it would come out the same if it was born now.
+    pub(super) fn is_current(&self, maps: usize) -> bool {
+        lives(&self.process) && self.origin.maps == maps && self.origin.is_unchanged()
+    }
+
+    /// Has it begin a run: from now on it is that run's.
+    pub(super) fn begin(&self, run: &Ordered) -> io::Result<()> {
+        run.send(&self.orders)
+    }
+}
+
+impl Origin {
+    fn now(maps: usize) -> io::Result<Self> {
+        Ok(Self { mounts: File::open("/proc/self/mountinfo")?, top: top()?, maps })
+    }
+
+    fn is_unchanged(&self) -> bool {
+        let mut events = [PollFd::new(&self.mounts, PollFlags::PRI)];
+        matches!(poll(&mut events, Some(&AT_ONCE)), Ok(0)) && top().is_ok_and(|top| top == self.top)
+    }
+}
+
+fn top() -> io::Result<(i64, i64)> {
+    let found = stat(Path::new("/"))?;
+    Ok((found.st_ctime, i64::try_from(found.st_ctime_nsec).map_err(io::Error::other)?))
+}
+
+/// Starts an init in namespaces of its own; the init never returns from here.
+fn clone(namespaced: &Namespaced<'_>, orders: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
+    let mut process: libc::c_int = -1;
+    // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one
+    // thread, so that the child finds no lock held. The descriptor is new and nobody else's. The end of the zygote's
+    // socket, which is its standard input, is to be seen when that ends, however long the child waits; its standard output
+    // leads nowhere.
+    unsafe {
+        let mut arguments: libc::clone_args = std::mem::zeroed();
+        arguments.flags = u64::from(flags.unsigned_abs());
+        arguments.pidfd = &raw mut process as u64;
+        arguments.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
+        let pid = libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>());
+        match i32::try_from(pid) {
+            Ok(0) => {
+                let life = move || {
+                    libc::dup2(STANDARD[1], STANDARD[0]);
+                    let own = namespaced.descriptors().chain([orders.as_raw_fd()]);
+                    close_all_but(&own.chain(STANDARD).collect::<Vec<_>>());
+                    namespaced.run(orders)
+                };
+                let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life));
+                libc::_exit(code.unwrap_or(70))
+            }
+            Ok(pid @ 1..) => {
+                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+                Ok((pid, OwnedFd::from_raw_fd(process)))
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the agents of an application are made of: its models, and what holds for each run unless somebody says otherwise.
+
+use crate::{
+    composition_root::program_tools::ProgramTools,
+    config::{agent::AgentSettings, models::NoSuchModel},
+};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+use toolstead_application::run_agent::Compaction;
+use toolstead_domain::{
+    permission::path_pattern::PatternBase,
+    ports::{agent_hook::AgentHook, model_provider::ModelProvider},
+    tool_input_schema::nearest_name,
+};
+
+/// The language models of an application, by name.
+#[derive(Clone, Default)]
+pub struct Models {
+    /// Those that can be asked.
+    pub usable: BTreeMap<String, Arc<dyn ModelProvider>>,
+    /// Those that cannot, with the reason.
+    pub unusable: BTreeMap<String, String>,
+    /// The one that is asked where nobody names one.
+    pub default: Option<String>,
+    /// Where a person configures one.
+    pub file: String,
+}
+
+/// What an application needs for its agents.
+#[derive(Clone, Default)]
+pub struct AgentParts {
+    /// The models.
+    pub models: Models,
+    /// Are told of each run, in this order.
+    pub hooks: Vec<Arc<dyn AgentHook>>,
+    /// What holds for each run.
+    pub defaults: AgentDefaults,
+}
+
+/// What holds for each run of an agent, unless somebody says otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct AgentDefaults {
+    /// As configured.
+    pub settings: AgentSettings,
+    /// What the rules of a program are read with.
+    pub rules: PatternBase,
+    /// The tools of the program; `None` where none can be added.
+    pub program_tools: Option<Arc<ProgramTools>>,
+}
+
+impl Models {
+    /// The model of that name, else the default one.
+    ///
+    /// # Errors
+    /// [`NoSuchModel`].
+    pub fn find(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, NoSuchModel> {
+        let Some(name) = name.or(self.default.as_deref()) else {
+            let names: Vec<&str> = self.names().collect();
+            return Err(match names.is_empty() {
+                true => NoSuchModel::NoneConfigured { file: self.file.clone() },
+                false => NoSuchModel::NoneChosen { names: names.join(", ") },
+            });
+        };
+        if let Some(model) = self.usable.get(name) {
+            return Ok(model.clone());
+        }
+        if let Some(reason) = self.unusable.get(name) {
+            return Err(NoSuchModel::Unusable { name: name.to_owned(), reason: reason.clone() });
+        }
+        let names: Vec<&str> = self.names().collect();
+        let advice = match nearest_name(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names.is_empty() => "there is none at all".into(),
+            None => format!("there are {}", names.join(", ")),
+        };
+        Err(NoSuchModel::Unknown { name: name.to_owned(), advice })
+    }
+
+    /// All names, those of models that cannot be asked behind the others.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.usable.keys().chain(self.unusable.keys()).map(String::as_str)
+    }
+}
+
+impl AgentDefaults {
+    /// When what came before is made shorter.
+    pub fn compaction(&self) -> Compaction {
+        Compaction { at: Some(self.settings.compact_at) }
+    }
+
+    /// The instructions of a run in this folder: those that are given, else the configured ones, else our own.
+    pub fn system(&self, given: Option<String>, workspace: &Path) -> String {
+        given.or_else(|| self.settings.prompt.clone()).unwrap_or_else(|| {
+            format!(
+                "You are an agent that works with tools for the person who wrote the prompt. Your workspace is the folder \
+                 {}: relative paths begin there. Look before you change something, do what was asked and nothing beside \
+                 it, and check what you did. A call may be refused: the refusal says why; do not try to get around it. \
+                 When you are done, say briefly what you found or did.",
+                workspace.display()
+            )
+        })
+    }
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Models")
+            .field("usable", &self.usable.keys())
+            .field("default", &self.default)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AgentParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentParts").field("models", &self.models).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,487 @@
+//! An agent at the command line: its flags, what it is put together of, and one run of it, which somebody watches.
+
+use super::{
+    asked_prompt,
+    exit::{Exit, Failed},
+    global::Global,
+    narration::{Narration, Piece, ending, figures, opened},
+    output::{Output, note, passing},
+    terminal::Terminal,
+    terminal_questions::TerminalQuestions,
+};
+use crate::{
+    composition_root::Composition,
+    config::Config,
+    query::window,
+    shutdown::{Shutdown, Wish},
+};
+use async_trait::async_trait;
+use clap::Args;
+use std::{
+    collections::VecDeque,
+    io::{self, IsTerminal},
+    sync::Arc,
+    time::Duration,
+};
+use toolstead_application::{
+    cancel_signal::CancelSignal,
+    run_agent::{AgentRun, OfferedTools, RunAgentCommand},
+};
+use toolstead_domain::{
+    agent::{
+        budget::Budgets,
+        event::{AgentEvent, AgentOutcome},
+    },
+    client_profile::{ClientProfile, LogLevel},
+    conversation::{Conversation, ConversationId},
+    error_kind::ErrorKind,
+    model::message::Block,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        model_provider::ModelProvider,
+    },
+    principal::Principal,
+    scope::{Scope, View},
+    tool_execution::CancelReason,
+    tool_selection::ToolSelection,
+};
+use toolstead_infrastructure::dialects;
+
+/// How an agent works.
+#[derive(Debug, Args)]
+pub(super) struct AgentFlags {
+    /// The model, by its name in the configuration
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// The profile: a model, tools and instructions under one name
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Instructions that stand before everything, instead of those of the profile or of `[agent]`
+    #[arg(long, value_name = "TEXT|@FILE")]
+    system: Option<String>,
+    /// Calls of tools that a run may make
+    #[arg(long, value_name = "N")]
+    max_calls: Option<u64>,
+    /// Answers of the model that a run may take
+    #[arg(long, value_name = "N")]
+    max_turns: Option<u64>,
+    /// Tokens that a run may take, in and out
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+    /// US dollars that a run may cost, where the prices of the model are known
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    max_cost: Option<f64>,
+    /// Seconds that a run may take
+    #[arg(long, value_name = "S")]
+    max_seconds: Option<u64>,
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    match text.trim_start_matches('$').parse::<f64>() {
+        Ok(cost) if cost.is_finite() && cost >= 0.0 => Ok(cost),
+        _ => Err("give a number of US dollars, such as 0.50".into()),
+    }
+}
+
+impl AgentFlags {
+    /// The bounds: those that were typed, else the configured ones.
+    fn budgets(&self, configured: &Budgets) -> Budgets {
+        let mut budgets = configured.clone();
+        budgets.calls = self.max_calls.or(budgets.calls);
+        budgets.turns = self.max_turns.or(budgets.turns);
+        budgets.tokens = self.max_tokens.or(budgets.tokens);
+        budgets.cost = self.max_cost.or(budgets.cost);
+        budgets.time = self.max_seconds.map(Duration::from_secs).or(budgets.time);
+        budgets
+    }
+}
+
+/// An agent that is ready to be asked.
+pub(super) struct Agent {
+    /// The application that it works in.
+    pub(super) composition: Composition,
+    /// The model that is asked next.
+    pub(super) model: Arc<dyn ModelProvider>,
+    terminal: Option<Arc<Terminal>>,
+    manner: Manner,
+    budgets: Budgets,
+}
+
+/// How it works, which stays the same throughout a conversation.
+#[derive(Debug, Clone, PartialEq)]
+struct Manner {
+    profile: Option<String>,
+    system: Option<String>,
+    /// The tools of the profile, with what was typed; `None`: those of the configuration.
+    chosen: Option<ToolSelection>,
+    has_no_tools: bool,
+}
+
+impl Manner {
+    fn of(
+        flags: &AgentFlags,
+        profile: Option<&str>,
+        typed_tools: Option<&str>,
+        config: &Config,
+    ) -> Result<Self, Failed> {
+        let profile = profile.map(|name| config.profile(name)).transpose().map_err(usage)?;
+        let chosen = match profile {
+            Some(profile) => profile.tools_with(typed_tools).map_err(usage)?,
+            None => None,
+        };
+        let system = match &flags.system {
+            Some(text) => Some(asked_prompt::given(text)?),
+            None => profile.map(|profile| profile.prompt.clone()).filter(|prompt| !prompt.is_empty()),
+        };
+        // As its people know it: there an agent has the tools that somebody names, and else none.
+        let is_bare = config.dialect == Some(dialects::CLAI) && config.selection == ToolSelection::all();
+        let has_no_tools = match (&chosen, typed_tools) {
+            (None, Some(typed)) => typed.trim().is_empty(),
+            (None, None) => is_bare,
+            (Some(_), _) => false,
+        };
+        Ok(Self { profile: profile.map(|profile| profile.name.clone()), system, chosen, has_no_tools })
+    }
+}
+
+fn usage(error: impl ToString) -> Failed {
+    Failed::Usage(error.to_string())
+}
+
+impl Agent {
+    /// Puts it together. What the configuration cannot give is told before anything is started.
+    pub(super) async fn put_together(flags: &AgentFlags, global: &Global) -> Result<Self, Failed> {
+        let config = global.load()?;
+        let manner = Manner::of(flags, flags.profile.as_deref(), global.typed_tools(), &config)?;
+        let of_profile = manner.profile.as_deref().and_then(|name| config.profile(name).ok()?.model.clone());
+        let model = flags.model.clone().or(of_profile);
+        config.model(model.as_deref()).map_err(usage)?;
+        let budgets = flags.budgets(&config.agent.budgets);
+        let terminal = Terminal::of_process();
+        let composition = global.compose_for_agent(config, terminal.clone()).await?;
+        match composition.app.models.find(model.as_deref()) {
+            Ok(model) => Ok(Self { composition, model, terminal, manner, budgets }),
+            Err(error) => {
+                composition.close().await;
+                Err(usage(error))
+            }
+        }
+    }
+
+    /// Goes on as the conversation began: with its profile, unless another one was named.
+    pub(super) fn take_up(
+        &mut self,
+        conversation: &Conversation,
+        flags: &AgentFlags,
+        global: &Global,
+    ) -> Result<(), Failed> {
+        let Some(profile) = conversation.profile.as_deref().filter(|_| flags.profile.is_none()) else { return Ok(()) };
+        let config = &self.composition.config;
+        let manner = Manner::of(flags, Some(profile), global.typed_tools(), config)?;
+        let of_profile = config.profile(profile).ok().and_then(|profile| profile.model.clone());
+        if let Some(model) = of_profile.filter(|_| flags.model.is_none()) {
+            self.model = self.composition.app.models.find(Some(&model)).map_err(usage)?;
+        }
+        self.manner = manner;
+        Ok(())
+    }
+
+    /// On whose behalf and through which window calls of the conversation are made.
+    pub(super) fn scope(&self, conversation: ConversationId) -> Scope {
+        let app = &self.composition.app;
+        let scope = app.scope(Principal::local(), conversation.session());
+        match (&self.manner.chosen, &self.manner.profile) {
+            (Some(chosen), Some(profile)) => scope.through(self.window(profile, chosen)),
+            _ => scope,
+        }
+    }
+
+    fn window(&self, profile: &str, chosen: &ToolSelection) -> Arc<View> {
+        window(&self.composition.app, format!("profile-{profile}"), chosen.clone())
+    }
+
+    /// What this process is to tools that ask.
+    pub(super) fn client(&self) -> Arc<ClientProfile> {
+        Arc::new(ClientProfile {
+            log_level: Some(LogLevel::Warning),
+            capabilities: self.terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default(),
+            ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
+        })
+    }
+
+    /// The person there.
+    pub(super) fn caller(&self) -> Arc<dyn Caller> {
+        let patience = self.composition.config.approval_timeout;
+        let questions = self.terminal.clone().map(|terminal| TerminalQuestions::new(terminal, patience));
+        Arc::new(Onlooker { questions })
+    }
+
+    /// The tools that the model is told of.
+    pub(super) fn offered(&self) -> OfferedTools {
+        match &self.manner.chosen {
+            _ if self.manner.has_no_tools => OfferedTools::Nothing,
+            Some(chosen) => OfferedTools::Chosen(chosen.clone()),
+            None => OfferedTools::Listed,
+        }
+    }
+
+    /// The model that writes summaries, if it is another one.
+    pub(super) fn summarizer(&self) -> Result<Option<Arc<dyn ModelProvider>>, Failed> {
+        let app = &self.composition.app;
+        let name = app.agent.settings.summarizer.as_deref();
+        name.map(|name| app.models.find(Some(name))).transpose().map_err(usage)
+    }
+
+    /// A command for the next turn of the conversation.
+    pub(super) fn command(
+        &self,
+        conversation: ConversationId,
+        prompt: Vec<Block>,
+        cancel: CancelSignal,
+    ) -> Result<RunAgentCommand, Failed> {
+        let Composition { app, config, .. } = &self.composition;
+        if prompt.iter().any(|block| matches!(block, Block::Image(_))) && !self.model.facts().takes_images {
+            return Err(Failed::Usage(format!("the model `{}` takes no images", self.model.name())));
+        }
+        Ok(RunAgentCommand {
+            prompt,
+            conversation,
+            model: self.model.clone(),
+            summarizer: self.summarizer()?,
+            system: app.agent.system(self.manner.system.clone(), config.workspace()),
+            budgets: self.budgets.clone(),
+            compaction: app.agent.compaction(),
+            scope: self.scope(conversation),
+            offered: self.offered(),
+            profile: self.manner.profile.clone(),
+            client: self.client(),
+            caller: self.caller(),
+            cancel,
+        })
+    }
+
+    /// One turn, which is told on the screen as it goes. Ctrl-C takes it back; a second one does not wait for its end.
+    pub(super) async fn turn(
+        &self,
+        conversation: ConversationId,
+        prompt: Vec<Block>,
+        screen: &mut Screen<'_>,
+        shutdown: &mut Shutdown,
+    ) -> Result<Turned, Failed> {
+        let cancel = CancelSignal::new();
+        let command = self.command(conversation, prompt, cancel.clone())?;
+        tokio::select! {
+            () = self.composition.settled() => {}
+            wish = shutdown.wish() => return Ok(Turned { end: None, leaves: wish == Wish::End }),
+        }
+        let run = self.composition.app.run_agent.start(command);
+        watch(run, &cancel, self.terminal.as_deref(), screen, shutdown).await
+    }
+}
+
+/// Tells what happens while nobody is asked anything, until the run is over.
+async fn watch(
+    mut run: AgentRun,
+    cancel: &CancelSignal,
+    terminal: Option<&Terminal>,
+    screen: &mut Screen<'_>,
+    shutdown: &mut Shutdown,
+) -> Result<Turned, Failed> {
+    let mut untold: VecDeque<AgentEvent> = VecDeque::new();
+    let (mut turned, mut is_over) = (Turned { end: None, leaves: false }, false);
+    while !(is_over && untold.is_empty()) {
+        let free = async {
+            match terminal {
+                Some(terminal) => Some(terminal.quiet().await),
+                None => None,
+            }
+        };
+        tokio::select! {
+            biased;
+            // Nothing is written into the middle of a question.
+            turn = free, if !untold.is_empty() => {
+                for event in untold.drain(..) {
+                    screen.tell(&event)?;
+                }
+                drop(turn);
+            }
+            event = run.next(), if !is_over => match event {
+                Some(event) => {
+                    if let AgentEvent::Ended { .. } = &event {
+                        turned.end = Some(event.clone());
+                    }
+                    untold.push_back(event);
+                }
+                None => is_over = true,
+            },
+            wish = shutdown.wish() => {
+                turned.leaves |= wish == Wish::End;
+                match cancel.reason() {
+                    None => cancel.cancel(CancelReason::Client),
+                    Some(_) => return Ok(turned),
+                }
+            }
+        }
+    }
+    Ok(turned)
+}
+
+/// A turn that was watched.
+#[derive(Debug)]
+pub(super) struct Turned {
+    /// The last event; `None`: it was not waited for.
+    pub(super) end: Option<AgentEvent>,
+    /// The program is to end.
+    pub(super) leaves: bool,
+}
+
+/// Where runs are told.
+pub(super) struct Screen<'a> {
+    output: &'a mut Output,
+    narration: Narration,
+    as_json: bool,
+    is_quiet: bool,
+    /// A line stands there that the next one takes the place of.
+    is_passing: bool,
+}
+
+impl<'a> Screen<'a> {
+    /// Answers on standard output, everything else on standard error.
+    pub(super) fn new(output: &'a mut Output, global: &Global) -> Self {
+        let narration = Narration::new(io::stdout().is_terminal());
+        Self { output, narration, as_json: global.json, is_quiet: global.is_quiet(), is_passing: false }
+    }
+
+    /// Tells an event.
+    ///
+    /// # Errors
+    /// When it cannot be written, also because nobody reads any more.
+    pub(super) fn tell(&mut self, event: &AgentEvent) -> io::Result<()> {
+        if self.as_json {
+            return self.output.json_line(&event.to_json());
+        }
+        for piece in self.narration.tell(event) {
+            match piece {
+                Piece::Text(text) => {
+                    self.clear();
+                    self.output.text(&text)?;
+                }
+                Piece::Beside(line) if !self.is_quiet => {
+                    self.clear();
+                    note(&line);
+                }
+                Piece::Now(now) if !self.is_quiet => {
+                    passing(&now);
+                    self.is_passing = !now.is_empty();
+                }
+                Piece::Beside(_) | Piece::Now(_) => {}
+            }
+        }
+        if self.is_quiet
+            && let AgentEvent::Ended { outcome, .. } = event
+            && let Some(line) = ending(outcome)
+        {
+            note(&line);
+        }
+        Ok(())
+    }
+
+    /// Tells a line of ours.
+    pub(super) fn note(&mut self, line: &str) {
+        if !self.is_quiet && !self.as_json {
+            self.clear();
+            note(line);
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_passing) {
+            passing("");
+        }
+    }
+}
+
+/// How a command ends whose run ended so.
+pub(super) fn exit(outcome: &AgentOutcome) -> Exit {
+    match outcome {
+        AgentOutcome::Finished => Exit::Done,
+        AgentOutcome::Cancelled => Exit::Told(ErrorKind::Cancelled),
+        AgentOutcome::BudgetExhausted(_) => Exit::Told(ErrorKind::BudgetExhausted),
+        AgentOutcome::Stopped(_) => Exit::Told(ErrorKind::PermissionDenied),
+        AgentOutcome::Failed { kind, .. } => Exit::Told(*kind),
+        // It went round in a circle, or something that is not known here.
+        _ => Exit::Told(ErrorKind::ExecutionFailed),
+    }
+}
+
+/// What a run took, and how its conversation goes on.
+pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<String> {
+    let AgentEvent::Ended { usage, cost, calls, turns, .. } = end else { return None };
+    Some(format!("{}; `--conversation {conversation}` goes on", figures(*calls, *turns, *usage, *cost)))
+}
+
+/// The person who looks on: warnings of tools are told, their progress is not, and their questions are asked.
+struct Onlooker {
+    questions: Option<TerminalQuestions>,
+}
+
+#[async_trait]
+impl Caller for Onlooker {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn progress(&self, _: Progress) {}
+
+    fn log(&self, message: LogMessage) {
+        if message.level >= LogLevel::Warning {
+            let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
+            note(&opened(&format!("{}:", message.level.as_str()), &data));
+        }
+    }
+
+    fn elicitation_completed(&self, _: &str) {
+        if self.questions.is_some() {
+            note("the page is done");
+        }
+    }
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        match &self.questions {
+            Some(questions) => questions.ask(request).await,
+            None => Err(NotAnswered::Unsupported),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::agent::budget::Budget;
+
+    #[test]
+    fn the_exit_code_says_how_a_run_ended() {
+        let failed = |kind| AgentOutcome::Failed { kind, message: "x".into() };
+        for (outcome, code) in [
+            (AgentOutcome::Finished, 0),
+            (AgentOutcome::Cancelled, 5),
+            (AgentOutcome::BudgetExhausted(Budget::Cost), 6),
+            (AgentOutcome::Stopped("x".into()), 3),
+            (AgentOutcome::Looping("x".into()), 1),
+            (failed(ErrorKind::Unavailable), 4),
+            (failed(ErrorKind::AuthRequired), 1),
+            (failed(ErrorKind::Internal), 70),
+        ] {
+            assert_eq!(exit(&outcome).code(), code, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_cost_is_a_number_of_dollars() {
+        assert_eq!(dollars("0.5"), Ok(0.5));
+        assert_eq!(dollars("$2"), Ok(2.0));
+        for wrong in ["", "-1", "NaN", "inf", "1 EUR"] {
+            assert!(dollars(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The turns of a conversation, for taking them back.
+
+use toolstead_domain::conversation::event::{ConversationEvent, ConversationEventKind};
+
+/// Where each turn begins that counts, oldest first: the number of the event before it.
+pub(super) fn beginnings(events: &[ConversationEvent]) -> Vec<u64> {
+    let mut begun: Vec<u64> = Vec::new();
+    // The turn before ended, or there is none.
+    let mut is_between = true;
+    for event in events {
+        match &event.kind {
+            ConversationEventKind::UserSaid { .. } if is_between => {
+                begun.push(event.number.saturating_sub(1));
+                is_between = false;
+            }
+            ConversationEventKind::TurnEnded { .. } => is_between = true,
+            ConversationEventKind::TakenBack { to } => {
+                begun.retain(|before| before < to);
+                is_between = true;
+            }
+            _ => {}
+        }
+    }
+    begun
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{model::message::Block, ports::clock::Timestamp};
+
+    #[track_caller]
+    fn check(told: &str, expected: &[u64]) {
+        let kind = |letter| match letter {
+            'u' => ConversationEventKind::UserSaid { blocks: vec![Block::text("x")] },
+            'e' => ConversationEventKind::TurnEnded { outcome: "finished".into(), message: None },
+            'm' => ConversationEventKind::Masked { events: Vec::new() },
+            to => ConversationEventKind::TakenBack { to: u64::from(to.to_digit(10).unwrap()) },
+        };
+        let events: Vec<ConversationEvent> = told
+            .chars()
+            .zip(1..)
+            .map(|(letter, number)| ConversationEvent { number, at: Timestamp(0), kind: kind(letter) })
+            .collect();
+        assert_eq!(beginnings(&events), expected, "{told}");
+    }
+
+    #[test]
+    fn a_turn_begins_with_what_a_person_said_behind_the_one_before() {
+        check("", &[]);
+        check("ue", &[0]);
+        check("umume", &[0]);
+        check("ueueue", &[0, 2, 4]);
+        // One that a crash cut off goes on.
+        check("ueumu", &[0, 2]);
+    }
+
+    #[test]
+    fn what_was_taken_back_does_not_count() {
+        check("ueue2", &[0]);
+        check("ueue2ue", &[0, 5]);
+        check("ueue0", &[]);
+        check("ueue2ue0ue", &[8]);
+    }
+}

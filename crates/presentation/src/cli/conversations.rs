@@ -1,0 +1,288 @@
+//! `toolstead conversations list|show|fork|undo|export`.
+
+mod export;
+mod records;
+mod transcript;
+
+use super::{
+    Outcome,
+    conversation_choice::{Wanted, chosen},
+    exit::{Exit, Failed},
+    global::Global,
+    output::{Output, cut, table},
+    terminal::Terminal,
+};
+use crate::{
+    composition_root::{Composition, GoingOn, Servers},
+    shutdown::Shutdown,
+};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolstead_application::{
+    cancel_signal::CancelSignal,
+    execute_tool::ExecuteToolError,
+    fork_conversation::{ForkConversationCommand, ForkConversationError},
+    undo_conversation::{ChangingCall, UndoConversationCommand, UndoConversationError, UndoneConversation},
+};
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    conversation::{Conversation, transcript::messages},
+    error_kind::ErrorKind,
+    ports::{caller::SilentCaller, conversation_store::AppendError},
+    principal::Principal,
+    scope::Scope,
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+};
+
+/// The tools that take back what a call did to files, and do it again.
+const UNDO: &str = "undo";
+const REDO: &str = "redo";
+/// A list in a terminal cuts titles to so many characters.
+const TITLE: usize = 60;
+
+/// Looks into conversations with agents, copies them and takes them back.
+#[derive(Debug, Args)]
+pub struct Conversations {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists the conversations of this workspace, the one that went on last first
+    List {
+        /// At most so many
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+    /// Shows what was said, with the numbers of the events; `--json`: the messages as a model gets them
+    Show {
+        /// The conversation's id, or how it begins; `last`: the one that went on last
+        id: String,
+    },
+    /// Begins a new conversation with the events of another
+    Fork {
+        /// The conversation's id, or how it begins; `last`: the one that went on last
+        id: String,
+        /// The last event to copy, by its number; without it all are
+        #[arg(long, value_name = "N")]
+        at: Option<u64>,
+    },
+    /// Takes a conversation back to an event, and files to what they were then; changes by commands stay
+    Undo {
+        /// The conversation's id, or how it begins; `last`: the one that went on last
+        id: String,
+        /// The last event that still counts, by its number; 0 takes all back
+        #[arg(long, value_name = "N")]
+        to: u64,
+        /// Takes the conversation back also where changes of files cannot be taken back, and leaves those files alone
+        #[arg(long)]
+        force: bool,
+    },
+    /// Prints all events as JSON lines
+    Export {
+        /// The conversation's id, or how it begins; `last`: the one that went on last
+        id: String,
+        /// The form of the lines
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+}
+
+/// The form of exported lines.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Format {
+    /// The events as they are kept
+    #[default]
+    Events,
+    /// One line a message, call and result, with the fields of Chorus
+    Chorus,
+}
+
+impl Conversations {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let composition = match &self.command {
+            // A person may be asked about changes of files.
+            Command::Undo { .. } => {
+                global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?
+            }
+            _ => global.compose(Servers::None).await?,
+        };
+        let outcome = self.command.run(&composition, global.json, output).await;
+        composition.close().await;
+        outcome.map(|()| Exit::Done)
+    }
+}
+
+impl Command {
+    async fn run(self, composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+        let (app, me) = (&composition.app, Principal::local());
+        let store = &*app.conversations;
+        match self {
+            Self::List { limit } => {
+                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                let conversations = store.latest(&me, limit).await?;
+                if as_json {
+                    let all: Vec<Value> = conversations.iter().map(to_json).collect();
+                    return Ok(output.json(&json!({"conversations": all}))?);
+                }
+                let rows = conversations.iter().map(|one| {
+                    let title = one.title.replace(['\n', '\t'], " ");
+                    let title = cut(&title, output.width().map(|_| TITLE));
+                    vec![one.id.to_string(), one.updated.to_string(), one.events.to_string(), title]
+                });
+                let rows: Vec<Vec<String>> = rows.collect();
+                Ok(output.line(&table(&["ID", "WENT ON", "EVENTS", "TITLE"], rows))?)
+            }
+            Self::Show { id } => {
+                let conversation = chosen(store, &wanted(&id)).await?;
+                let events = store.events(&me, conversation.id).await?;
+                if as_json {
+                    let mut shown = to_json(&conversation);
+                    shown["messages"] = json!(messages(&events));
+                    shown["records"] = records::of_calls(&events).into();
+                    return Ok(output.json(&shown)?);
+                }
+                for line in transcript::lines(&conversation, &events) {
+                    output.line(&line)?;
+                }
+                Ok(())
+            }
+            Self::Fork { id, at } => {
+                let original = chosen(store, &wanted(&id)).await?.id;
+                let command = ForkConversationCommand { principal: me, original, to: at };
+                let copy = app.fork_conversation.handle(command).await.map_err(|error| match error {
+                    ForkConversationError::NotFound(_) => Failed::NotFound(error.to_string()),
+                    ForkConversationError::NoSuchEvent { .. } => Failed::Usage(error.to_string()),
+                    ForkConversationError::Store(error) => Failed::Store(error),
+                })?;
+                match as_json {
+                    true => Ok(output.json(&to_json(&copy))?),
+                    false => Ok(output.line(&copy.id.to_string())?),
+                }
+            }
+            Self::Undo { id, to, force } => {
+                let conversation = chosen(store, &wanted(&id)).await?;
+                let undone = undo(composition, &conversation, to, force).await?;
+                if as_json {
+                    return Ok(output.json(&undone_json(&conversation, to, &undone))?);
+                }
+                for line in undone_lines(&conversation, to, &undone) {
+                    output.line(&super::output::visible(&line))?;
+                }
+                Ok(())
+            }
+            Self::Export { id, format } => {
+                let conversation = chosen(store, &wanted(&id)).await?;
+                let events = store.events(&me, conversation.id).await?;
+                let lines = match format {
+                    Format::Events => events.iter().map(|event| json!(event)).collect(),
+                    Format::Chorus => export::chorus(conversation.id, &events),
+                };
+                for line in lines {
+                    output.line(&line.to_string())?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn wanted(id: &str) -> Wanted {
+    match id {
+        "last" => Wanted::Last,
+        id => Wanted::Named(id.to_owned()),
+    }
+}
+
+/// Takes the conversation back; Ctrl-C takes back the wish.
+async fn undo(
+    composition: &Composition,
+    conversation: &Conversation,
+    to: u64,
+    force: bool,
+) -> Result<UndoneConversation, Failed> {
+    let (mut shutdown, cancel) = (Shutdown::listen()?, CancelSignal::new());
+    let undoing = composition.app.undo_conversation.handle(UndoConversationCommand {
+        conversation: conversation.id,
+        to,
+        scope: Scope::of(Principal::local(), conversation.id.session()),
+        undo: UNDO.into(),
+        redo: REDO.into(),
+        leaving_what_cannot_be: force,
+        client: Arc::new(ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))),
+        caller: Arc::new(SilentCaller),
+        cancel: cancel.clone(),
+    });
+    tokio::pin!(undoing);
+    let outcome = tokio::select! {
+        outcome = &mut undoing => outcome,
+        () = shutdown.requested() => {
+            cancel.cancel(CancelReason::Client);
+            undoing.await
+        }
+    };
+    outcome.map_err(|error| {
+        let failure = |kind, next: &str| {
+            Failed::Call(ExecuteToolError::Failed(ToolFailure::new(kind, error.to_string()).next(next)))
+        };
+        match error {
+            UndoConversationError::NotFound(_) => Failed::NotFound(error.to_string()),
+            UndoConversationError::NoSuchEvent { .. } => Failed::Usage(error.to_string()),
+            UndoConversationError::Store(error) => Failed::Store(error),
+            UndoConversationError::Append { source: AppendError::Store(error), .. } => Failed::Store(error),
+            UndoConversationError::Append { .. } => {
+                failure(ErrorKind::StaleFile, "End what goes on with it, and try again.")
+            }
+            UndoConversationError::Left { .. } if cancel.reason().is_some() => {
+                Failed::Call(ExecuteToolError::Cancelled(CancelReason::Client))
+            }
+            UndoConversationError::Left { .. } => {
+                failure(ErrorKind::StaleFile, "To take the rest back and leave these files alone, use `--force`.")
+            }
+        }
+    })
+}
+
+fn undone_lines(conversation: &Conversation, to: u64, undone: &UndoneConversation) -> Vec<String> {
+    let files = |call: &ChangingCall| {
+        let files: Vec<String> = call.files.iter().map(|path| format!("`{}`", path.display())).collect();
+        files.join(", ")
+    };
+    let mut lines = vec![format!("The conversation {} is as it was at event {to}.", conversation.id)];
+    let said = |call: &ChangingCall| format!("Undid `{}`, the call {}: {}", call.tool, call.call, files(call));
+    lines.extend(undone.undone.iter().map(said));
+    for left in &undone.left {
+        let call = &left.call;
+        lines.push(format!("Left as it is: {} (`{}`, the call {}): {}", files(call), call.tool, call.call, left.why));
+    }
+    lines
+}
+
+fn undone_json(conversation: &Conversation, to: u64, undone: &UndoneConversation) -> Value {
+    let call = |call: &ChangingCall| {
+        let files: Vec<String> = call.files.iter().map(|path| path.display().to_string()).collect();
+        json!({"call": call.call.to_string(), "tool": call.tool, "files": files})
+    };
+    let left = undone.left.iter().map(|left| {
+        let mut shown = call(&left.call);
+        shown["why"] = left.why.as_str().into();
+        shown
+    });
+    json!({
+        "id": conversation.id.to_string(), "to": to, "events": undone.events,
+        "undone": undone.undone.iter().map(call).collect::<Vec<_>>(), "left": left.collect::<Vec<_>>(),
+    })
+}
+
+/// What is known of a conversation.
+fn to_json(conversation: &Conversation) -> Value {
+    let Conversation { id, title, profile, created, updated, events, forked_from, .. } = conversation;
+    json!({
+        "id": id.to_string(), "title": title, "profile": profile, "created": created.to_string(),
+        "updated": updated.to_string(), "events": events,
+        "forked_from": forked_from.map(|(id, events)| json!({"id": id.to_string(), "events": events})),
+    })
+}

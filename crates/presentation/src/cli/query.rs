@@ -1,0 +1,80 @@
+//! `toolstead query TEXT`.
+
+use super::{
+    Outcome,
+    agent::{Agent, AgentFlags, Screen, exit, summary},
+    asked_prompt::AskedPrompt,
+    conversation_choice::{Wanted, chosen},
+    exit::{Exit, Failed},
+    global::Global,
+    output::Output,
+};
+use crate::shutdown::Shutdown;
+use clap::Args;
+use toolstead_domain::{
+    agent::event::AgentEvent, conversation::ConversationId, error_kind::ErrorKind, model::message::Block,
+};
+use uuid::Uuid;
+
+/// Asks an agent once. Its answer goes to standard output, everything else to standard error.
+#[derive(Debug, Args)]
+pub struct Query {
+    #[command(flatten)]
+    prompt: AskedPrompt,
+    #[command(flatten)]
+    agent: AgentFlags,
+    /// Goes on with the conversation of this id, or of the only one that begins so
+    #[arg(long, value_name = "ID", conflicts_with = "last")]
+    conversation: Option<String>,
+    /// Goes on with the last conversation of this workspace; without a prompt, with what it was at
+    #[arg(long = "continue")]
+    last: bool,
+}
+
+impl Query {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let prompt = self.prompt.read()?;
+        let wanted = match &self.conversation {
+            Some(id) => Some(Wanted::Named(id.clone())),
+            None => self.last.then_some(Wanted::Last),
+        };
+        if prompt.is_empty() && wanted.is_none() {
+            let message = "there is no prompt: give a text, `-` for standard input or `@FILE`, or pipe one in";
+            return Err(Failed::Usage(message.into()));
+        }
+        let mut shutdown = Shutdown::listen()?;
+        let mut agent = Agent::put_together(&self.agent, global).await?;
+        let outcome = self.asked(&mut agent, prompt, wanted, global, output, &mut shutdown).await;
+        agent.composition.close().await;
+        outcome
+    }
+
+    async fn asked(
+        &self,
+        agent: &mut Agent,
+        prompt: Vec<Block>,
+        wanted: Option<Wanted>,
+        global: &Global,
+        output: &mut Output,
+        shutdown: &mut Shutdown,
+    ) -> Outcome {
+        let conversation = match &wanted {
+            Some(wanted) => {
+                let conversation = chosen(&*agent.composition.app.conversations, wanted).await?;
+                agent.take_up(&conversation, &self.agent, global)?;
+                conversation.id
+            }
+            None => ConversationId(Uuid::now_v7()),
+        };
+        let mut screen = Screen::new(output, global);
+        let turned = agent.turn(conversation, prompt, &mut screen, shutdown).await?;
+        let Some(end) = turned.end else { return Ok(Exit::Told(ErrorKind::Cancelled)) };
+        if let Some(line) = summary(&end, conversation) {
+            screen.note(&line);
+        }
+        match end {
+            AgentEvent::Ended { outcome, .. } => Ok(exit(&outcome)),
+            _ => Ok(Exit::Done),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The configured models, and those that a program added.
+
+use super::StartupError;
+use crate::{agent_parts::Models, config::Config, config::environment::Environment};
+use std::sync::Arc;
+use toolstead_domain::ports::model_provider::ModelProvider;
+use toolstead_infrastructure::{
+    http::client::HttpClient,
+    models::{KeyCommands, KeySource, Model},
+    sandbox::{
+        child_environment,
+        egress::connector::{Connector, SystemNetwork},
+        launcher::Launcher,
+    },
+};
+
+/// All models. One that a program added stands before one of the same name in the configuration.
+pub(super) fn models(
+    config: &Config,
+    environment: &Environment,
+    added: Vec<Arc<dyn ModelProvider>>,
+) -> Result<Models, StartupError> {
+    let folder = config.folders.config.as_ref().map(|folder| folder.join("config.toml"));
+    let mut models = Models {
+        unusable: config.models.unusable.clone(),
+        default: config.default_model.clone(),
+        file: folder.map_or("a configuration file".into(), |file| file.display().to_string()),
+        ..Models::default()
+    };
+    // A person's own choice: a trusted file names the address, on this machine as often as not. No redirect is followed.
+    let client = HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())));
+    let runs_commands = config.models.iter().any(|model| matches!(model.key, KeySource::Command(_)));
+    let commands = match runs_commands {
+        true => Some(KeyCommands {
+            launcher: Launcher::start().map_err(StartupError::Launcher)?,
+            environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+            folder: config.folders.home.clone().unwrap_or_else(|| config.folders.start.clone()),
+        }),
+        false => None,
+    };
+    for settings in config.models.iter() {
+        let name = settings.name.clone();
+        match Model::new(settings.clone(), client.clone()) {
+            Ok(model) => {
+                let model = match &commands {
+                    Some(commands) => model.with_key_commands(commands.clone()),
+                    None => model,
+                };
+                models.usable.insert(name, Arc::new(model));
+            }
+            Err(error) => _ = models.unusable.insert(name, error.to_string()),
+        }
+    }
+    if models.default.is_none() {
+        models.default = added.first().map(|model| model.name().to_owned());
+    }
+    for model in added {
+        models.unusable.remove(model.name());
+        models.usable.insert(model.name().to_owned(), model);
+    }
+    Ok(models)
+}

@@ -1,0 +1,182 @@
+//! Profiles of clai, and the models that clai, kodelet, micro-x and Claude Code name in their files, under our own keys.
+
+use crate::config::{
+    check::Base,
+    foreign_servers,
+    imports::at,
+    node::{Content, Member, Node},
+    origin::Origin,
+    policy::{is_known_tool, is_of_mcp},
+    problem::Problem,
+};
+use std::path::Path;
+
+/// Where Ollama serves its models.
+const OLLAMA: &str = "http://127.0.0.1:11434/v1";
+
+/// What a file says of a model, each with its place.
+#[derive(Default)]
+struct Named {
+    provider: Option<(String, Origin)>,
+    model: Option<(String, Origin)>,
+    weak_model: Option<(String, Origin)>,
+    /// Other keys of ours for the model.
+    settings: Vec<Member>,
+}
+
+/// A model that another program names.
+struct Known {
+    provider: &'static str,
+    model: String,
+    base_url: Option<&'static str>,
+}
+
+/// The file as a profile, its models and its servers, each under our own keys. What has no meaning here is told.
+pub(super) fn translate(
+    root: Node,
+    path: &Path,
+    base: Base<'_>,
+    notes: &mut Vec<Problem>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Node> {
+    let Node { content, origin } = root;
+    let Content::Table(members) = content else {
+        return vec![Node { content, origin }];
+    };
+    let mut name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let (mut named, mut profile, mut roots, mut ignored) = (Named::default(), Vec::new(), Vec::new(), Vec::new());
+    for Member { name: key, origin, node } in members {
+        let content = node.content;
+        match (key.as_str(), content) {
+            ("name", Content::Text(text)) => name = text,
+            ("provider" | "Provider", Content::Text(text)) => named.provider = Some((text, origin)),
+            ("model" | "Model", Content::Text(text)) => named.model = Some((text, origin)),
+            ("weak_model", Content::Text(text)) => named.weak_model = Some((text, origin)),
+            ("max_tokens" | "MaxTokens", content) => named.set("max_output_tokens", content, &origin),
+            ("thinking_budget_tokens", content) => named.set("thinking_tokens", content, &origin),
+            ("reasoning_effort", content) => named.set("reasoning_effort", content, &origin),
+            ("temperature" | "Temperature", content) => named.set("temperature", content, &origin),
+            ("prompt", Content::Text(text)) if text.trim().is_empty() => {}
+            ("prompt", content @ Content::Text(_)) => profile.push(member("prompt", content, &origin)),
+            ("use_tools" | "use-tools", content) => profile.push(member("use_tools", content, &origin)),
+            ("tools", Content::List(nodes)) => {
+                let chosen = nodes.into_iter().filter(|node| is_chosen(node, notes)).collect();
+                profile.push(member("tools", Content::List(chosen), &origin));
+            }
+            // What narrows is never passed over: a wrong value is told when it is checked.
+            ("tools", content) => profile.push(member("tools", content, &origin)),
+            ("mcp_servers" | "mcp-servers" | "mcpServers", Content::Table(servers)) => {
+                let names = servers.iter().map(|one| at(&one.origin, Content::Text(one.name.clone()))).collect();
+                profile.push(member("mcp_servers", Content::List(names), &origin));
+                for server in servers {
+                    match foreign_servers::as_configuration(server, base, notes) {
+                        Ok(root) => roots.push(root),
+                        Err(problem) => problems.push(problem),
+                    }
+                }
+            }
+            (key, _) => ignored.push(format!("`{key}`")),
+        }
+    }
+    if !ignored.is_empty() {
+        let message = format!("keys without a meaning for profiles are not read: {}", ignored.join(", "));
+        notes.push(Problem::new(origin.clone(), message));
+    }
+    let Named { provider, model, weak_model, settings } = named;
+    let provider = provider.as_ref().map(|(word, origin)| (word.as_str(), origin));
+    let models = [(model, settings, true), (weak_model, Vec::new(), false)];
+    for (named, settings, is_of_profile) in models {
+        let Some((text, place)) = named else { continue };
+        match known(&text, provider) {
+            Ok(found) => {
+                let own = found.model.clone();
+                if is_of_profile {
+                    profile.push(member("model", Content::Text(own.clone()), &place));
+                }
+                roots.push(section("models", &own, model_table(found, settings, &place), &place));
+            }
+            Err(reason) => notes.push(Problem::new(place, reason)),
+        }
+    }
+    if !profile.is_empty() {
+        roots.push(section("profiles", &name, profile, &origin));
+    }
+    roots
+}
+
+impl Named {
+    /// A number of none is what kodelet writes where it says nothing.
+    fn set(&mut self, key: &str, content: Content, origin: &Origin) {
+        let is_nothing = match &content {
+            Content::Integer(number) => *number == 0 && key == "max_output_tokens",
+            Content::Text(text) => text.is_empty(),
+            Content::Other(what) => *what == "nothing",
+            _ => false,
+        };
+        if !is_nothing {
+            self.settings.push(member(key, content, origin));
+        }
+    }
+}
+
+fn model_table(found: Known, settings: Vec<Member>, origin: &Origin) -> Vec<Member> {
+    let text = |key, text: String| member(key, Content::Text(text), origin);
+    let address = found.base_url.map(|url| text("base_url", url.to_owned()));
+    let own = [text("provider", found.provider.to_owned()), text("model", found.model)];
+    own.into_iter().chain(address).chain(settings).collect()
+}
+
+/// The model as its provider calls it, and the provider: as the file says, else as the name tells.
+///
+/// # Errors
+/// What to do about a model that is not known here.
+fn known(text: &str, provider: Option<(&str, &Origin)>) -> Result<Known, String> {
+    let model = |provider, model: &str| Ok(Known { provider, model: model.to_owned(), base_url: None });
+    // Claude Code writes short names, and a wide window behind them.
+    let plain = text.split('[').next().unwrap_or(text);
+    let plain = match plain {
+        "sonnet" => "claude-sonnet-4-5",
+        "opus" => "claude-opus-4-5",
+        "haiku" => "claude-haiku-4-5",
+        other => other,
+    };
+    if let Some(name) = plain.strip_prefix("ollama:") {
+        return Ok(Known { provider: "openai", model: name.to_owned(), base_url: Some(OLLAMA) });
+    }
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| plain.starts_with(beginning));
+    match provider.map(|(word, _)| word.to_ascii_lowercase()).as_deref() {
+        Some("anthropic") => model("anthropic", plain),
+        Some("openai") => model("openai", plain),
+        Some("google" | "gemini") => model("gemini", plain),
+        None if begins(&["claude-"]) => model("anthropic", plain),
+        None if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) => model("openai", plain),
+        None if begins(&["gemini-"]) => model("gemini", plain),
+        _ => Err(format!(
+            "the model `{text}` is left out: who serves it is not known here; write it into `[models]`, and its name \
+             into the profile"
+        )),
+    }
+}
+
+/// Whether a word of a list of tools is the name of one here. Signs and commas would adjust the choice.
+fn is_chosen(node: &Node, notes: &mut Vec<Problem>) -> bool {
+    // What is no text is told when the list is checked.
+    let Content::Text(text) = &node.content else { return true };
+    let is_name = !text.contains(',') && !text.trim_start().starts_with(['+', '-']);
+    let is_chosen = is_name && (text.contains('*') || is_of_mcp(text) || is_known_tool(text));
+    if !is_chosen {
+        let message = format!("no tool is called `{text}` here: it is not chosen");
+        notes.push(Problem::new(node.origin.clone(), message));
+    }
+    is_chosen
+}
+
+fn member(name: &str, content: Content, origin: &Origin) -> Member {
+    Member { name: name.to_owned(), origin: origin.clone(), node: at(origin, content) }
+}
+
+/// A table of one table.
+fn section(section: &str, name: &str, members: Vec<Member>, origin: &Origin) -> Node {
+    let table = member(name, Content::Table(members), origin);
+    at(origin, Content::Table(vec![member(section, Content::Table(vec![table]), origin)]))
+}
