@@ -372,6 +372,9 @@ async fn the_command_line_shows_copies_exports_and_takes_back() {
     assert_eq!(lines(&run(&["export", &copy])), lines(&run(&["export", &id]))[..3]);
     assert_eq!(run(&["fork", &id, "--at", "99"]).status.code(), Some(2));
 
+    let resumed = run(&["resume", &id]);
+    assert!(stderr(&resumed).contains("`chat` is for a person at a terminal"), "{}", stderr(&resumed));
+
     // Nobody is there who could be asked.
     let to = start.to_string();
     let refused = run(&["undo", &id, "--to", &to]);

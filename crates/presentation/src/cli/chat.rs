@@ -55,9 +55,9 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// Goes on with this conversation; nothing is the last one.
-    pub(super) fn resuming(id: String) -> Self {
-        Self { agent: AgentFlags::default(), resume: Some(id) }
+    /// Goes on with the conversation of that id, or with the last one where it is empty.
+    pub(super) fn resuming(agent: AgentFlags, id: String) -> Self {
+        Self { agent, resume: Some(id) }
     }
 
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {

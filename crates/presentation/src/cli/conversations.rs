@@ -6,6 +6,7 @@ mod transcript;
 
 use super::{
     Outcome,
+    agent::AgentFlags,
     chat::Chat,
     conversation_choice::{Wanted, chosen},
     exit::{Exit, Failed},
@@ -40,7 +41,7 @@ use toolstead_domain::{
 /// The tools that take back what a call did to files, and do it again.
 const UNDO: &str = "undo";
 const REDO: &str = "redo";
-/// Means the conversation that went on last.
+/// The word for the conversation that went on last.
 const LAST: &str = "last";
 /// A list in a terminal cuts titles to so many characters.
 const TITLE: usize = 60;
@@ -54,18 +55,20 @@ pub struct Conversations {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Stored(Stored),
     /// Goes on with a conversation at the terminal, as `chat --resume` does
     Resume {
         /// The conversation's id, or how it begins; `last`: the one that went on last
         id: String,
+        #[command(flatten)]
+        agent: Box<AgentFlags>,
     },
-    #[command(flatten)]
-    Kept(Kept),
 }
 
-/// What is done to conversations as they are kept.
+/// What needs the store alone, and no model.
 #[derive(Debug, Subcommand)]
-enum Kept {
+enum Stored {
     /// Lists the conversations of this workspace, the one that went on last first
     List {
         /// At most so many
@@ -119,15 +122,15 @@ enum Format {
 impl Conversations {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let command = match self.command {
-            Command::Resume { id } => {
+            Command::Resume { id, agent } => {
                 let id = if id == LAST { String::new() } else { id };
-                return Box::pin(Chat::resuming(id).run(global, output)).await;
+                return Chat::resuming(*agent, id).run(global, output).await;
             }
-            Command::Kept(command) => command,
+            Command::Stored(command) => command,
         };
         let composition = match &command {
             // A person may be asked about changes of files.
-            Kept::Undo { .. } => global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?,
+            Stored::Undo { .. } => global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?,
             _ => global.compose(Servers::None).await?,
         };
         let outcome = command.run(&composition, global.json, output).await;
@@ -136,7 +139,7 @@ impl Conversations {
     }
 }
 
-impl Kept {
+impl Stored {
     async fn run(self, composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), Failed> {
         let (app, me) = (&composition.app, Principal::local());
         let store = &*app.conversations;
