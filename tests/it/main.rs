@@ -35,6 +35,8 @@ mod mcp_stdio;
 mod model_server;
 /// Models of other providers, over real HTTP.
 mod models;
+/// `toolstead models`.
+mod models_command;
 /// MCP mounted in a server of a team's own.
 mod mounted;
 /// Large results: cut within their budget, kept under handles, passed on by reference.
