@@ -17,6 +17,7 @@ mod result;
 mod run;
 mod size;
 mod spending;
+mod usage_events;
 
 use crate::{
     cancel_signal::CancelSignal, event_bus::EventBus, execute_tool::ExecuteToolHandler, list_tools::ListToolsHandler,

@@ -17,6 +17,7 @@ mod forwarded;
 pub mod global;
 pub mod hooks;
 pub mod mcp;
+pub mod models;
 mod narration;
 pub mod output;
 pub mod permissions;
@@ -68,6 +69,8 @@ enum Command {
     Conversations(conversations::Conversations),
     /// Shows the MCP servers behind Toolstead and how they are
     Servers(servers::Servers),
+    /// Shows the language models, and whether they answer
+    Models(models::Models),
     /// Shows, explains, tests and writes permission rules
     Permissions(permissions::Permissions),
     /// Shows, checks or trusts the configuration
@@ -96,6 +99,7 @@ impl Cli {
             Command::Executions(command) => command.run(global, &mut output).await,
             Command::Conversations(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
+            Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),
             Command::Hooks(command) => command.run(global, &mut output).await,

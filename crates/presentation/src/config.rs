@@ -24,6 +24,7 @@ mod imports;
 mod known_models;
 pub mod layers;
 pub mod mcp_server;
+pub mod model_places;
 pub mod models;
 mod node;
 pub mod origin;
@@ -280,7 +281,7 @@ impl Config {
         });
         let servers: Vec<&ServerName> = mcp_servers.iter().map(|server| &server.name).collect();
         let (profiles, chosen_by_profiles) =
-            profiles::profiles(&resolved, &models, &servers, &mut problems, &mut notes);
+            profiles::profiles(&mut resolved, &models, &servers, &mut problems, &mut notes);
         selected.extend(chosen_by_profiles);
         let agent = agent::agent(&resolved, &models, &mut problems);
         let tool_call_details = resolved.setting("events.tool_call_details").and_then(|setting| setting.value);

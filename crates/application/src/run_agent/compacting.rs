@@ -7,6 +7,7 @@ use super::{
     hooks::Hooks,
     size::{Scale, Size},
     spending::Spending,
+    usage_events::UsageEvents,
 };
 use crate::cancel_signal::CancelSignal;
 use std::sync::Arc;
@@ -105,6 +106,7 @@ impl RunAgentHandler {
             system: String::new(),
             compaction: Compaction::default(),
             cancel,
+            usage_events: UsageEvents::new(self.ports.events.clone(), conversation, scope.principal.clone()),
             hooks: Hooks::new(self.ports.hooks.clone(), conversation, scope.principal),
             telling: None,
             scale: Scale::default(),

@@ -9,6 +9,7 @@ use super::{
     request,
     size::{Scale, Size},
     spending::Spending,
+    usage_events::UsageEvents,
 };
 use crate::cancel_signal::CancelSignal;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub(super) struct Fitting {
     pub(super) hooks: Hooks,
     /// Hears what happens to the conversation.
     pub(super) telling: Option<UnboundedSender<AgentEvent>>,
+    pub(super) usage_events: UsageEvents,
     pub(super) scale: Scale,
     /// The last request.
     pub(super) asked: Size,
@@ -192,6 +194,7 @@ impl Fitting {
         }
         let answer = ask(self.summarizer.as_ref(), plan.request.clone(), &self.cancel, None).await;
         spending.used(answer.usage, self.summarizer.facts().prices);
+        self.usage_events.tell(self.summarizer.as_ref(), answer.usage);
         let summary = answer.text();
         match answer.end {
             End::TakenBack => return Err(NotShortened::TakenBack),

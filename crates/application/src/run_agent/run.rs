@@ -12,6 +12,7 @@ use super::{
     result,
     size::{Scale, Size},
     spending::Spending,
+    usage_events::UsageEvents,
 };
 use crate::{
     cancel_signal::CancelSignal,
@@ -31,16 +32,13 @@ use toolstead_domain::{
     conversation::{Conversation, event::ConversationEventKind},
     error_chain::with_causes,
     error_kind::ErrorKind,
-    event::{EventKind, EventOrigin},
+    event::EventKind,
     model::{
         error::ModelError,
         message::{Block, Role, ToolArguments, ToolUse},
         reply::StopReason,
-        usage::Usage,
     },
-    ports::{
-        agent_hook::AgentWord, conversation_store::AppendError, event_sink::EventSink, tool_repository::StoreError,
-    },
+    ports::{agent_hook::AgentWord, conversation_store::AppendError, tool_repository::StoreError},
     tool_execution::CancelReason,
 };
 
@@ -102,6 +100,7 @@ impl Run {
             telling: telling.clone(),
         };
         let principal = command.scope.principal.clone();
+        let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone());
         let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal);
         let fitting = Fitting {
             conversation: command.conversation,
@@ -112,6 +111,7 @@ impl Run {
             cancel: cancel.clone(),
             hooks: hooks.clone(),
             telling: Some(telling.clone()),
+            usage_events,
             scale: Scale::default(),
             asked: Size::default(),
         };
@@ -261,7 +261,7 @@ impl Run {
         let Some(reason) = word.block else { return Ok(Next::Done) };
         if self.goings_on == GOINGS_ON {
             self.tell(AgentEvent::Notice(format!(
-                "A hook wants the agent to go on, as it did {GOINGS_ON} times. It ends all the same: {reason}"
+                "A hook wants the agent to continue, as it did {GOINGS_ON} times. It ends all the same: {reason}"
             )));
             return Ok(Next::Done);
         }
@@ -304,7 +304,7 @@ impl Run {
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
             self.spending.answered(usage);
             self.fitting.answered(usage);
-            self.tell_usage(usage);
+            self.fitting.usage_events.tell(self.command.model.as_ref(), usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
             self.tell(AgentEvent::Answered { usage, total, cost });
         }
@@ -466,20 +466,6 @@ impl Run {
             ended(history, self, call, made, Vec::new()).await?;
         }
         Ok(())
-    }
-
-    /// Tells those who watch the whole what an answer took.
-    fn tell_usage(&self, usage: Usage) {
-        let scope = &self.way.scope;
-        let origin =
-            EventOrigin { principal: Some(scope.principal.clone()), session: Some(scope.session.clone()), call: None };
-        let kind = EventKind::Usage {
-            conversation: self.command.conversation,
-            model: self.command.model.name().to_owned(),
-            usage,
-            cost: self.command.model.facts().prices.map(|prices| usage.cost(&prices)),
-        };
-        self.ports.events.send(origin, kind);
     }
 
     /// Tells the hooks that somebody is asked about a call of this conversation. Nothing waits for them.

@@ -228,7 +228,10 @@ mod tests {
         let rings = async |matcher: &str| {
             let line = r#"echo '{"systemMessage": "rang"}'"#;
             let hook = hook(HookEvent::Notification, matcher, line);
-            !said(vec![hook], HookEvent::Notification, "Toolstead needs your permission").await.messages.is_empty()
+            !said(vec![hook], HookEvent::Notification, "`bash` waits for your approval: a rule")
+                .await
+                .messages
+                .is_empty()
         };
         assert!(rings("permission_prompt").await && !rings("idle_prompt").await);
     }

@@ -90,7 +90,8 @@ impl<'a> Occasion<'a> {
 
 /// The kind of a notification, as Claude Code names them.
 fn kind_of_notification(text: &str) -> &'static str {
-    match text.to_ascii_lowercase().contains("permission") {
+    let text = text.to_ascii_lowercase();
+    match ["approval", "permission"].iter().any(|word| text.contains(word)) {
         true => "permission_prompt",
         false => "idle_prompt",
     }

@@ -28,8 +28,6 @@ pub struct KeyCommands {
 /// The key of one model.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// The model, for those who are told what is wrong.
-    pub(super) model: String,
     pub(super) source: KeySource,
     pub(super) commands: Option<KeyCommands>,
     /// What the command told. Held while it runs, so that it runs once.
@@ -54,14 +52,14 @@ impl Key {
         let fresh = |secret| KeyInHand { secret, may_be_stale: false };
         match &self.source {
             KeySource::None => Ok(fresh(None)),
-            KeySource::Known(secret) => Ok(fresh(Some(self.checked(secret.expose(), "the key")?))),
+            KeySource::Known(secret) => Ok(fresh(Some(checked(secret.expose(), "the key")?))),
             KeySource::Missing(what_to_do) => Err(ModelError::Unauthorized(what_to_do.clone())),
             KeySource::File(path) => {
                 let (place, path) = (format!("the key file `{}`", path.display()), path.clone());
                 let read = spawn_blocking(move || key_file::read(&path)).await;
-                let read = read.map_err(|_| self.no_key(&place, "it could not be read"))?;
-                let text = read.map_err(|error| self.no_key(&place, error))?;
-                Ok(fresh(Some(self.checked(&text, &place)?)))
+                let read = read.map_err(|_| no_key(&place, "it could not be read"))?;
+                let text = read.map_err(|error| no_key(&place, error))?;
+                Ok(fresh(Some(checked(&text, &place)?)))
             }
             KeySource::Command(words) => {
                 let mut remembered = self.remembered.lock().await;
@@ -86,11 +84,11 @@ impl Key {
     /// What the command prints. Of its outputs nothing is told: either may hold the key.
     async fn told(&self, words: &[String]) -> Result<Secret, ModelError> {
         let Some((program, arguments)) = words.split_first() else {
-            return Err(self.no_key("the key command", "it is empty; name a program"));
+            return Err(no_key("the key command", "it is empty; name a program"));
         };
         let place = format!("the key command `{program}`");
         let Some(commands) = &self.commands else {
-            return Err(self.no_key(&place, "this program runs no such commands; take a file or a variable"));
+            return Err(no_key(&place, "this program runs no such commands; take a file or a variable"));
         };
         let spec = LaunchSpec {
             program: program.clone(),
@@ -101,35 +99,32 @@ impl Key {
         };
         let ran = one_run::run(&commands.launcher, spec, &[], TIME_FOR_COMMAND).await;
         match ran.end {
-            End::Exited(Exit::Code(0)) if ran.stdout.is_cut => {
-                Err(self.no_key(&place, "it printed too much for a key"))
-            }
-            End::Exited(Exit::Code(0)) => self.checked(&ran.stdout.text(), &place),
-            End::Exited(exit) => Err(self.no_key(&place, format!("{exit}; run it by hand to see why"))),
+            End::Exited(Exit::Code(0)) if ran.stdout.is_cut => Err(no_key(&place, "it printed too much for a key")),
+            End::Exited(Exit::Code(0)) => checked(&ran.stdout.text(), &place),
+            End::Exited(exit) => Err(no_key(&place, format!("{exit}; run it by hand to see why"))),
             End::Late => {
                 let seconds = TIME_FOR_COMMAND.as_secs();
-                Err(self
-                    .no_key(&place, format!("it printed nothing within {seconds} seconds; run it by hand to see why")))
+                Err(no_key(&place, format!("it printed nothing within {seconds} seconds; run it by hand to see why")))
             }
-            End::NotStarted(reason) => Err(self.no_key(&place, format!("it was not started: {reason}"))),
+            End::NotStarted(reason) => Err(no_key(&place, format!("it was not started: {reason}"))),
         }
     }
+}
 
-    fn checked(&self, text: &str, place: &str) -> Result<Secret, ModelError> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(self.no_key(place, "it is empty"));
-        }
-        if text.len() > MAX_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let what = "a key is one word of visible ASCII characters, and this is something else";
-            return Err(self.no_key(place, what));
-        }
-        Ok(Secret::new(text))
+fn checked(text: &str, place: &str) -> Result<Secret, ModelError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(no_key(place, "it is empty"));
     }
+    if text.len() > MAX_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let what = "a key is one word of visible ASCII characters, and this is something else";
+        return Err(no_key(place, what));
+    }
+    Ok(Secret::new(text))
+}
 
-    fn no_key(&self, place: &str, reason: impl std::fmt::Display) -> ModelError {
-        ModelError::Unauthorized(format!("the model `{}` has no key: {place}: {reason}", self.model))
-    }
+fn no_key(place: &str, reason: impl std::fmt::Display) -> ModelError {
+    ModelError::Unauthorized(format!("there is no key: {place}: {reason}"))
 }
 
 #[cfg(test)]
@@ -149,7 +144,7 @@ mod tests {
             environment: child_environment::base(|_| None),
             folder: folder.to_path_buf(),
         };
-        Key { model: "main".into(), source, commands: Some(commands), remembered: Mutex::default() }
+        Key { source, commands: Some(commands), remembered: Mutex::default() }
     }
 
     fn command(line: &str) -> KeySource {
@@ -172,7 +167,7 @@ mod tests {
         }
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         let error = key.now().await.unwrap_err().to_string();
-        assert!(error.contains("chmod 600") && error.contains("`main`") && !error.contains("sk-2"), "{error}");
+        assert!(error.contains("chmod 600") && !error.contains("sk-2"), "{error}");
     }
 
     #[tokio::test]

@@ -83,7 +83,7 @@ impl Model {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         protocol.add_headers(&mut headers);
         add_configured(&mut headers, &settings)?;
-        let key = Key { model: name, source: settings.key.clone(), commands: None, remembered: Mutex::default() };
+        let key = Key { source: settings.key.clone(), commands: None, remembered: Mutex::default() };
         let facts = settings.facts();
         Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts })
     }
@@ -92,12 +92,7 @@ impl Model {
     #[must_use]
     pub fn with_key_commands(self, commands: KeyCommands) -> Self {
         let Provider { settings, protocol, endpoint, headers, key } = &*self.provider;
-        let key = Key {
-            model: key.model.clone(),
-            source: key.source.clone(),
-            commands: Some(commands),
-            remembered: Mutex::default(),
-        };
+        let key = Key { source: key.source.clone(), commands: Some(commands), remembered: Mutex::default() };
         let (settings, endpoint, headers) = (settings.clone(), endpoint.clone(), headers.clone());
         let provider = Provider { settings, protocol: *protocol, endpoint, headers, key };
         Self { provider: Arc::new(provider), ..self }

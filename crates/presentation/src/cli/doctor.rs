@@ -8,15 +8,18 @@ use super::{
 };
 use crate::{
     composition_root::{Composition, Servers},
-    config::idle_rules,
+    config::{Config, idle_rules, models::NoSuchModel},
 };
 use clap::Args;
 use serde_json::json;
 use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::ProviderState};
-use toolstead_infrastructure::sandbox::{
-    control_group, kernel,
-    launcher::Launcher,
-    self_test::{self, Tier},
+use toolstead_infrastructure::{
+    models::KeySource,
+    sandbox::{
+        control_group, kernel,
+        launcher::Launcher,
+        self_test::{self, Tier},
+    },
 };
 
 /// Checks the surroundings.
@@ -127,6 +130,7 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
             said: "none: start in a project's folder or with `--root DIR`".into(),
         },
     });
+    findings.extend(model_finding(config));
     if config.sandbox.requires_landlock && kernel::features().landlock_abi.is_none() {
         let said = "`sandbox.require` names Landlock, which this kernel does not have: nothing is run confined".into();
         findings.push(Finding { verdict: Verdict::Bad, what: "sandbox", said });
@@ -157,6 +161,22 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The model that agents ask where nobody names one; nothing where none is configured.
+fn model_finding(config: &Config) -> Option<Finding> {
+    let worth = |said: String| Some(Finding { verdict: Verdict::Worth, what: "model", said });
+    match config.model(None) {
+        Err(NoSuchModel::NoneConfigured { .. }) => None,
+        Err(error) => worth(error.to_string()),
+        Ok(model) => match &model.key {
+            KeySource::Missing(what_to_do) => worth(format!("`{}` has no key: {what_to_do}", model.name)),
+            _ => {
+                let said = format!("{} ({}); `toolstead models --check` tries it", model.name, model.model);
+                Some(Finding { verdict: Verdict::Good, what: "model", said })
+            }
+        },
+    }
 }
 
 fn show(findings: &[Finding], as_json: bool, output: &mut Output) -> Result<(), Failed> {

@@ -8,14 +8,16 @@ use super::{
     global::{Global, needed_for},
     output::{Output, table, visible},
 };
-use crate::composition_root::Composition;
+use crate::composition_root::{Composition, Servers};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
     access::Access,
+    conversation::ConversationId,
     error_kind::ErrorKind,
     labels::Labels,
     ports::{
+        agent_hook::AgentMoment,
         clock::Timestamp,
         tool_hook::{EndedCall, HookVerdict},
     },
@@ -41,14 +43,14 @@ pub struct HooksCommand {
 enum Command {
     /// Lists the hooks, also those that never run here
     List,
-    /// Runs the hooks of an event for a call that is not made, and shows what they answer: ends with 3 where they deny it,
-    /// with 1 where they ask or put it off
+    /// Runs the hooks of an event for a call that is not made, or for a moment of an agent that does not run, and shows what
+    /// they answer: ends with 3 where they are against it, with 1 where they ask or put it off
     Test {
         /// The event, such as PreToolUse
         event: String,
-        /// The tool, by name or alias
-        #[arg(default_value = "write_file")]
-        tool: String,
+        /// The tool, by name or alias (default: write_file); of an event of agents the prompt, the last words, `auto` or
+        /// `manual`, or the notification
+        tool: Option<String>,
         /// The arguments as a JSON object; `-` reads them from standard input, `@FILE` from a file
         #[arg(default_value = r#"{"path": "example.txt", "content": "example"}"#, value_name = "JSON|-|@FILE")]
         arguments: String,
@@ -64,6 +66,13 @@ impl HooksCommand {
                     let known: Vec<&str> = HookEvent::ALL.iter().map(|event| event.as_str()).collect();
                     Failed::Usage(format!("nothing fires `{event}` here: name one of {}", known.join(", ")))
                 })?;
+                if event.is_of_agent() {
+                    let composition = builder(global.load()?).servers(Servers::None).build().await?;
+                    let outcome = test_moment(&composition, event, tool.as_deref(), global.json, output).await;
+                    composition.close().await;
+                    return outcome;
+                }
+                let tool = tool.unwrap_or_else(|| "write_file".to_owned());
                 let arguments = read_arguments(&arguments)?;
                 let config = global.load()?;
                 let servers = needed_for(&tool, &config);
@@ -125,13 +134,7 @@ async fn test(
     as_json: bool,
     output: &mut Output,
 ) -> Outcome {
-    let Some(hooks) = &composition.hooks else {
-        match as_json {
-            true => output.json(&json!({"event": event.as_str(), "hooks": [], "together": "nothing"}))?,
-            false => output.line("no hooks run here")?,
-        }
-        return Ok(Exit::Done);
-    };
+    let Some(hooks) = &composition.hooks else { return show_none(event, as_json, output) };
     let (call, accesses) = made_up(composition, tool, arguments).await?;
     let (execution, result) = (row(event, &call), ToolResult::text("(the call was not made)"));
     let ended =
@@ -142,12 +145,62 @@ async fn test(
         HookVerdict::Ask(_) | HookVerdict::Defer(_) => Exit::Unmet,
         HookVerdict::Deny(_) => Exit::Denied,
     };
+    show_reports(event, &reports, &together, as_json, output)?;
+    Ok(exit)
+}
+
+/// Runs the hooks of an event of agents as for a conversation that there is not.
+async fn test_moment(
+    composition: &Composition,
+    event: HookEvent,
+    text: Option<&str>,
+    as_json: bool,
+    output: &mut Output,
+) -> Outcome {
+    let Some(hooks) = &composition.hooks else { return show_none(event, as_json, output) };
+    let text = text.unwrap_or(match event {
+        HookEvent::PreCompact => "auto",
+        HookEvent::Notification => "`bash` waits for your approval (a test)",
+        _ => "(a test)",
+    });
+    let principal = Principal::local();
+    let conversation = ConversationId(Uuid::now_v7());
+    let moment = AgentMoment { conversation, principal: &principal, text, goes_on_by_hook: false };
+    let (reports, word) = hooks.rehearse_moment(event, moment).await;
+    let is_notice = event == HookEvent::Notification;
+    let exit = if word.stop.is_some() || (word.block.is_some() && !is_notice) { Exit::Denied } else { Exit::Done };
+    let said = match (word.stop, word.block) {
+        (Some(reason), _) => format!("the run ends: {reason}"),
+        (None, Some(reason)) if !is_notice => format!("against it: {reason}"),
+        _ => "go on".to_owned(),
+    };
+    let context = word.context.iter().map(|text| format!("context: {text}"));
+    let messages = word.messages.iter().map(|text| format!("message: {text}"));
+    let together = std::iter::once(said).chain(context).chain(messages).collect::<Vec<_>>().join("\n");
+    show_reports(event, &reports, &together, as_json, output)?;
+    Ok(exit)
+}
+
+fn show_none(event: HookEvent, as_json: bool, output: &mut Output) -> Outcome {
+    match as_json {
+        true => output.json(&json!({"event": event.as_str(), "hooks": [], "together": "nothing"}))?,
+        false => output.line("no hooks run here")?,
+    }
+    Ok(Exit::Done)
+}
+
+fn show_reports(
+    event: HookEvent,
+    reports: &[HookReport],
+    together: &str,
+    as_json: bool,
+    output: &mut Output,
+) -> Result<(), Failed> {
     if as_json {
         let reports: Vec<Value> = reports.iter().map(report_json).collect();
-        output.json(&json!({"event": event.as_str(), "hooks": reports, "together": together}))?;
-        return Ok(exit);
+        return Ok(output.json(&json!({"event": event.as_str(), "hooks": reports, "together": together}))?);
     }
-    for report in &reports {
+    for report in reports {
         output.line(&visible(&format!("{} ({})", report.hook.name, report.hook.program)))?;
         for line in report_lines(report) {
             output.line(&visible(&format!("  {line}")))?;
@@ -156,8 +209,7 @@ async fn test(
     if reports.is_empty() {
         output.line(&format!("no hook of `{}` is configured", event.as_str()))?;
     }
-    output.line(&visible(&format!("together: {together}")))?;
-    Ok(exit)
+    Ok(output.line(&visible(&format!("together: {together}")))?)
 }
 
 /// The call as hooks would see it, its parameters under their canonical names, and what it would touch.
@@ -234,7 +286,14 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
 fn report_lines(report: &HookReport) -> Vec<String> {
     match &report.outcome {
         HookOutcome::NotMatched => {
-            vec![format!("did not run: the matcher `{}` is for other tools", report.hook.matcher)]
+            vec![format!(
+                "did not run: the matcher `{}` is for {}",
+                report.hook.matcher,
+                match report.hook.event.is_of_tool() {
+                    true => "other tools",
+                    false => "other moments",
+                }
+            )]
         }
         HookOutcome::NotFiltered => {
             let filter = report.hook.filter.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -152,23 +152,32 @@ impl Layers {
     }
 
     /// What is in force.
-    pub(super) fn resolve(self) -> Resolved {
-        let floors: Vec<_> = WHOLES.iter().map(|whole| (whole, self.floors(whole))).collect();
-        let mut settings = BTreeMap::new();
-        for (path, (key, mut contributions)) in self.settings {
-            if let (Merging::Launch, [section, name, last, ..]) = (key.merging, path.as_slice()) {
-                for (whole, floors) in floors.iter().filter(|(whole, _)| whole.holds(section, last)) {
-                    let floor = floors.get(name).copied();
-                    let counts = |kind: LayerKind| match whole.is_one_file && kind.is_of_project() {
-                        true => Some(kind) == floor,
-                        false => floor.is_none_or(|floor| kind >= floor),
-                    };
-                    contributions.retain(|one| !one.trusted || counts(one.kind));
-                }
-            }
-            settings.insert(path.clone(), resolve(path, key, contributions));
+    pub(super) fn resolve(mut self) -> Resolved {
+        // One after the other: what does not count for the first replaces nothing for the next.
+        for whole in WHOLES {
+            self.keep_together(whole);
         }
+        let settings = self.settings.into_iter();
+        let settings =
+            settings.map(|(path, (key, contributions))| (path.clone(), resolve(path, key, contributions))).collect();
         Resolved { settings }
+    }
+
+    /// Takes out what other layers say of what belongs together.
+    fn keep_together(&mut self, whole: &Whole) {
+        let floors = self.floors(whole);
+        for (path, (key, contributions)) in &mut self.settings {
+            let [section, name, last] = path.as_slice() else { continue };
+            if key.merging != Merging::Launch || !whole.holds(section, last) {
+                continue;
+            }
+            let floor = floors.get(name).copied();
+            let counts = |kind: LayerKind| match whole.is_one_file && kind.is_of_project() {
+                true => Some(kind) == floor,
+                false => floor.is_none_or(|floor| kind >= floor),
+            };
+            contributions.retain(|one| !one.trusted || counts(one.kind));
+        }
     }
 
     /// The layer that says what belongs together in each table of a section, by table.

@@ -45,7 +45,7 @@ pub struct NoSuchProfile {
 
 /// The profiles in force, sorted by name, and every name of a tool in them.
 pub(super) fn profiles(
-    resolved: &Resolved,
+    resolved: &mut Resolved,
     models: &ConfiguredModels,
     servers: &[&ServerName],
     problems: &mut Vec<Problem>,
@@ -53,6 +53,8 @@ pub(super) fn profiles(
 ) -> (Vec<Profile>, Vec<Item>) {
     let mut profiles = Vec::new();
     let mut chosen = Vec::new();
+    // What is worked out here, for who looks at the configuration.
+    let mut shown = Vec::new();
     for (name, keys) in resolved.named("profiles") {
         // Of a file that waits there is nothing yet.
         if !keys.values().any(|setting| setting.contributions.iter().any(|one| one.trusted)) {
@@ -66,7 +68,12 @@ pub(super) fn profiles(
             let origin = place("model").unwrap_or(Origin::Default);
             problems.push(Problem::new(origin, format!("`profiles.{name}.model`: {reason}")));
         }
-        let tools = keys.get("tools").and_then(|setting| tools(&name, setting, &mut chosen, notes));
+        let tools = keys.get("tools").and_then(|setting| {
+            let before = chosen.len();
+            let tools = tools(&name, setting, &mut chosen, notes);
+            shown.push(worked_out(setting, chosen[before..].to_vec()));
+            tools
+        });
         let of = |item: &Item| {
             let Some(known) = servers.iter().find(|server| server.as_str() == item.text) else {
                 let near = nearest_name(&item.text, servers.iter().map(|server| server.as_str()));
@@ -77,11 +84,12 @@ pub(super) fn profiles(
             };
             Some(known.to_string())
         };
-        let mcp_servers: Option<Vec<String>> = match keys.get("mcp_servers").and_then(|setting| setting.value.as_ref())
-        {
-            Some(Value::List(items)) => Some(items.iter().filter_map(of).collect()),
-            _ => None,
-        };
+        let offered = keys.get("mcp_servers").and_then(|setting| {
+            let offered = offered_servers(setting)?;
+            shown.push(worked_out(setting, offered.clone()));
+            Some(offered)
+        });
+        let mcp_servers: Option<Vec<String>> = offered.map(|items| items.iter().filter_map(of).collect());
         let use_tools =
             keys.get("use_tools").and_then(|setting| setting.value.as_ref()) != Some(&Value::Boolean(false));
         let tools = match (use_tools, &mcp_servers) {
@@ -99,7 +107,18 @@ pub(super) fn profiles(
             name,
         });
     }
+    shown.into_iter().for_each(|setting| resolved.put(setting));
+    for word in &mut chosen {
+        word.text = word.text.trim_start_matches(['+', '-']).trim().to_owned();
+    }
     (profiles, chosen)
+}
+
+/// The setting with what its layers say together.
+fn worked_out(setting: &Setting, items: Vec<Item>) -> Setting {
+    let trusted = setting.contributions.iter().filter(|one| one.trusted);
+    let origins = trusted.map(|one| one.origin.clone()).collect();
+    Setting { value: Some(Value::List(items)), origins, ..setting.clone() }
 }
 
 /// The choice after every layer did its step, from the lowest precedence up. Of a profile that another layer has, too, a
@@ -119,10 +138,25 @@ fn tools(profile: &str, setting: &Setting, chosen: &mut Vec<Item>, notes: &mut V
         }
         // It was well-formed when its layer was checked.
         selection = selection.clone().unwrap_or_default().adjusted(text).ok().or(selection);
-        let words = text.split(',').map(|word| word.trim().trim_start_matches(['+', '-']).trim());
-        chosen.extend(words.filter(|word| !word.is_empty()).map(|word| Item::new(word, one.origin.clone())));
+        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+        chosen.extend(words.map(|word| Item::new(word, one.origin.clone())));
     }
     selection
+}
+
+/// The servers that the highest layer names; of a project's file those that the layers below it name, too.
+fn offered_servers(setting: &Setting) -> Option<Vec<Item>> {
+    let mut offered: Option<Vec<Item>> = None;
+    for one in setting.contributions.iter().rev().filter(|one| one.trusted) {
+        let named = one.value.items().to_vec();
+        offered = Some(match offered {
+            Some(below) if one.kind.is_of_project() => {
+                below.into_iter().filter(|item| named.iter().any(|other| other.text == item.text)).collect()
+            }
+            _ => named,
+        });
+    }
+    offered
 }
 
 fn only_removes(text: &str) -> bool {

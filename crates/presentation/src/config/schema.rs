@@ -285,7 +285,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["profiles", "*", "tools"], Kind::Selection, Steps, Waits, None, "The tools that are offered, of those that the rules allow or ask about: as `tools.select`, and `--tools` adjusts or replaces it. Of a profile that another file has as well, a file of a project can only take tools away."),
     key(&["profiles", "*", "use_tools"], Kind::Boolean, Strictest(Strictness::False), Waits, Some("true"), "Whether any tools are offered."),
     key(&["profiles", "*", "prompt"], Kind::Text, Highest, Waits, None, "The system prompt, in place of `agent.prompt`."),
-    key(&["profiles", "*", "mcp_servers"], Kind::Texts, Highest, Waits, None, "The MCP servers whose tools are offered. Default: all."),
+    key(&["profiles", "*", "mcp_servers"], Kind::Texts, Steps, Waits, None, "The MCP servers whose tools are offered; a file of a project can only take some away. Default: all."),
     key(&["agent", "prompt"], Kind::Text, Highest, Waits, None, "What every run begins with. Default: a few words on the tools and the workspace."),
     key(&["agent", "max_calls"], whole(TOKENS), Capped, SMALLER, None, "Calls of tools in one run. Default: no bound, as of the others that name none."),
     key(&["agent", "max_turns"], whole(TOKENS), Capped, SMALLER, Some("200"), "Answers of the model in one run."),

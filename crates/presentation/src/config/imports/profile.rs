@@ -63,6 +63,8 @@ pub(super) fn translate(
                 let chosen = nodes.into_iter().filter(|node| is_chosen(node, notes)).collect();
                 profile.push(member("tools", Content::List(chosen), &origin));
             }
+            // What narrows is never passed over: a wrong value is told when it is checked.
+            ("tools", content) => profile.push(member("tools", content, &origin)),
             ("mcp_servers" | "mcp-servers" | "mcpServers", Content::Table(servers)) => {
                 let names = servers.iter().map(|one| at(&one.origin, Content::Text(one.name.clone()))).collect();
                 profile.push(member("mcp_servers", Content::List(names), &origin));

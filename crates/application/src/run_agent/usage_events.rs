@@ -1,0 +1,74 @@
+//! What each answer of a model took, told to those who watch everything.
+
+use crate::event_bus::EventBus;
+use std::sync::Arc;
+use toolstead_domain::{
+    conversation::ConversationId,
+    event::{EventKind, EventOrigin},
+    model::usage::Usage,
+    ports::{event_sink::EventSink, model_provider::ModelProvider},
+    principal::Principal,
+};
+
+/// Tells what the models of one conversation take.
+#[derive(Debug, Clone)]
+pub(super) struct UsageEvents {
+    bus: Arc<EventBus>,
+    conversation: ConversationId,
+    principal: Principal,
+}
+
+impl UsageEvents {
+    pub(super) fn new(bus: Arc<EventBus>, conversation: ConversationId, principal: Principal) -> Self {
+        Self { bus, conversation, principal }
+    }
+
+    /// The model answered, and took this.
+    pub(super) fn tell(&self, model: &dyn ModelProvider, usage: Usage) {
+        if !self.bus.is_watched() {
+            return;
+        }
+        let origin = EventOrigin {
+            principal: Some(self.principal.clone()),
+            session: Some(self.conversation.session()),
+            call: None,
+        };
+        let kind = EventKind::Usage {
+            conversation: self.conversation,
+            model: model.name().to_owned(),
+            usage,
+            cost: model.facts().prices.map(|prices| usage.cost(&prices)),
+        };
+        self.bus.send(origin, kind);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolstead_domain::{
+        ports::clock::Timestamp,
+        testing::{fixed_clock::FixedClock, scripted_model::ScriptedModel},
+    };
+
+    #[test]
+    fn usage_is_told_to_its_principal_with_its_conversation_and_model() {
+        let bus = EventBus::new(Arc::new(FixedClock::at(Timestamp(7))));
+        let (mine, other) = (Principal::token("mine"), Principal::token("other"));
+        let conversation = ConversationId("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap());
+        let model = ScriptedModel::answering([]);
+        let (mut watch, mut others) = (bus.subscribe_as(mine.clone()), bus.subscribe_as(other));
+        let usage = Usage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 4 };
+        UsageEvents::new(bus.clone(), conversation, mine).tell(&model, usage);
+        let told = watch.waiting().unwrap().to_json();
+        assert_eq!((&told["type"], &told["model"]), (&json!("usage"), &json!(model.name())));
+        assert_eq!(
+            (&told["conversation"], &told["session"]),
+            (&json!(conversation.to_string()), &told["conversation"])
+        );
+        let tokens = ["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"].map(|one| &told[one]);
+        assert_eq!(tokens, [&json!(1), &json!(2), &json!(3), &json!(4)]);
+        assert_eq!(others.waiting(), None);
+    }
+}

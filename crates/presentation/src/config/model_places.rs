@@ -1,0 +1,38 @@
+//! Where the address and the key of a model are from, for people. No key is in it.
+
+use crate::config::{Config, layers::Setting, origin::Origin, schema::KEY_FROM};
+use toolstead_infrastructure::models::{KeySource, ModelSettings};
+
+/// Places of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelPlaces {
+    /// Who says where it is served.
+    pub address: Origin,
+    /// Where its key is, in words.
+    pub key: String,
+    /// Who says that.
+    pub key_origin: Origin,
+}
+
+/// Where the address and the key of the model are from.
+pub fn places(config: &Config, model: &ModelSettings) -> ModelPlaces {
+    let setting = |key: &str| config.resolved.at(&["models", &model.name, key]).filter(|one| one.value.is_some());
+    let first = |setting: &Setting| setting.origins.first().cloned();
+    let named = KEY_FROM.iter().find_map(|key| setting(key));
+    let variable = || {
+        let named = named.and_then(|setting| setting.value.as_ref()?.as_text().map(str::to_owned));
+        named.map_or("the usual variable".to_owned(), |name| format!("${name}"))
+    };
+    let key = match &model.key {
+        KeySource::None => "none".to_owned(),
+        KeySource::Known(_) => variable(),
+        KeySource::Missing(_) => format!("{}, not set", variable()),
+        KeySource::File(path) => path.display().to_string(),
+        KeySource::Command(words) => format!("what `{}` prints", words.first().map_or("", String::as_str)),
+    };
+    ModelPlaces {
+        address: setting("base_url").and_then(first).unwrap_or(Origin::Default),
+        key,
+        key_origin: named.and_then(first).unwrap_or(Origin::Default),
+    }
+}
