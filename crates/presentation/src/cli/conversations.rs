@@ -124,7 +124,7 @@ impl Conversations {
         let command = match self.command {
             Command::Resume { id, agent } => {
                 let id = if id == LAST { String::new() } else { id };
-                return Chat::resuming(*agent, id).run(global, output).await;
+                return Box::pin(Chat::resuming(*agent, id).run(global, output)).await;
             }
             Command::Stored(command) => command,
         };

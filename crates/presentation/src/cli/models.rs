@@ -50,7 +50,7 @@ impl Models {
             true => {
                 let composition = global.compose_and_tell_all(Servers::None).await?;
                 let tried = self.try_all(&composition.app.models, &composition.config).await;
-                let config = composition.config.clone();
+                let config = (*composition.config).clone();
                 composition.close().await;
                 (config, Some(tried))
             }

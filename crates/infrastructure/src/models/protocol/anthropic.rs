@@ -6,7 +6,7 @@ mod request;
 use super::{Decoder, Protocol};
 use crate::models::{
     images::ImageLimits,
-    offer::Offer,
+    offer::{CallIds, Offer},
     settings::{ModelSettings, ProviderKind},
 };
 use answer::AnthropicDecoder;
@@ -65,13 +65,13 @@ impl Protocol for Anthropic {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
-        Box::new(AnthropicDecoder::new(offer(&request.tools)))
+        Box::new(AnthropicDecoder::new(offer(&request.tools), CallIds::after(request)))
     }
 }
 
 fn offer(tools: &[OfferedTool]) -> Offer {
-    let is_of_name = |_, c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    Offer::of(ProviderKind::Anthropic, tools, is_of_name, MAX_NAME)
+    let allowed = |_: usize, c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    Offer::of(ProviderKind::Anthropic, tools, allowed, MAX_NAME)
 }
 
 #[cfg(test)]
