@@ -4,7 +4,11 @@ mod answer;
 mod request;
 
 use super::{Decoder, Protocol};
-use crate::models::{images::ImageLimits, names::NameMap, settings::ModelSettings};
+use crate::models::{
+    images::ImageLimits,
+    offer::{CallIds, Offer},
+    settings::{ModelSettings, ProviderKind},
+};
 use answer::AnthropicDecoder;
 use http::{HeaderMap, HeaderName, HeaderValue, header::InvalidHeaderValue};
 use serde_json::Value;
@@ -53,20 +57,21 @@ impl Protocol for Anthropic {
     }
 
     fn definitions(&self, tools: &[OfferedTool]) -> Vec<Value> {
-        request::definitions(tools, &names(tools))
+        request::definitions(tools, &offer(tools))
     }
 
     fn body(&self, settings: &ModelSettings, request: &ModelRequest) -> Result<Vec<u8>, ModelError> {
-        request::body(settings, request, &names(&request.tools))
+        request::body(settings, request, &offer(&request.tools))
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
-        Box::new(AnthropicDecoder::new(names(&request.tools)))
+        Box::new(AnthropicDecoder::new(offer(&request.tools), CallIds::after(request)))
     }
 }
 
-fn names(tools: &[OfferedTool]) -> NameMap {
-    NameMap::of(tools, |_, c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'), MAX_NAME)
+fn offer(tools: &[OfferedTool]) -> Offer {
+    let allowed = |_: usize, c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    Offer::of(ProviderKind::Anthropic, tools, allowed, MAX_NAME)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         failure::{Said, error_of},
-        names::NameMap,
+        offer::{CallIds, Offer},
         protocol::{Decoder, broke_off},
     },
 };
@@ -17,7 +17,7 @@ use std::{
 };
 use toolstead_domain::model::{
     error::ModelError,
-    message::{Block, SealedBlock, ToolArguments, ToolUse},
+    message::{Block, SealedBlock, ToolArguments},
     reply::{ModelEvent, StopReason},
     usage::Usage,
 };
@@ -30,7 +30,8 @@ const MAX_TOKENS: u64 = 1 << 40;
 /// Reads one answer.
 #[derive(Debug)]
 pub(super) struct AnthropicDecoder {
-    names: NameMap,
+    offer: Offer,
+    ids: CallIds,
     open: BTreeMap<u64, Open>,
     blocks: usize,
     /// Blocks from the first call on, which are not told before it is known why the model stopped.
@@ -174,8 +175,16 @@ struct Document<'a> {
 }
 
 impl AnthropicDecoder {
-    pub(super) fn new(names: NameMap) -> Self {
-        Self { names, open: BTreeMap::new(), blocks: 0, held: VecDeque::new(), usage: Usage::default(), stop: None }
+    pub(super) fn new(offer: Offer, ids: CallIds) -> Self {
+        Self {
+            offer,
+            ids,
+            open: BTreeMap::new(),
+            blocks: 0,
+            held: VecDeque::new(),
+            usage: Usage::default(),
+            stop: None,
+        }
     }
 
     fn count(&mut self, counted: Option<Counted>) {
@@ -214,10 +223,9 @@ impl AnthropicDecoder {
             "redacted_thinking" => (Open::Redacted(text.to_owned()), None),
             "tool_use" => {
                 let CallBlock { id, name, input } = owned(text)?;
-                let name = self.names.ours(&name).to_owned();
+                let event = ModelEvent::CallBegun { name: self.offer.tool(&name) };
                 let given = if let Value::Object(given) = input { given } else { Map::new() };
-                let event = ModelEvent::CallBegun { name: name.clone() };
-                (Open::Call { id, name, given, arguments: String::new() }, Some(event))
+                (Open::Call { id: self.ids.take(&id), name, given, arguments: String::new() }, Some(event))
             }
             _ => (Open::Unknown, None),
         })
@@ -243,7 +251,7 @@ impl AnthropicDecoder {
                 // Nothing at all may be the arguments of a call, or of one that was not written any more.
                 let is_empty = matches!(&arguments, ToolArguments::Object(object) if is_unwritten && object.is_empty());
                 let may_be_cut = is_empty || matches!(arguments, ToolArguments::Malformed(_));
-                (Some(Block::ToolUse(ToolUse { id, name, arguments, sealed: None })), may_be_cut)
+                (Some(Block::ToolUse(self.offer.call(id, &name, arguments, None))), may_be_cut)
             }
             Open::Unknown => (None, false),
         };

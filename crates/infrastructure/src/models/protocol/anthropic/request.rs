@@ -1,13 +1,18 @@
 //! The body of a request to Anthropic's Messages.
 
 use super::{IMAGES, PROVIDER};
-use crate::models::{images::fitted, names::NameMap, settings::ModelSettings};
+use crate::models::{
+    images::fitted,
+    offer::Offer,
+    schema::schema_copy,
+    settings::{ModelSettings, ProviderKind},
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::borrow::Cow;
 use toolstead_domain::model::{
     error::ModelError,
-    message::{Block, Message, Role, SealedBlock, ToolArguments, ToolResultBlock, ToolUse},
+    message::{Block, Message, Role, SealedBlock, ToolResultBlock},
     request::{ModelRequest, OfferedTool},
 };
 
@@ -16,8 +21,6 @@ const MIN_THINKING: u64 = 1024;
 /// Users' messages that end with a mark; with the tools and the system these are the four that are allowed. The last but
 /// one was the last of the request before: up to there the provider has read everything.
 const MARKED_MESSAGES: usize = 2;
-/// Keywords that the top of a schema may not have.
-const COMBINATORS: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -111,17 +114,17 @@ enum Source<'a> {
 ///
 /// # Errors
 /// [`ModelError::Refused`] when there is nothing to be said.
-pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, names: &NameMap) -> Result<Vec<u8>, ModelError> {
+pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, offer: &Offer) -> Result<Vec<u8>, ModelError> {
     let limits = settings.takes_images.then_some(&IMAGES);
     let messages = fitted(&request.messages, limits, &request.tools);
-    let turns = turns(&messages, names);
+    let turns = turns(&messages, offer);
     let unsaid = |message: String| ModelError::Refused { status: None, message };
     if turns.is_empty() {
         return Err(unsaid("the request has no message with something in it; say something".into()));
     }
     let max_tokens = request.max_output_tokens.unwrap_or(settings.max_output_tokens);
     let thinking = thinking(settings, &request.messages, max_tokens);
-    let mut tools = definitions(&request.tools, names);
+    let mut tools = definitions(&request.tools, offer);
     if let Some(Value::Object(last)) = tools.last_mut() {
         last.insert("cache_control".into(), json!({"type": "ephemeral"}));
     }
@@ -142,36 +145,17 @@ pub(super) fn body(settings: &ModelSettings, request: &ModelRequest, names: &Nam
 }
 
 /// The definitions of tools, without marks.
-pub(super) fn definitions(tools: &[OfferedTool], names: &NameMap) -> Vec<Value> {
+pub(super) fn definitions(tools: &[OfferedTool], offer: &Offer) -> Vec<Value> {
     let definition = |tool: &OfferedTool| {
-        let (schema, moved) = schema(&tool.input_schema);
         let mut definition = Map::new();
-        definition.insert("name".into(), names.theirs(&tool.name).into());
-        let description = [tool.description.clone(), moved].into_iter().filter(|text| !text.trim().is_empty());
-        let description = description.collect::<Vec<_>>().join("\n\n");
-        if !description.is_empty() {
-            definition.insert("description".into(), description.into());
+        definition.insert("name".into(), offer.name(&tool.name).into());
+        if !tool.description.trim().is_empty() {
+            definition.insert("description".into(), tool.description.as_str().into());
         }
-        definition.insert("input_schema".into(), schema);
+        definition.insert("input_schema".into(), schema_copy(ProviderKind::Anthropic, &tool.input_schema));
         Value::Object(definition)
     };
     tools.iter().map(definition).collect()
-}
-
-/// The schema as the provider takes it, and in words what it does not take: an object with nothing but properties at its
-/// top.
-fn schema(schema: &Value) -> (Value, String) {
-    let mut schema = schema.as_object().cloned().unwrap_or_default();
-    let moved: Map<String, Value> =
-        COMBINATORS.iter().filter_map(|name| Some(((*name).to_owned(), schema.shift_remove(*name)?))).collect();
-    if schema.get("type").and_then(Value::as_str) != Some("object") {
-        schema.insert("type".into(), "object".into());
-    }
-    let words = match moved.is_empty() {
-        true => String::new(),
-        false => format!("The arguments must also satisfy this JSON Schema: {}", Value::Object(moved)),
-    };
-    (Value::Object(schema), words)
 }
 
 /// How the model is to think.
@@ -206,12 +190,12 @@ fn is_empty(block: &Block) -> bool {
 }
 
 /// The messages as turns, with marks.
-fn turns<'m>(messages: &'m [Message], names: &'m NameMap) -> Vec<Turn<'m>> {
+fn turns<'m>(messages: &'m [Message], offer: &'m Offer) -> Vec<Turn<'m>> {
     let mut turns: Vec<Turn<'m>> = Vec::new();
     for message in messages {
         let content = match message.role {
-            Role::User => said_by_user(&message.blocks, names),
-            Role::Assistant => said_by_model(&message.blocks, names),
+            Role::User => said_by_user(&message.blocks, offer),
+            Role::Assistant => said_by_model(&message.blocks, offer),
         };
         match turns.last_mut() {
             _ if content.is_empty() => {}
@@ -231,7 +215,7 @@ fn turns<'m>(messages: &'m [Message], names: &'m NameMap) -> Vec<Turn<'m>> {
     turns
 }
 
-fn said_by_user<'m>(blocks: &'m [Block], names: &'m NameMap) -> Vec<Part<'m>> {
+fn said_by_user<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
     let mut parts = Vec::new();
     for block in blocks {
         match block {
@@ -241,18 +225,18 @@ fn said_by_user<'m>(blocks: &'m [Block], names: &'m NameMap) -> Vec<Part<'m>> {
                 parts.extend(beside);
             }
             Block::ToolUse(_) | Block::Sealed(_) => {}
-            block => parts.extend(content_of(block, names).map(Part::plain)),
+            block => parts.extend(content_of(block, offer).map(Part::plain)),
         }
     }
     parts
 }
 
-fn said_by_model<'m>(blocks: &'m [Block], names: &'m NameMap) -> Vec<Part<'m>> {
+fn said_by_model<'m>(blocks: &'m [Block], offer: &'m Offer) -> Vec<Part<'m>> {
     let mut parts: Vec<Part<'m>> = Vec::new();
     for block in blocks {
         match block {
             Block::Sealed(sealed) => parts.extend(raw(sealed).map(Part::Sealed)),
-            Block::Text { .. } | Block::ToolUse(_) => parts.extend(content_of(block, names).map(Part::plain)),
+            Block::Text { .. } | Block::ToolUse(_) => parts.extend(content_of(block, offer).map(Part::plain)),
             _ => {}
         }
     }
@@ -269,22 +253,15 @@ fn raw(sealed: &SealedBlock) -> Option<&RawValue> {
     serde_json::from_str(raw?).ok()
 }
 
-fn content_of<'m>(block: &'m Block, names: &'m NameMap) -> Option<Content<'m>> {
+fn content_of<'m>(block: &'m Block, offer: &'m Offer) -> Option<Content<'m>> {
     match block {
         block if is_empty(block) => None,
         Block::Text { text } => Some(text_of(text)),
         Block::Image(image) => {
             Some(Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } })
         }
-        Block::ToolUse(ToolUse { id, name, arguments, .. }) => {
-            let input = match arguments {
-                ToolArguments::Object(object) => Cow::Borrowed(object),
-                // Only an object can be said; the result tells what was wrong.
-                ToolArguments::Malformed(text) => {
-                    Cow::Owned(Map::from_iter([("malformed_arguments".to_owned(), Value::from(text.as_str()))]))
-                }
-            };
-            Some(Content::ToolUse { id: id_of(id), name: names.theirs(name), input })
+        Block::ToolUse(call) => {
+            Some(Content::ToolUse { id: id_of(&call.id), name: offer.name(&call.name), input: offer.arguments(call) })
         }
         _ => None,
     }
