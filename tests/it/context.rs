@@ -49,6 +49,24 @@ impl Way {
     }
 }
 
+#[tokio::test]
+async fn a_provider_goes_with_all_that_it_offers() {
+    let app = TestApp::with([echo()]).await;
+    let of_the_same = ScriptedContext::new("scripted").with_resource("team://a");
+    app.app.context.register(Arc::new(of_the_same)).await.unwrap();
+    // Without a session, so that no news come between.
+    let mut client = Way::Http { front: HttpFront::start(&app).await, session: None };
+    for left in [1, 0] {
+        let tools = client.ask(true, "tools/list", json!({})).await["result"]["tools"].clone();
+        let resources = client.ask(true, "resources/list", json!({})).await["result"]["resources"].clone();
+        let counts = [&tools, &resources].map(|list| list.as_array().unwrap().len());
+        assert_eq!(counts, [left, left], "{tools} {resources}");
+        if left == 1 {
+            app.app.unregister("scripted").await.unwrap();
+        }
+    }
+}
+
 /// The members that 2026-07-28 adds, taken away.
 fn bare(mut result: Value) -> Value {
     for added in ["resultType", "ttlMs", "cacheScope", "_meta"] {

@@ -8,7 +8,7 @@ use rmcp::{
     service::{ClientLifecycleMode, ClientServiceExt},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     task::JoinHandle,
@@ -25,7 +25,7 @@ use toolstead_presentation::{
 #[expect(unreachable_pub, reason = "they are another program's")]
 mod examples;
 
-use examples::{closures, forecast::Forecast, release_notes::ReleaseNotes};
+use examples::{closures, forecast::Forecast, offline_model::OfflineModel, release_notes::ReleaseNotes};
 
 fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -68,8 +68,8 @@ fn the_page_on_embedding_consists_of_the_examples() {
 }
 
 #[test]
-fn a_typed_tool_takes_25_lines_and_a_server_15() {
-    for (file, most) in [("src/forecast.rs", 25), ("src/bin/server.rs", 15)] {
+fn a_typed_tool_takes_25_lines_a_server_15_and_an_agent_30() {
+    for (file, most) in [("src/forecast.rs", 25), ("src/bin/server.rs", 15), ("src/bin/agent.rs", 30)] {
         let text = fs::read_to_string(repository().join("examples/doors").join(file)).unwrap();
         assert!(text.lines().count() <= most, "{file} has {} lines", text.lines().count());
     }
@@ -131,6 +131,18 @@ async fn a_server_within_the_program_is_listed_like_a_server_and_rules_know_its_
     let rows = composition.app.list_executions.list(&Default::default()).await.unwrap();
     assert!(rows.iter().any(|row| row.source == "embedded:desk" && row.tool == "mcp__desk__forecast"));
     assert!(rows.iter().any(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
+    composition.close().await;
+}
+
+#[tokio::test]
+async fn an_agent_of_the_program_calls_a_tool_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let composition = program(folder.path(), &[], |app| app.model(Arc::new(OfflineModel::default()))).await;
+    let query = composition.app.query("What is the weather in Bern?").server(desk());
+    let answer = query.start().await.unwrap().answer().await.unwrap();
+    assert!(answer.starts_with("It says ") && answer.contains("21.5"), "{answer}");
+    let rows = composition.app.list_executions.list(&Default::default()).await.unwrap();
+    assert!(rows.iter().any(|row| row.tool == "mcp__desk__forecast" && row.outcome == Outcome::Succeeded));
     composition.close().await;
 }
 

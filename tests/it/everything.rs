@@ -68,7 +68,11 @@ fn check(said: &Value, protocol: &str) {
     assert!(["simple-prompt", "args-prompt", "completable-prompt"].iter().all(|name| has("prompts", name)), "{said}");
     assert_eq!(said["prompt"], "What's weather in Oslo?");
     assert_eq!(said["completion"], json!(["Alice"]));
-    assert_eq!(said.get("watched").unwrap_or(&json!(URI)), URI, "FastMCP has no word for it");
+    assert_eq!(
+        said.get("updated").unwrap_or(&json!(URI)),
+        URI,
+        "FastMCP has no word for it, all others hear of the change"
+    );
     assert!(said["sampling"].as_str().unwrap().contains("by the model"), "{said}");
     assert!(said["elicitation"].as_str().unwrap().contains("- Name: by the person"), "{said}");
 }

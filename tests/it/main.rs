@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout, reason = "what a long test measured is worth reading")]
 #![allow(missing_docs, reason = "tests are named as sentences")]
 
+/// Agents on the command line and in programs, with a model over real HTTP.
+mod agent;
 /// Somebody is asked, and what they said is remembered as far as they said.
 mod approvals;
 /// Which crate may use which, and under which licences.
@@ -13,6 +15,8 @@ mod architecture;
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
 mod context;
+/// Conversations with agents are shown, copied and taken back with their files.
+mod conversations;
 /// The doors for tools in Rust: the examples and their page.
 mod doors;
 /// Changes of files by several processes, and across kills.
@@ -83,6 +87,10 @@ mod everything;
 /// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
+/// What providers of models are told of tools.
+mod model_definitions;
+/// Turns over the protocols of OpenAI and Gemini.
+mod model_providers;
 /// Calls out of calls.
 mod nested_calls;
 /// News outside of requests.

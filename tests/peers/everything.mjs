@@ -6,9 +6,17 @@ const [target, ...args] = process.argv.slice(2);
 if (!target) throw new Error('usage: everything.mjs URL | COMMAND ARG…');
 const { TOKEN, SDK = '2', MODE = 'auto' } = process.env;
 const URI = 'demo://resource/dynamic/text/7';
+const PATIENCE_MILLISECONDS = 30_000;
 
-/** A client with `capabilities`, connected and what it answers, by method. */
+/** A client with `capabilities`, connected; `on(METHOD, handler)` answers requests, and `heard` is fulfilled by an update of URI. */
 async function connect(capabilities, answers) {
+  let tell;
+  const heard = new Promise((resolve, reject) => {
+    tell = resolve;
+    setTimeout(() => reject(new Error('nobody told of the change')), PATIENCE_MILLISECONDS).unref();
+  });
+  heard.catch(() => {}); // whoever waits for it hears of it
+  const hear = ({ params }) => params.uri === URI && tell(params.uri);
   const about = { name: `peer-everything-${SDK}`, version: '1.0.0' };
   const requestInit = { headers: { Authorization: `Bearer ${TOKEN}` } };
   const stdio = { command: target, args, env: process.env, stderr: 'inherit' };
@@ -21,20 +29,22 @@ async function connect(capabilities, answers) {
     const client = new Client(about, { capabilities });
     const schemas = { 'sampling/createMessage': types.CreateMessageRequestSchema, 'elicitation/create': types.ElicitRequestSchema };
     for (const [method, answer] of Object.entries(answers)) client.setRequestHandler(schemas[method], () => answer);
+    client.setNotificationHandler(types.ResourceUpdatedNotificationSchema, hear);
     await client.connect(isHttp ? new StreamableHTTPClientTransport(new URL(target), { requestInit }) : new StdioClientTransport(stdio));
-    return { client, protocol: '2025-11-25' };
+    return { client, heard, protocol: '2025-11-25' };
   }
   const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const mode = ['auto', 'legacy'].includes(MODE) ? MODE : { pin: MODE };
   const client = new Client(about, { capabilities, versionNegotiation: { mode } });
   for (const [method, answer] of Object.entries(answers)) client.setRequestHandler(method, () => answer);
+  client.setNotificationHandler('notifications/resources/updated', hear);
   await client.connect(isHttp ? new StreamableHTTPClientTransport(new URL(target), { requestInit }) : new StdioClientTransport(stdio));
-  return { client, protocol: client.getNegotiatedProtocolVersion() };
+  return { client, heard, protocol: client.getNegotiatedProtocolVersion() };
 }
 
 async function use() {
-  const { client, protocol } = await connect({}, {});
+  const { client, heard, protocol } = await connect({}, {});
   const { resources } = await client.listResources();
   const { resourceTemplates } = await client.listResourceTemplates();
   const read = await client.readResource({ uri: URI });
@@ -46,6 +56,8 @@ async function use() {
     context: { arguments: { department: 'Engineering' } },
   });
   const subscription = protocol === '2026-07-28' ? await client.listen({ resourceSubscriptions: [URI] }) : await client.subscribeResource({ uri: URI });
+  await client.callTool({ name: 'toggle-subscriber-updates', arguments: {} });
+  const updated = await heard;
   if (protocol === '2026-07-28') await subscription.close();
   else await client.unsubscribeResource({ uri: URI });
   await client.close();
@@ -57,7 +69,7 @@ async function use() {
     prompts: prompts.map((prompt) => prompt.name),
     prompt: prompt.messages[0].content.text,
     completion: completion.values,
-    watched: URI,
+    updated,
   };
 }
 

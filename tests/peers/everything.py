@@ -4,8 +4,7 @@
     everything.py URL | COMMAND ARG…        environment: TOKEN (bearer), MODE (auto, legacy or a version such as 2026-07-28)
 
 Two connections: one of a client that can be asked, for sampling and elicitation, and one of a client that cannot, for all else.
-Subscriptions begin and end here. That a change is told is tried with fixtures: this server tells of changes only in the process
-that a call of the same connection told to, and calls have other connections than lists and subscriptions.
+A change of a resource is told in the process in which a call of the same connection made it.
 """
 
 import asyncio
@@ -16,10 +15,11 @@ import sys
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client  # the SDK's own timeouts; it exports no public name for them
-from mcp_types import CreateMessageResult, ElicitResult, PromptReference, TextContent
+from mcp_types import CreateMessageResult, ElicitResult, PromptReference, ResourceUpdatedNotification, TextContent
 
 URI = "demo://resource/dynamic/text/7"
 MODE = os.environ.get("MODE", "auto")
+PATIENCE_SECONDS = 30
 
 
 async def answer(context, params) -> CreateMessageResult:
@@ -42,7 +42,13 @@ async def ask(server) -> dict:
 
 
 async def use(server) -> dict:
-    async with Client(server, mode=MODE) as client:
+    updated = asyncio.Event()
+
+    async def hear(message) -> None:
+        if isinstance(message, ResourceUpdatedNotification) and message.params.uri == URI:
+            updated.set()
+
+    async with Client(server, mode=MODE, message_handler=hear) as client:
         resources = await client.list_resources()
         templates = await client.list_resource_templates()
         read = await client.read_resource(URI)
@@ -53,12 +59,16 @@ async def use(server) -> dict:
             reference, {"name": "name", "value": "A"}, context_arguments={"department": "Engineering"}
         )
         if client.protocol_version == "2026-07-28":
-            async with client.listen(resource_subscriptions=[URI]):
-                watched = URI
+            async with client.listen(resource_subscriptions=[URI]) as subscription:
+                await client.call_tool("toggle-subscriber-updates", {})
+                event = await asyncio.wait_for(anext(aiter(subscription)), PATIENCE_SECONDS)
+                heard = event.uri
         else:
             await client.subscribe_resource(URI)
+            await client.call_tool("toggle-subscriber-updates", {})
+            await asyncio.wait_for(updated.wait(), PATIENCE_SECONDS)
             await client.unsubscribe_resource(URI)
-            watched = URI
+            heard = URI
         return {
             "protocol": client.protocol_version,
             "resources": [str(resource.uri) for resource in resources.resources],
@@ -67,7 +77,7 @@ async def use(server) -> dict:
             "prompts": [prompt.name for prompt in prompts.prompts],
             "prompt": prompt.messages[0].content.text,
             "completion": completed.completion.values,
-            "watched": watched,
+            "updated": heard,
         }
 
 

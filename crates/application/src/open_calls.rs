@@ -180,9 +180,14 @@ impl OpenCalls {
 
     /// Returns when no call is open.
     pub async fn drained(&self) {
+        self.at_most(0).await;
+    }
+
+    /// Returns when no more calls than these are open.
+    pub async fn at_most(&self, calls: usize) {
         let mut count = self.count.subscribe();
         // The sender lives as long as `self`, so this ends with the condition.
-        let _ = count.wait_for(|open| *open == 0).await;
+        let _ = count.wait_for(|open| *open <= calls).await;
     }
 }
 

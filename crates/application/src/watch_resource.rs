@@ -135,9 +135,19 @@ struct Watches {
 
 #[derive(Default)]
 struct Table {
-    /// How many watch each resource, with what makes them take turns: it holds whether the provider was asked.
-    by_key: HashMap<Key, (usize, Arc<tokio::sync::Mutex<bool>>)>,
+    /// How many watch each resource, with what makes them take turns.
+    by_key: HashMap<Key, (usize, Arc<tokio::sync::Mutex<Asked>>)>,
     by_principal: HashMap<Principal, usize>,
+}
+
+/// Whether the provider was asked to tell of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Asked {
+    #[default]
+    No,
+    /// Whoever asked did not stay for the answer: it may tell or not.
+    Perhaps,
+    Yes,
 }
 
 impl Watches {
@@ -167,14 +177,12 @@ impl Watches {
             let (principal, provider) = (principal.clone(), provider.clone());
             (Watched { watches: self.clone(), key, principal, provider }, turn)
         };
-        let mut is_asked = turn.lock().await;
-        if !*is_asked {
-            // Who goes away in the middle leaves the provider asked.
-            *is_asked = true;
-            if let Err(failure) = provider.subscribe(uri).await {
-                *is_asked = false;
-                return Err(failure);
-            }
+        let mut asked = turn.lock().await;
+        if *asked != Asked::Yes {
+            *asked = Asked::Perhaps;
+            let subscribed = provider.subscribe(uri).await;
+            *asked = if subscribed.is_ok() { Asked::Yes } else { Asked::No };
+            subscribed?;
         }
         Ok(watched)
     }
@@ -182,11 +190,11 @@ impl Watches {
     /// Tells the provider that nobody watches any more, if that is so.
     async fn settle(&self, key: &Key, provider: &dyn ContextProvider) {
         let Some((_, turn)) = self.lock().by_key.get(key).cloned() else { return };
-        let mut is_asked = turn.lock().await;
+        let mut asked = turn.lock().await;
         let is_watched = || self.lock().by_key.get(key).is_some_and(|(count, _)| *count > 0);
-        if *is_asked && !is_watched() {
+        if *asked != Asked::No && !is_watched() {
             provider.unsubscribe(&key.1).await;
-            *is_asked = false;
+            *asked = Asked::No;
         }
         let mut table = self.lock();
         // Another entry may be there by now, which somebody else settles.

@@ -84,7 +84,7 @@ impl Models {
 impl AgentDefaults {
     /// When what came before is made shorter.
     pub fn compaction(&self) -> Compaction {
-        Compaction { at: Some(self.settings.compact_at) }
+        Compaction { at: Some(self.settings.compact_at).filter(|at| *at > 0.0) }
     }
 
     /// The instructions of a run in this folder: those that are given, else the configured ones, else our own.

@@ -20,7 +20,7 @@ use toolstead_application::{
     registry_events,
     run_agent::{RunAgentHandler, RunAgentPorts},
     set_tool_enabled::SetToolEnabledHandler,
-    tool_registry::ToolRegistry,
+    tool_registry::{RegistryError, ToolRegistry},
     undo_conversation::{UndoConversationHandler, UndoConversationPorts},
     watch_resource::WatchResourceHandler,
 };
@@ -185,6 +185,15 @@ impl App {
             models,
             agent,
         })
+    }
+
+    /// Removes a provider with all that it offers: its tools, its resources and its prompts. Closes it.
+    ///
+    /// # Errors
+    /// [`RegistryError::UnknownProvider`] where it offers no tools; of resources and prompts it is removed all the same.
+    pub async fn unregister(&self, name: &str) -> Result<(), RegistryError> {
+        self.context.unregister(name);
+        self.registry.unregister(name).await
     }
 
     /// The scope of the principal's session, in the configured dialect.

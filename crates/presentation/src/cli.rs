@@ -99,7 +99,7 @@ impl Cli {
             Command::Executions(command) => command.run(global, &mut output).await,
             Command::Conversations(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
-            Command::Models(command) => command.run(global, &mut output).await,
+            Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),
             Command::Hooks(command) => command.run(global, &mut output).await,

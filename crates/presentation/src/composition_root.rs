@@ -44,7 +44,7 @@ use crate::{
 use command_settings::command_settings;
 use program_tools::{ProgramTools, Shop};
 use serde_json::{Map, Value};
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
     context_registry::ContextRegistryError, event_bus::EventBus, execute_tool::ExecuteToolPorts,
@@ -85,7 +85,7 @@ use toolstead_infrastructure::{
         world::World,
     },
     hooks::command_hooks::CommandHooks,
-    mcp::client::McpServer,
+    mcp::client::{McpServer, may_ask::Clients},
     sandbox::{
         detached::DetachedTasks,
         helper::Helpers,
@@ -122,6 +122,23 @@ pub enum GoingOn {
     EndsWithConversation,
 }
 
+/// Those who will call.
+enum Calling {
+    /// Any, with what they can answer at all.
+    Any(Map<String, Value>),
+    /// One, with what it says that it can answer.
+    One(Pin<Box<dyn Future<Output = Map<String, Value>> + Send>>),
+}
+
+impl Calling {
+    async fn heard(self) -> Clients {
+        match self {
+            Self::Any(capabilities) => Clients::Any(capabilities),
+            Self::One(capabilities) => Clients::One(capabilities.await),
+        }
+    }
+}
+
 /// Builds an application. Everything has a default, and everything can be replaced.
 pub struct AppBuilder {
     config: Config,
@@ -145,7 +162,7 @@ pub struct AppBuilder {
     change_journal: Option<Arc<dyn ChangeJournal>>,
     conversations: Option<Arc<dyn ConversationStore>>,
     going_on: Option<GoingOn>,
-    clients: Map<String, Value>,
+    clients: Calling,
     starts_when_used: bool,
 }
 
@@ -247,7 +264,7 @@ impl App {
             change_journal: None,
             conversations: None,
             going_on: None,
-            clients: Map::new(),
+            clients: Calling::Any(Map::new()),
             starts_when_used: false,
         }
     }
@@ -409,7 +426,16 @@ impl AppBuilder {
     /// who can be asked list it. Without it nobody can be asked.
     #[must_use]
     pub fn clients_can(mut self, capabilities: Map<String, Value>) -> Self {
-        self.clients = capabilities;
+        self.clients = Calling::Any(capabilities);
+        self
+    }
+
+    /// Says that one client alone will come, and what it can answer (MCP's `ClientCapabilities`): servers are told that and
+    /// nothing else, so that a server up to 2025-11-25 is one process. What is not known before the client speaks is waited
+    /// for, with the servers and nothing else.
+    #[must_use]
+    pub fn client_can(mut self, capabilities: impl Future<Output = Map<String, Value>> + Send + 'static) -> Self {
+        self.clients = Calling::One(Box::pin(capabilities));
         self
     }
 
@@ -573,7 +599,7 @@ impl AppBuilder {
                     composition.app.registry.note_absent(server, &why);
                 }
                 let starting =
-                    upstream::start(&composition.config, &self.servers, &self.environment, self.clients, known);
+                    upstream::start(&composition.config, &self.servers, &self.environment, self.clients.heard(), known);
                 let servers = starting.await?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;

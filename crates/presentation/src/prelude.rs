@@ -14,8 +14,25 @@ pub use crate::{
         environment::Environment,
         request::{Flags, Request},
     },
+    query::{Query, QueryError, QueryRun, QueryServer},
 };
 pub use std::process::ExitCode;
 pub use toolstead_application::execute_tool::{ExecuteToolCommand, ExecuteToolError};
-pub use toolstead_domain::ports::tool_provider::CallOutcome;
+pub use toolstead_domain::{
+    agent::{
+        budget::Budgets,
+        event::{AgentEvent, AgentOutcome},
+    },
+    model::{
+        error::ModelError,
+        message::{Block, Message, ToolArguments, ToolResultBlock, ToolUse},
+        reply::{ModelEvent, StopReason},
+        request::{ModelRequest, OfferedTool},
+        usage::Usage,
+    },
+    ports::{
+        model_provider::{ModelAnswer, ModelFacts, ModelProvider},
+        tool_provider::CallOutcome,
+    },
+};
 pub use toolstead_infrastructure::{builtin::prelude::*, helper::enter_if_helper};

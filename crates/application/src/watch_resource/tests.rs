@@ -6,10 +6,15 @@ use crate::{
     permission_book::PermissionBook,
     tool_registry::ToolRegistry,
 };
+use async_trait::async_trait;
 use futures::FutureExt;
-use std::pin::pin;
+use std::{
+    future::pending,
+    pin::pin,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 use toolstead_domain::{
-    context::notice::ContextNotice,
+    context::{ContextCatalogue, notice::ContextNotice},
     permission::{
         path_pattern::PatternBase,
         policy::PermissionPolicy,
@@ -93,12 +98,12 @@ async fn who_settles_late_leaves_what_began_anew_to_others() {
     let house = house(&[]).await;
     let watches = house.handler.watches.clone();
     let key: Key = ("team".into(), "a://x".into());
-    let before: Arc<tokio::sync::Mutex<bool>> = Arc::default();
+    let before: Arc<tokio::sync::Mutex<Asked>> = Arc::default();
     watches.lock().by_key.insert(key.clone(), (0, before.clone()));
     let turn = before.clone().lock_owned().await;
     let mut late = pin!(watches.settle(&key, &*house.provider));
     assert!(late.as_mut().now_or_never().is_none(), "it waits for its turn");
-    let anew: Arc<tokio::sync::Mutex<bool>> = Arc::new(tokio::sync::Mutex::new(true));
+    let anew = Arc::new(tokio::sync::Mutex::new(Asked::Yes));
     watches.lock().by_key.insert(key.clone(), (0, anew));
     drop(turn);
     late.await;
@@ -106,6 +111,66 @@ async fn who_settles_late_leaves_what_began_anew_to_others() {
     house.provider.subscribe("a://x").await.unwrap();
     watches.settle(&key, &*house.provider).await;
     assert!(house.provider.watched().is_empty() && watches.lock().by_key.is_empty());
+}
+
+/// Never answers the first who asks to hear of a resource.
+#[derive(Debug)]
+struct Forgetful {
+    inner: ScriptedContext,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl ContextProvider for Forgetful {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+        self.inner.list().await
+    }
+
+    async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
+        match self.asked.fetch_add(1, Ordering::Relaxed) {
+            0 => pending().await,
+            _ => self.inner.subscribe(uri).await,
+        }
+    }
+
+    async fn unsubscribe(&self, uri: &str) {
+        self.inner.unsubscribe(uri).await;
+    }
+
+    async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
+        self.inner.accesses(request).await
+    }
+
+    async fn answer(
+        &self,
+        request: &ContextRequest,
+        context: &CallContext<'_>,
+    ) -> Result<serde_json::Map<String, serde_json::Value>, ToolFailure> {
+        self.inner.answer(request, context).await
+    }
+}
+
+#[tokio::test]
+async fn who_goes_away_in_the_middle_leaves_nobody_unheard() {
+    let forgetful = Arc::new(Forgetful { inner: ScriptedContext::new("team"), asked: AtomicUsize::default() });
+    let provider: Arc<dyn ContextProvider> = forgetful.clone();
+    let watches = Arc::<Watches>::default();
+    let (a, b) = (Principal::new("user", "a"), Principal::new("user", "b"));
+    let mut first = Box::pin(watches.begin(&provider, "a://x", &a));
+    assert!(first.as_mut().now_or_never().is_none());
+    let mut second = pin!(watches.begin(&provider, "a://x", &b));
+    assert!(second.as_mut().now_or_never().is_none(), "it waits for its turn");
+    drop(first);
+    let watched = second.await.unwrap();
+    assert_eq!(forgetful.inner.watched(), ["a://x"], "the provider was asked once more");
+    drop(watched);
+    while !forgetful.inner.watched().is_empty() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ pub mod config;
 pub mod connection;
 mod context;
 mod created_task;
+mod elsewhere;
+mod floor;
 mod foreign_text;
 mod forwarding;
 mod handshake;
@@ -43,6 +45,7 @@ use crate::mcp::client::{
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::{
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -63,6 +66,7 @@ use toolstead_domain::{
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
+    tool_name::ToolName,
 };
 
 /// So many texts of an error are looked through for what a server was kept from.
@@ -218,7 +222,12 @@ impl ToolProvider for McpServer {
         self.seen.store(version, Ordering::Release);
         self.shared.want(&current);
         if let Some(catalogue) = &current.catalogue {
-            return Ok(catalogue.tools.clone());
+            let mut tools = catalogue.tools.clone();
+            let listed: HashSet<&ToolName> = catalogue.tools.iter().map(Tool::name).collect();
+            let elsewhere = self.shared.elsewhere.tools();
+            tools.extend(elsewhere.iter().filter(|tool| !listed.contains(tool.name())).cloned());
+            tools.truncate(self.shared.config.limits.tools);
+            return Ok(tools);
         }
         let reason = match &current.state {
             ProviderState::Failed { reason } => reason.clone(),

@@ -6,6 +6,7 @@ use crate::{
         McpServer, McpServerStatus,
         config::{HttpServer, McpServerConfig, McpTransport, StdioServer, ToolNames},
         connection::McpServerDeps,
+        may_ask::Clients,
     },
     sandbox::{
         child_environment,
@@ -132,7 +133,7 @@ impl McpClient {
             roots: WorkspaceRoots::default(),
             sealed: Vec::new(),
             homes: None,
-            clients: Map::new(),
+            clients: Clients::default(),
         };
         let config = McpServerConfig { names: ToolNames::Plain, ..McpServerConfig::new(name(UNNAMED)?, transport) };
         Self::connect_with(config, deps).await

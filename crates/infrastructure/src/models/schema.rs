@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 32;
 /// The largest copy, in bytes, as far as they can be told beforehand.
 const MAX_BYTES: usize = 256 << 10;
 
-/// What a schema is counted for at least, in bytes.
+/// The least that a schema is counted for, in bytes.
 const OF_A_SCHEMA: usize = 64;
 
 /// The description of what did not fit into a copy.

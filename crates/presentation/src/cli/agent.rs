@@ -48,7 +48,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::dialects;
 
 /// How an agent works.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct AgentFlags {
     /// The model, by its name in the configuration
     #[arg(long, value_name = "NAME")]

@@ -55,6 +55,11 @@ pub struct Chat {
 }
 
 impl Chat {
+    /// Goes on with the conversation of that id, or with the last one where it is empty.
+    pub(super) fn resuming(agent: AgentFlags, id: String) -> Self {
+        Self { agent, resume: Some(id) }
+    }
+
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         if global.json || Terminal::of_process().is_none() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
         {

@@ -6,7 +6,6 @@ use toolstead_domain::permission::{
     decision::in_shell,
     remedy::{PlainWords, Remedy, RemedyWords},
 };
-use toolstead_infrastructure::mcp::client::may_ask;
 
 /// Flags and commands of our own binaries.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,11 +14,6 @@ pub(super) struct CommandLineWords;
 /// Begins to build the application of one of our binaries.
 pub(super) fn builder(config: Config) -> AppBuilder {
     App::builder(config).remedy_words(Arc::new(CommandLineWords))
-}
-
-/// As [`builder`], for clients of any kind that come and go.
-pub(super) fn serving(config: Config) -> AppBuilder {
-    builder(config).clients_can(may_ask::everything()).starting_servers_when_used()
 }
 
 impl RemedyWords for CommandLineWords {

@@ -1,4 +1,4 @@
-//! `toolstead conversations list|show|fork|undo|export`.
+//! `toolstead conversations list|show|resume|fork|undo|export`.
 
 mod export;
 mod records;
@@ -6,6 +6,8 @@ mod transcript;
 
 use super::{
     Outcome,
+    agent::AgentFlags,
+    chat::Chat,
     conversation_choice::{Wanted, chosen},
     exit::{Exit, Failed},
     global::Global,
@@ -39,6 +41,8 @@ use toolstead_domain::{
 /// The tools that take back what a call did to files, and do it again.
 const UNDO: &str = "undo";
 const REDO: &str = "redo";
+/// The word for the conversation that went on last.
+const LAST: &str = "last";
 /// A list in a terminal cuts titles to so many characters.
 const TITLE: usize = 60;
 
@@ -51,6 +55,20 @@ pub struct Conversations {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Stored(Stored),
+    /// Goes on with a conversation at the terminal, as `chat --resume` does
+    Resume {
+        /// The conversation's id, or how it begins; `last`: the one that went on last
+        id: String,
+        #[command(flatten)]
+        agent: Box<AgentFlags>,
+    },
+}
+
+/// What needs the store alone, and no model.
+#[derive(Debug, Subcommand)]
+enum Stored {
     /// Lists the conversations of this workspace, the one that went on last first
     List {
         /// At most so many
@@ -103,20 +121,25 @@ enum Format {
 
 impl Conversations {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let composition = match &self.command {
-            // A person may be asked about changes of files.
-            Command::Undo { .. } => {
-                global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?
+        let command = match self.command {
+            Command::Resume { id, agent } => {
+                let id = if id == LAST { String::new() } else { id };
+                return Chat::resuming(*agent, id).run(global, output).await;
             }
+            Command::Stored(command) => command,
+        };
+        let composition = match &command {
+            // A person may be asked about changes of files.
+            Stored::Undo { .. } => global.compose_for_call(UNDO, GoingOn::EndsWithCall, Terminal::of_process()).await?,
             _ => global.compose(Servers::None).await?,
         };
-        let outcome = self.command.run(&composition, global.json, output).await;
+        let outcome = command.run(&composition, global.json, output).await;
         composition.close().await;
         outcome.map(|()| Exit::Done)
     }
 }
 
-impl Command {
+impl Stored {
     async fn run(self, composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), Failed> {
         let (app, me) = (&composition.app, Principal::local());
         let store = &*app.conversations;
@@ -192,7 +215,7 @@ impl Command {
 
 fn wanted(id: &str) -> Wanted {
     match id {
-        "last" => Wanted::Last,
+        LAST => Wanted::Last,
         id => Wanted::Named(id.to_owned()),
     }
 }

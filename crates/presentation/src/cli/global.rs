@@ -1,11 +1,7 @@
 //! The flags that every subcommand understands, and what they lead to.
 
 use super::{
-    command_line_words::{builder, serving},
-    exit::Failed,
-    output::note,
-    terminal::Terminal,
-    terminal_approver::TerminalApprover,
+    command_line_words::builder, exit::Failed, output::note, terminal::Terminal, terminal_approver::TerminalApprover,
     terminal_questions::TerminalQuestions,
 };
 use crate::{
@@ -22,7 +18,8 @@ use crate::{
     telemetry::Verbosity,
 };
 use clap::Args;
-use std::{convert::Infallible, path::PathBuf, sync::Arc};
+use serde_json::{Map, Value};
+use std::{convert::Infallible, future::ready, path::PathBuf, sync::Arc};
 use toolstead_domain::context::{self, server_uri};
 use toolstead_infrastructure::builtin;
 
@@ -131,14 +128,19 @@ impl Global {
         Ok(Request { file: self.config.clone(), flags, ..Request::of_process()? })
     }
 
-    /// Builds the application with these roots beside those that were typed. The notes of the configuration are told
-    /// already.
-    pub(super) async fn compose_in(&self, roots: impl IntoIterator<Item = String>) -> Result<Composition, Failed> {
+    /// Builds the application for one client that can answer this, with these roots beside those that were typed. The notes
+    /// of the configuration are told already.
+    pub(super) async fn compose_in(
+        &self,
+        roots: impl IntoIterator<Item = String>,
+        client: Map<String, Value>,
+    ) -> Result<Composition, Failed> {
         let mut request = self.request(None)?;
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        self.watched(serving(config).build().await?).await
+        let building = builder(config).client_can(ready(client)).starting_servers_when_used();
+        self.watched(building.build().await?).await
     }
 
     /// Builds the application with these servers.
@@ -196,10 +198,10 @@ impl Global {
     ) -> Result<Composition, Failed> {
         let approval_timeout = config.approval_timeout;
         // What the person there can be asked, servers hear before they list their tools.
-        let clients = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
+        let client = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
         let approver = TerminalApprover::at(terminal, approval_timeout);
         let building =
-            builder(config).servers(servers).clients_can(clients).approver(approver).session_goes_on(going_on);
+            builder(config).servers(servers).client_can(ready(client)).approver(approver).session_goes_on(going_on);
         self.watched(building.build().await?).await
     }
 

@@ -4,17 +4,20 @@ mod rootless;
 
 use super::{
     Outcome,
-    command_line_words::serving,
+    command_line_words::builder,
     exit::{Exit, Failed},
     global::Global,
 };
 use crate::{
     event_file::EventTarget,
-    mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio, serve_stdio_in},
+    mcp_server::stdio::{
+        StdioSettings, first_word, process_streams::claim_process_streams, serve_stdio, serve_stdio_in,
+    },
     shutdown::Shutdown,
 };
 use clap::Args;
 use rootless::Rootless;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// Serves the tools over MCP on standard input and output.
@@ -41,15 +44,25 @@ impl Mcp {
         });
         let settings = StdioSettings::default();
         let outcome = if config.roots.start().is_some() {
-            let composition = global.watched(serving(config).build().await?).await?;
-            let served = serve_stdio(composition.app.clone(), settings, streams.input, streams.output, stop).await;
+            let (say, heard) = oneshot::channel();
+            let hearing = async {
+                let (client, input) = first_word::hear(streams.input, &stop).await;
+                // Nobody waits for it where there are no servers.
+                let _ = say.send(client);
+                Ok(input)
+            };
+            let client = async { heard.await.unwrap_or_default() };
+            let building = builder(config).client_can(client).starting_servers_when_used();
+            let composing = async { global.watched(building.build().await?).await };
+            let (composition, input) = tokio::try_join!(composing, hearing)?;
+            let served = serve_stdio(composition.app.clone(), settings, input, streams.output, stop).await;
             composition.close().await;
             served.map_err(Failed::from)
         } else {
             let patience = config.approval_timeout;
-            let workplace = Rootless::new(global.clone(), config);
-            let (input, output) = (streams.input, streams.output);
-            let served = serve_stdio_in(&workplace, settings, patience, input, output, stop).await;
+            let (client, input) = first_word::hear(streams.input, &stop).await;
+            let workplace = Rootless::new(global.clone(), config, client);
+            let served = serve_stdio_in(&workplace, settings, patience, input, streams.output, stop).await;
             workplace.close().await.and(served.map_err(Failed::from))
         };
         asked.abort();

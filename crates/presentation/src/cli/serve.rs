@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    command_line_words::serving,
+    command_line_words::builder,
     exit::{self, Exit, Failed},
     global::Global,
     output::{Output, note},
@@ -25,6 +25,7 @@ use clap::Parser;
 use serde_json::json;
 use std::{net::SocketAddr, process::ExitCode, time::Duration};
 use tokio::net::TcpListener;
+use toolstead_infrastructure::mcp::client::may_ask;
 
 /// How long running calls have to end by themselves when the server is stopped.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -64,7 +65,10 @@ impl Serve {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
-        let composition = self.global.watched(serving(config).build().await?).await?;
+        let composition = self
+            .global
+            .watched(builder(config).clients_can(may_ask::everything()).starting_servers_when_used().build().await?)
+            .await?;
         let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
         warn_of_network(server.address());

@@ -12,10 +12,12 @@ use serde_json::{Value, json};
 use toolstead_application::{
     get_tool::{GetToolQuery, ToolView},
     list_tools::{ListToolsQuery, PageSize, ToolFilter},
+    run_agent::offered_tool,
     set_tool_enabled::SetToolEnabledCommand,
-    tool_registry::{AbsentServer, snapshot::Unresolved},
+    tool_registry::{AbsentServer, Registered, snapshot::Unresolved},
 };
-use toolstead_domain::{category::Category, principal::Principal};
+use toolstead_domain::{category::Category, model::request::OfferedTool, principal::Principal};
+use toolstead_infrastructure::models::{self, ProviderKind};
 
 /// Lists the tools, or shows one.
 #[derive(Debug, Args)]
@@ -31,6 +33,9 @@ pub struct Tools {
     /// Only tools with this text in name, title or description
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
+    /// As a model of this provider is told of them: `anthropic`, `openai`, `openai_responses` or `gemini`
+    #[arg(long, value_name = "P", value_parser = provider, conflicts_with_all = ["enable", "disable"])]
+    provider: Option<ProviderKind>,
     /// Switches the tool on for everybody who uses this data folder; what runs already hears of it at its next start
     #[arg(long, requires = "name", conflicts_with = "disable")]
     enable: bool,
@@ -48,6 +53,7 @@ impl Tools {
         }
         let outcome = match &self.name {
             Some(name) if self.enable || self.disable => self.switch(name, &composition, global.json, output).await,
+            name if self.provider.is_some() => self.tell_as_sent(name.as_deref(), &composition, output),
             Some(name) => show(name, &composition, global.json, output),
             None => self.list(&composition, global.json, output),
         };
@@ -71,21 +77,50 @@ impl Tools {
         }
     }
 
-    fn list(&self, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
+    /// What the filter lets through, as the scope lists it.
+    fn listed(&self, composition: &Composition) -> Result<Vec<Registered>, Failed> {
         let category = self.category.as_deref().map(Category::parse).transpose();
         let category = category.map_err(|error| Failed::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
         let scope = composition.app.scope(Principal::local(), "cli");
         let mut query = ListToolsQuery { scope, filter, cursor: None, page: PageSize::Tools(usize::MAX) };
-        let mut views = Vec::new();
+        let mut tools = Vec::new();
         loop {
             let page = composition.app.list_tools.handle(&query).map_err(|error| Failed::Usage(error.to_string()))?;
-            views.extend(page.tools.iter().map(|one| composition.app.get_tool.view(one, &query.scope)));
+            tools.extend(page.tools);
             query.cursor = page.next_cursor;
             if query.cursor.is_none() {
-                break;
+                return Ok(tools);
             }
         }
+    }
+
+    /// Prints definitions exactly as a request to a model has them: an array, or the object of one tool.
+    fn tell_as_sent(&self, name: Option<&str>, composition: &Composition, output: &mut Output) -> Outcome {
+        let Some(provider) = self.provider else { return Ok(Exit::Done) };
+        let tools: Vec<OfferedTool> = self.listed(composition)?.iter().map(|one| offered_tool(&one.tool)).collect();
+        let mut definitions = models::definitions(provider, &tools);
+        match name {
+            None => output.json(&Value::from(definitions))?,
+            Some(name) => {
+                let scope = composition.app.scope(Principal::local(), "cli");
+                let view = composition.app.get_tool.handle(&GetToolQuery { scope, name: name.to_owned() });
+                let tool = offered_tool(&view.map_err(|unresolved| unknown(name, unresolved))?.registered.tool);
+                // Its name there may depend on the others that are offered.
+                let definition = match tools.iter().position(|one| one.name == tool.name) {
+                    Some(at) => definitions.swap_remove(at),
+                    None => models::definitions(provider, &[tool]).pop().unwrap_or_default(),
+                };
+                output.json(&definition)?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn list(&self, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
+        let scope = composition.app.scope(Principal::local(), "cli");
+        let listed = self.listed(composition)?;
+        let views: Vec<ToolView> = listed.iter().map(|one| composition.app.get_tool.view(one, &scope)).collect();
         if as_json {
             let definitions: Vec<Value> =
                 views.iter().map(|view| view.registered.tool.definition().clone().into()).collect();
@@ -109,6 +144,11 @@ impl Tools {
         note("`toolstead tools NAME` shows one tool with its schema, `--all` also those that cannot be called.");
         Ok(Exit::Done)
     }
+}
+
+fn provider(word: &str) -> Result<ProviderKind, String> {
+    let known = || ProviderKind::ALL.map(ProviderKind::as_str).join(", ");
+    ProviderKind::parse(word).ok_or_else(|| format!("it is one of {}", known()))
 }
 
 /// Says which servers are not there whose tools the list lacks, or shows as they were.

@@ -1,17 +1,12 @@
 //! The configured models, and those that a program added.
 
-use super::StartupError;
+use super::{StartupError, upstream::http_client};
 use crate::{agent_parts::Models, config::Config, config::environment::Environment};
 use std::sync::Arc;
 use toolstead_domain::ports::model_provider::ModelProvider;
 use toolstead_infrastructure::{
-    http::client::HttpClient,
     models::{KeyCommands, KeySource, Model},
-    sandbox::{
-        child_environment,
-        egress::connector::{Connector, SystemNetwork},
-        launcher::Launcher,
-    },
+    sandbox::{child_environment, launcher::Launcher},
 };
 
 /// All models. One that a program added stands before one of the same name in the configuration.
@@ -27,8 +22,7 @@ pub(super) fn models(
         file: folder.map_or("a configuration file".into(), |file| file.display().to_string()),
         ..Models::default()
     };
-    // A person's own choice: a trusted file names the address, on this machine as often as not. No redirect is followed.
-    let client = HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())));
+    let client = http_client();
     let runs_commands = config.models.iter().any(|model| matches!(model.key, KeySource::Command(_)));
     let commands = match runs_commands {
         true => Some(KeyCommands {

@@ -2,7 +2,6 @@
 
 use super::{Servers, StartupError};
 use crate::config::{Config, environment::Environment, mcp_server::ConfiguredServer};
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_domain::{ports::tool_repository::ToolRepository, server_name::ServerName};
 use toolstead_infrastructure::{
@@ -11,6 +10,7 @@ use toolstead_infrastructure::{
         McpServer,
         config::{LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, ServerConfinement},
         connection::McpServerDeps,
+        may_ask::Clients,
     },
     sandbox::{
         child_environment,
@@ -18,6 +18,12 @@ use toolstead_infrastructure::{
         launcher::Launcher,
     },
 };
+
+/// The way to configured servers and models. They are a person's own choice: a trusted file names them, on this machine as
+/// often as not. Nothing that they say leads elsewhere: redirects and addresses of a login are told, never followed.
+pub(super) fn http_client() -> HttpClient {
+    HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())))
+}
 
 /// The configured servers that were wanted and will not be there, each with the reason.
 pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterator<Item = (&'a str, String)> {
@@ -37,13 +43,13 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
 }
 
 /// Starts the servers that are wanted, can be reached and are not disabled. None is waited for. Those whose tools `known`
-/// holds from an earlier run are left alone until they are used, save required ones. `clients` is what those who call here
-/// can be asked at all.
+/// holds from an earlier run are left alone until they are used, save required ones. `clients` are those who
+/// call here: nobody waits for them where no server is started.
 pub(super) async fn start(
     config: &Config,
     wanted: &Servers,
     environment: &Environment,
-    clients: Map<String, Value>,
+    clients: impl Future<Output = Clients>,
     known: Option<Arc<dyn ToolRepository>>,
 ) -> Result<Vec<Arc<McpServer>>, StartupError> {
     let is_wanted = |server: &&ConfiguredServer| match wanted {
@@ -56,15 +62,14 @@ pub(super) async fn start(
     if servers.is_empty() {
         return Ok(Vec::new());
     }
+    let clients = clients.await;
     let deps = McpServerDeps {
         launcher: Launcher::start()
             .map_err(StartupError::Launcher)?
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
             .beside(&config.roots.write),
-        // The servers are a person's own choice: a trusted file names them, on this machine as often as not. Nothing
-        // that a server says leads elsewhere: redirects and addresses of a login are told, never followed.
-        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
+        http: http_client(),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),

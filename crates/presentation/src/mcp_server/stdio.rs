@@ -2,6 +2,7 @@
 
 pub mod client_roots;
 mod connection;
+pub mod first_word;
 pub mod process_streams;
 mod served;
 

@@ -65,7 +65,10 @@ async fn the_model_hears_how_many_calls_are_left_and_has_a_last_word_without_too
     let last = model.requests().pop().unwrap();
     assert!(last.tools.is_empty());
     let is_call = |block: &Block| matches!(block, Block::ToolUse(_) | Block::ToolResult(_));
-    assert!(!last.messages.iter().flat_map(|message| &message.blocks).any(is_call), "providers refuse calls without tools");
+    assert!(
+        !last.messages.iter().flat_map(|message| &message.blocks).any(is_call),
+        "providers refuse calls without tools"
+    );
     assert!(last.messages.iter().any(|message| message.text().contains("[`read` answered:]content")), "{last:#?}");
 }
 
@@ -104,7 +107,8 @@ async fn a_run_in_a_circle_is_nudged_and_then_ends() {
 
     // Another call in between, or other arguments: no circle.
     for between in [json!({"a": 1}), json!("malformed")] {
-        let answers = circle(2).chain([ScriptedAnswer::call("b", "other", between)]).chain(circle(2)).chain([text("done")]);
+        let answers =
+            circle(2).chain([ScriptedAnswer::call("b", "other", between)]).chain(circle(2)).chain([text("done")]);
         let (house, model_) = (super::house().await, model(answers));
         assert_eq!(house.run(&model_, "go").await.end(), "finished");
         assert_eq!(nudges(&house.history().await), 0);

@@ -6,14 +6,15 @@ use super::*;
 const THOUSAND: usize = 4_000;
 
 fn house_with(output: usize) -> ScriptedProvider {
-    ScriptedProvider::new("built-in")
-        .with(ScriptedTool::named("read").touches(reading("/w/a")).ends_by(move |moment| {
+    ScriptedProvider::new("built-in").with(ScriptedTool::named("read").touches(reading("/w/a")).ends_by(
+        move |moment| {
             let n = &moment.call.arguments["n"];
             toolstead_domain::testing::scripted_provider::scripted_tool::Ending::Done(ToolResult::text(format!(
                 "{n} {}",
                 "x".repeat(output)
             )))
-        }))
+        },
+    ))
 }
 
 async fn house_of(output: usize, hooks: Vec<Arc<dyn AgentHook>>) -> House {
@@ -59,7 +60,11 @@ async fn old_outputs_are_masked_first_and_the_newest_stay() {
         })
         .collect();
     let whole = |text: &String| text.len() > THOUSAND;
-    assert!(!whole(&results[0]) && whole(&results[8]) && whole(&results[7]), "{:?}", results.iter().map(String::len).collect::<Vec<_>>());
+    assert!(
+        !whole(&results[0]) && whole(&results[8]) && whole(&results[7]),
+        "{:?}",
+        results.iter().map(String::len).collect::<Vec<_>>()
+    );
     assert_eq!(last.messages[0], Message::user("read them all"));
 }
 
@@ -107,7 +112,8 @@ async fn a_model_that_refuses_a_request_as_too_long_is_asked_again_with_a_shorte
 async fn one_message_alone_cannot_fill_the_window() {
     // A prompt, a result, and several results of one answer.
     let house = house_of(200 * THOUSAND, Vec::new()).await;
-    let many = (0..6).fold(ScriptedAnswer::empty(), |answer, n| answer.and_call(&format!("m{n}"), "read", json!({"n": n})));
+    let many =
+        (0..6).fold(ScriptedAnswer::empty(), |answer, n| answer.and_call(&format!("m{n}"), "read", json!({"n": n})));
     let model = Arc::new(ScriptedModel::answering([many, text("done")]).with_window(20_000));
     let summarizer = Arc::new(ScriptedModel::answering([text("a summary")]));
     let command = house.command(&model, &"p".repeat(100 * THOUSAND));

@@ -64,7 +64,8 @@ fn stop(reason: &str) -> AgentWord {
 
 #[tokio::test]
 async fn a_hook_hears_the_prompt_and_may_add_to_it_or_refuse_it() {
-    let word = AgentWord { context: vec!["it is raining".into()], messages: vec!["hello".into()], ..AgentWord::default() };
+    let word =
+        AgentWord { context: vec!["it is raining".into()], messages: vec!["hello".into()], ..AgentWord::default() };
     let ran = check(
         Hook { prompt: word, ..Hook::default() },
         1,
@@ -114,11 +115,7 @@ async fn a_hook_lets_a_run_go_on_at_most_three_times() {
 async fn a_hook_is_told_that_somebody_is_waited_for() {
     let hook = Arc::new(Hook::default());
     let approver = Arc::new(ScriptedApprover::granting(0).then_silent());
-    let plan = Plan {
-        rules: vec![(Effect::Ask, "echo")],
-        approver: approver.clone(),
-        hooks: vec![hook.clone()],
-    };
+    let plan = Plan { rules: vec![(Effect::Ask, "echo")], approver: approver.clone(), hooks: vec![hook.clone()] };
     let house = plan.house(Arc::new(provider())).await;
     let model = model([call("c1", "echo")]);
     let mut run = house.handler.start(house.command(&model, "go"));

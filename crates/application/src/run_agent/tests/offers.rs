@@ -61,13 +61,31 @@ async fn tools_that_come_later_stand_behind_and_none_changes_its_place() {
 #[tokio::test]
 async fn a_result_reaches_the_model_as_texts_and_images() {
     for (content, expected) in [
-        (json!([{"type": "text", "text": "a"}, {"type": "image", "data": "AA==", "mimeType": "image/png"}]), "a <image/png>"),
-        (json!([{"type": "image", "data": "AA==", "mimeType": "image/svg+xml"}]), "[image of image/svg+xml, of a kind that cannot be shown]"),
-        (json!([{"type": "resource_link", "uri": "file:///a", "name": "a", "description": "d"}]), "[link to a <file:///a>: d]"),
+        (
+            json!([{"type": "text", "text": "a"}, {"type": "image", "data": "AA==", "mimeType": "image/png"}]),
+            "a <image/png>",
+        ),
+        (
+            json!([{"type": "image", "data": "AA==", "mimeType": "image/svg+xml"}]),
+            "[image of image/svg+xml, of a kind that cannot be shown]",
+        ),
+        (
+            json!([{"type": "resource_link", "uri": "file:///a", "name": "a", "description": "d"}]),
+            "[link to a <file:///a>: d]",
+        ),
         (json!([{"type": "resource", "resource": {"uri": "x:y", "text": "t"}}]), "[resource <x:y>]\nt"),
-        (json!([{"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA", "mimeType": "a/b"}}]), "[resource <x:y> of a/b, 3 bytes, which cannot be shown]"),
-        (json!([{"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA", "mimeType": "image/gif"}}]), "<image/gif>"),
-        (json!([{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]), "[sound of audio/wav, which cannot be played here]"),
+        (
+            json!([{"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA", "mimeType": "a/b"}}]),
+            "[resource <x:y> of a/b, 3 bytes, which cannot be shown]",
+        ),
+        (
+            json!([{"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA", "mimeType": "image/gif"}}]),
+            "<image/gif>",
+        ),
+        (
+            json!([{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]),
+            "[sound of audio/wav, which cannot be played here]",
+        ),
         (json!([{"type": "video", "x": 1}]), "[content of the kind `video`, which cannot be shown]"),
         (json!([7]), "[content of the kind `?`, which cannot be shown]"),
     ] {

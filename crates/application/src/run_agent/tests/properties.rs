@@ -13,8 +13,7 @@ struct Said {
 
 fn said() -> impl Strategy<Value = Said> {
     let tool = prop::sample::select(vec!["echo", "read", "write", "broken", "nothing", "malformed"]);
-    (any::<bool>(), prop::collection::vec(tool, 0..4), 0..8_u8)
-        .prop_map(|(text, calls, end)| Said { text, calls, end })
+    (any::<bool>(), prop::collection::vec(tool, 0..4), 0..8_u8).prop_map(|(text, calls, end)| Said { text, calls, end })
 }
 
 /// The ids are the same in every answer, as those of some providers are.
@@ -37,12 +36,8 @@ fn script(said: &[Said]) -> Vec<ScriptedAnswer> {
 
 async fn check_goes_on_from(events: &[ConversationEvent]) {
     let house = house().await;
-    let conversation = toolstead_domain::conversation::Conversation::begun(
-        house.conversation,
-        Principal::local(),
-        "",
-        samples::START,
-    );
+    let conversation =
+        toolstead_domain::conversation::Conversation::begun(house.conversation, Principal::local(), "", samples::START);
     house.store.begin(&conversation).await.unwrap();
     let kinds = events.iter().map(|event| event.kind.clone()).collect();
     house.store.append(&Principal::local(), house.conversation, 0, samples::START, kinds).await.unwrap();

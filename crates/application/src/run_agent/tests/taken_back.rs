@@ -19,7 +19,12 @@ async fn an_answer_is_taken_back_and_what_came_of_it_is_kept() {
         ),
         (
             call("c1", "echo").never_ends(),
-            &["user: go", "model -: c1=echo", "error c1 (never made): cancelled: the run was taken back", "end: cancelled"],
+            &[
+                "user: go",
+                "model -: c1=echo",
+                "error c1 (never made): cancelled: the run was taken back",
+                "end: cancelled",
+            ],
         ),
     ] {
         let (house, model) = (house().await, model([answer]));

@@ -44,7 +44,13 @@ async fn a_turn_goes_on_until_the_model_calls_nothing() {
     check(
         [text("look").and_call("c1", "echo", json!({})).and_call("c2", "other", json!({"a": 1})), text("done")],
         "finished",
-        &["model tool_use: look c1=echo c2=other", "result c1: hi", "result c2: ho", "model end_turn: done", "end: finished"],
+        &[
+            "model tool_use: look c1=echo c2=other",
+            "result c1: hi",
+            "result c2: ho",
+            "model end_turn: done",
+            "end: finished",
+        ],
     )
     .await;
     // Whatever reason a provider gives, calls are made.
@@ -69,24 +75,28 @@ async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_
     ] {
         // The parts of an expected line in the middle are looked for one by one.
         let parts: Vec<&str> = result.split("..").collect();
-        let (house, model) =
-            (house().await, model([ScriptedAnswer::call("c1", tool, arguments).and_call("c2", "echo", json!({})), text("done")]));
+        let (house, model) = (
+            house().await,
+            model([ScriptedAnswer::call("c1", tool, arguments).and_call("c2", "echo", json!({})), text("done")]),
+        );
         let ran = house.run(&model, "go").await;
         assert_eq!(ran.end(), "finished");
         let history = house.history().await;
         let line = &history[2];
         assert!(parts.iter().all(|part| line.contains(part)), "{line}\nhas not all of {parts:?}");
         assert_eq!(history[3], "result c2: hi", "{tool}");
-        let is_error = model.requests()[1].messages[2].blocks.iter().any(|block| {
-            matches!(block, Block::ToolResult(ToolResultBlock { id, is_error: true, .. }) if id == "c1")
-        });
+        let is_error = model.requests()[1].messages[2]
+            .blocks
+            .iter()
+            .any(|block| matches!(block, Block::ToolResult(ToolResultBlock { id, is_error: true, .. }) if id == "c1"));
         assert!(is_error, "the model hears that it failed");
     }
 }
 
 #[tokio::test]
 async fn every_call_has_a_row_under_the_id_that_the_conversation_keeps() {
-    let (house, model) = (house().await, model([call("c1", "echo").and_call("c2", "nothing", json!({})), text("done")]));
+    let (house, model) =
+        (house().await, model([call("c1", "echo").and_call("c2", "nothing", json!({})), text("done")]));
     house.run(&model, "go").await;
     let kept: Vec<_> = house
         .events()
@@ -196,8 +206,18 @@ async fn one_who_watches_hears_everything_in_order() {
     assert_eq!(
         kinds,
         [
-            "started", "retrying", "text", "text", "call_written", "answered", "call_started", "call_ended", "text", "text",
-            "answered", "ended"
+            "started",
+            "retrying",
+            "text",
+            "text",
+            "call_written",
+            "answered",
+            "call_started",
+            "call_ended",
+            "text",
+            "text",
+            "answered",
+            "ended"
         ]
     );
     assert!(!told.concat().contains("hunter22"), "arguments are told as the audit trail keeps them: {told:#?}");
@@ -251,7 +271,9 @@ async fn of_two_runs_in_one_conversation_one_ends() {
     while let Some(event) = first.next().await {
         last = Some(event);
     }
-    let Some(AgentEvent::Ended { outcome: AgentOutcome::Failed { message, .. }, .. }) = last else { panic!("{last:?}") };
+    let Some(AgentEvent::Ended { outcome: AgentOutcome::Failed { message, .. }, .. }) = last else {
+        panic!("{last:?}")
+    };
     assert!(message.contains("goes on elsewhere"), "{message}");
 }
 
@@ -336,7 +358,8 @@ async fn a_call_waits_for_those_before_it_that_touch_the_same() {
 async fn no_more_than_eight_calls_run_at_once() {
     let provider = Arc::new(provider());
     let house = Plan::default().house(provider.clone()).await;
-    let answer = (0..12).fold(ScriptedAnswer::empty(), |answer, n| answer.and_call(&format!("c{n}"), "endless", json!({})));
+    let answer =
+        (0..12).fold(ScriptedAnswer::empty(), |answer, n| answer.and_call(&format!("c{n}"), "endless", json!({})));
     let model = model([answer]);
     let mut run = house.handler.start(house.command(&model, "go"));
     provider.began(8).await;

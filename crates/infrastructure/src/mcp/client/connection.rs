@@ -9,11 +9,12 @@ use crate::{
         closed_by_profile,
         config::{McpServerConfig, McpTransport, StdioServer},
         context::state::Watched,
+        floor::Floor,
         handshake,
         http::HttpTransport,
         identity,
         lines::LineTransport,
-        may_ask,
+        may_ask::{self, Clients},
         peer::{Loss, Peer},
         request::RequestWriter,
         request_error::RequestError,
@@ -52,9 +53,8 @@ pub struct McpServerDeps {
     pub sealed: Vec<PathBuf>,
     /// Where the homes of guarded children last; `None`: they go with the child.
     pub homes: Option<PathBuf>,
-    /// What those who call here can answer at all (MCP's `ClientCapabilities`): servers that offer more to those who can
-    /// be asked list it. Empty where nobody can be asked.
-    pub clients: Map<String, Value>,
+    /// Those who call here: servers that offer more to those who can be asked list it.
+    pub clients: Clients,
 }
 
 impl McpServerDeps {
@@ -72,7 +72,7 @@ impl McpServerDeps {
 
     /// What the connection declares that the server's catalogue comes from.
     pub(super) fn declared(&self, config: &McpServerConfig) -> Map<String, Value> {
-        may_ask::declared(&self.clients, &config.may_ask)
+        may_ask::declared(self.clients.capabilities(), &config.may_ask)
     }
 }
 
@@ -82,6 +82,8 @@ pub(super) struct Connection {
     pub(super) transport: Box<dyn Transport>,
     pub(super) writer: RequestWriter,
     pub(super) card: ServerCard,
+    /// Whose questions it carries now, where it is the one of the list.
+    pub(super) floor: Arc<Floor>,
 }
 
 /// How the conversation is opened.
@@ -127,7 +129,7 @@ impl Connection {
         let (transport, card) = opened?;
         transport.agree_on(card.version);
         let writer = RequestWriter::new(card.version, &transport.peer().capabilities);
-        Ok(Self { transport, writer, card })
+        Ok(Self { transport, writer, card, floor: Arc::default() })
     }
 
     /// Hears of changes where the server does not tell of them by itself. Ends when there is nothing to hear.
@@ -277,7 +279,9 @@ impl Connector<'_> {
     }
 
     fn peer(&self) -> Arc<Peer> {
-        Arc::new(Peer::new(self.config.name.clone(), self.capabilities.clone()))
+        let mut peer = Peer::new(self.config.name.clone(), self.capabilities.clone());
+        peer.is_of_one_client = self.deps.clients.are_one();
+        Arc::new(peer)
     }
 
     fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {

@@ -19,7 +19,7 @@ use crate::mcp::{
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
     access::Access,
@@ -100,6 +100,12 @@ impl McpServer {
 
     fn called<'a>(&'a self, subject: &'a str) -> Called<'a> {
         Called { tool: subject, server: &self.shared.config.name, promises_structure: false }
+    }
+
+    /// The connection for calls that cannot be asked, where it is another than that of the lists. One that takes long to be
+    /// opened learns by itself what is watched.
+    async fn plain(&self) -> Option<Arc<Connection>> {
+        timeout(ACKNOWLEDGED_WITHIN, self.shared.pool.plain()).await.ok().flatten()
     }
 
     /// Makes a request of ours about a resource that is watched.
@@ -185,6 +191,13 @@ impl ContextProvider for McpServer {
             }
         };
         watched.keep(uri, used);
+        // Calls that cannot be asked may change it in a process of their own.
+        if subscribed.is_ok()
+            && let Some(plain) = self.plain().await
+            && let Err(error) = self.about(&plain, "resources/subscribe", uri).await
+        {
+            tracing::debug!(server = %self.shared.config.name, uri, %error, "a resource is not watched for some calls");
+        }
         subscribed.map_err(|error| {
             watched.remove(uri);
             let is_unknown = matches!(&error, RequestError::Rpc(error) if outcome::is_unknown_resource(error.code));
@@ -195,11 +208,13 @@ impl ContextProvider for McpServer {
 
     async fn unsubscribe(&self, uri: &str) {
         self.shared.beside.watched.remove(uri);
-        let Some(connection) = self.shared.current().connection.clone() else { return };
-        if connection.writer.version.generation() == Generation::Legacy
-            && let Err(error) = self.about(&connection, "resources/unsubscribe", uri).await
-        {
-            tracing::debug!(server = %self.shared.config.name, uri, %error, "the server goes on telling of a resource");
+        let connections = self.shared.current().connection.clone().into_iter().chain(self.plain().await);
+        for connection in connections {
+            if connection.writer.version.generation() == Generation::Legacy
+                && let Err(error) = self.about(&connection, "resources/unsubscribe", uri).await
+            {
+                tracing::debug!(server = %self.shared.config.name, uri, %error, "the server goes on telling of a resource");
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use crate::mcp::{
         McpServer,
         circuit::is_silence,
         connection::{Connection, Opening},
+        floor::Turn,
         may_ask::{MayAsk, declared},
         peer::Loss,
         pool::{Key, Lease},
@@ -41,8 +42,8 @@ struct Attempt<'a> {
 
 /// The connection of one request.
 enum Way {
-    /// That of the server's list.
-    Listed(Arc<Connection>),
+    /// That of the server's lists, in turn where that must be.
+    Listed(Arc<Connection>, Option<Turn>),
     /// One beside it.
     Pooled(Lease),
 }
@@ -143,7 +144,7 @@ impl McpServer {
                 // basic/transports/streamable-http, "Client Behavior").
                 self.refresh().await;
                 let (current, listed) = self.ready().await?;
-                let connection = if let Way::Listed(_) = way { &listed } else { connection };
+                let connection = if let Way::Listed(..) = way { &listed } else { connection };
                 self.send(&current, connection, attempt).await
             }
             answered => answered,
@@ -180,17 +181,25 @@ impl McpServer {
         connection.transport.forward(&connection.writer, request, mirrored, context.caller, idle).await
     }
 
-    /// The connection for the request. New servers hear with each request who asks; old ones heard it when the connection
-    /// was made.
+    /// The connection for the request: that of the lists where it may be. New servers hear with each request who asks; old
+    /// ones heard it when the connection was made.
     async fn way(&self, listed: Arc<Connection>, attempt: &Attempt<'_>) -> Result<Way, RequestError> {
         let config = &self.shared.config;
         let is_old = listed.writer.version.generation() == Generation::Legacy;
         // The extensions of a client are for new servers.
         let answered = declared(attempt.request.capabilities, MayAsk::ALL);
         let asks = is_old && !answered.is_empty();
-        let fits = !is_old || !asks && listed.transport.peer().capabilities.is_empty();
-        if fits && !config.stateful {
-            return Ok(Way::Listed(listed));
+        let caller = (attempt.context.principal, attempt.context.session);
+        let fits = !is_old || answered == listed.transport.peer().capabilities;
+        // One client is one principal, and every question is its own.
+        let is_one = self.shared.deps.clients.are_one();
+        if fits && (is_one || !config.stateful) {
+            if is_one || !asks {
+                return Ok(Way::Listed(listed, None));
+            }
+            if let Some(turn) = listed.floor.take(caller, listed.transport.tells_calls_apart()) {
+                return Ok(Way::Listed(listed, Some(turn)));
+            }
         }
         let key = Key {
             capabilities: if asks { answered } else { Map::new() },
@@ -217,7 +226,7 @@ impl McpServer {
                 }
             })
         };
-        self.shared.pool.take(key, attempt.context.session, open).await.map(Way::Pooled)
+        self.shared.pool.take(key, caller, open).await.map(Way::Pooled)
     }
 
     /// The server when it is ready: at once as a rule, else as soon as an attempt that is under way or due has ended.
@@ -264,7 +273,7 @@ impl McpServer {
 impl Way {
     fn connection(&self) -> Result<&Arc<Connection>, RequestError> {
         match self {
-            Self::Listed(connection) => Ok(connection),
+            Self::Listed(connection, _) => Ok(connection),
             Self::Pooled(lease) => {
                 lease.connection().ok_or_else(|| RequestError::Unreachable("its connection is gone".into()))
             }
@@ -272,8 +281,9 @@ impl Way {
     }
 
     fn answered(&self) {
-        if let Self::Pooled(lease) = self {
-            lease.answered();
+        match self {
+            Self::Listed(_, turn) => turn.iter().for_each(Turn::answered),
+            Self::Pooled(lease) => lease.answered(),
         }
     }
 }

@@ -196,6 +196,12 @@ impl InFlight {
         table.just_taken_back().all(|principal| principal == call.principal.get()).then(|| call.clone())
     }
 
+    /// The call that was made last of those that wait, save this one.
+    pub(super) fn newest_call(&self, other_than: Option<i64>) -> Option<Arc<Waiting>> {
+        let calls = self.calls().filter(|call| Some(call.id) != other_than);
+        calls.max_by_key(|call| call.id)
+    }
+
     /// Those on whose behalf calls wait, or were just taken back.
     pub(super) fn callers(&self) -> Callers {
         let table = self.table();
@@ -272,6 +278,11 @@ impl Waiting {
     /// A notice that is there already.
     pub(super) fn ready_notice(&self) -> Option<Notice> {
         self.state().take_notice(false)
+    }
+
+    /// Questions that nobody has taken.
+    pub(super) fn untaken_questions(&self) -> Vec<(Id, InputRequest)> {
+        self.state().questions.drain(..).collect()
     }
 
     /// Hands a log message to the call; the oldest notice gives way if too many wait.
@@ -549,6 +560,18 @@ mod tests {
         tokio::time::advance(SPEAKS_ON).await;
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(other.id));
         assert_eq!(in_flight.callers(), Callers::One(principal("b")));
+    }
+
+    #[test]
+    fn the_newest_call_is_the_last_that_was_made_of_those_that_wait() {
+        let in_flight = InFlight::default();
+        let newest = |other_than| in_flight.newest_call(other_than).map(|call| call.id);
+        assert_eq!(newest(None), None);
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
+        let _list = in_flight.begin(Purpose::Exchange).unwrap();
+        assert_eq!((newest(None), newest(Some(two.id))), (Some(two.id), Some(one.id)));
+        in_flight.forget(two.id);
+        assert_eq!((newest(None), newest(Some(one.id))), (Some(one.id), None));
     }
 
     #[test]

@@ -36,6 +36,36 @@ impl MayAsk {
     }
 }
 
+/// Those who call here, as far as is known of them when servers are started.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Clients {
+    /// One alone, and what it can answer (MCP's `ClientCapabilities`).
+    One(Map<String, Value>),
+    /// Any that come, and all that one of them may be able to answer.
+    Any(Map<String, Value>),
+}
+
+impl Clients {
+    /// What they can answer.
+    pub fn capabilities(&self) -> &Map<String, Value> {
+        match self {
+            Self::One(capabilities) | Self::Any(capabilities) => capabilities,
+        }
+    }
+
+    /// Whether it is one alone.
+    pub fn are_one(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
+}
+
+impl Default for Clients {
+    /// Any, of whom none can be asked.
+    fn default() -> Self {
+        Self::Any(Map::new())
+    }
+}
+
 /// What a process declares whose clients come and go: all that any of them may be able to answer (MCP's
 /// `ClientCapabilities`).
 pub fn everything() -> Map<String, Value> {

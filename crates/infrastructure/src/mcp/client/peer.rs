@@ -61,6 +61,8 @@ pub(super) struct Peer {
     pub(super) said: Said,
     /// What we said that our client can do (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
+    /// Whether one client makes all calls, so that every question is for it.
+    pub(super) is_of_one_client: bool,
     lost: watch::Sender<Option<Loss>>,
     /// Until when the server wants to be left alone, as it said last.
     busy_until: Mutex<Option<Instant>>,
@@ -93,6 +95,7 @@ impl Peer {
             acknowledged: Notify::new(),
             said: Said::default(),
             capabilities,
+            is_of_one_client: false,
             lost: watch::Sender::new(None),
             busy_until: Mutex::default(),
             noise: AtomicU64::new(0),
@@ -304,7 +307,7 @@ impl Peer {
         if let Err(refusal) = self.check_declared(&request) {
             return Some((id, Err(refusal)));
         }
-        let Some(call) = call.cloned().or_else(|| self.in_flight.sole_call()) else {
+        let Some(call) = call.cloned().or_else(|| self.call_for_question(None)) else {
             let refusal = "it is not clear which call this belongs to: none or several are in flight";
             return Some((id, Err(RpcError::new(RpcError::INTERNAL, refusal))));
         };
@@ -312,6 +315,26 @@ impl Peer {
             return None;
         }
         Some((id, Err(RpcError::new(RpcError::INTERNAL, "a call may not ask that many questions"))))
+    }
+
+    /// The call that takes a question which names none. Of several calls of one client it is the newest: the client is the
+    /// right one in any case.
+    fn call_for_question(&self, other_than: Option<i64>) -> Option<Arc<Waiting>> {
+        match self.is_of_one_client && matches!(self.in_flight.callers(), Callers::One(_)) {
+            true => self.in_flight.newest_call(other_than),
+            false => self.in_flight.sole_call(),
+        }
+    }
+
+    /// The call that had these questions has ended without them: they were of another call of its client.
+    pub(super) fn pass_on_questions(&self, ended: i64, questions: impl IntoIterator<Item = (Id, InputRequest)>) {
+        if self.is_of_one_client
+            && let Some(call) = self.call_for_question(Some(ended))
+        {
+            for (id, request) in questions {
+                call.push_question(id, request);
+            }
+        }
     }
 
     /// Checks that we said that our client answers such questions. One in a mode of which we did not is malformed (MCP

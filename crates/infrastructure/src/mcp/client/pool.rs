@@ -6,13 +6,13 @@
 
 use crate::mcp::client::{
     connection::Connection,
-    context::{keeping::keep_beside, state::Beside},
+    context::keeping::{Company, keep_beside},
     peer::Loss,
     request_error::RequestError,
 };
 use serde_json::{Map, Value};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     future::pending,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -26,11 +26,13 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolstead_domain::principal::Principal;
+use toolstead_domain::{client_profile::Generation, principal::Principal};
 
 /// So many calls of one server have a connection for themselves: each may be a process, and a call that asks a person may
 /// keep it for minutes. As many connections wait for the next such call.
-const LEASED: usize = 8;
+const LEASED: usize = 10;
+/// So many of these calls may be of the same principal, so that it cannot keep all others out.
+const LEASED_BY_ONE: usize = 8;
 /// So many connections of one server several calls share, or belong to one principal each.
 const OTHERS: usize = 64;
 /// So many of them belong to the same principal: with each connection goes what its client declares, which a client may
@@ -43,13 +45,15 @@ pub(super) struct Pool {
     slots: Mutex<Slots>,
     /// Room for those that one call has for itself. Who waits for it is served in order.
     leases: Arc<Semaphore>,
+    /// The same for each principal that has or wants any of them.
+    of_principals: Mutex<HashMap<Principal, Arc<Semaphore>>>,
     released: Notify,
     /// Connections that end.
     ending: TaskTracker,
     /// How long a server may take to end.
     grace: Duration,
-    /// Where what its server says outside of calls goes.
-    beside: Arc<Beside>,
+    /// What they are kept with.
+    company: Arc<Company>,
 }
 
 #[derive(Debug, Default)]
@@ -107,10 +111,19 @@ pub(super) struct Lease {
     answered: AtomicBool,
     _turn: Option<OwnedMutexGuard<()>>,
     /// Where the call has it for itself: given back when the connection may be used again, or has ended.
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Room>,
 }
 
+/// Room for one call that has a connection for itself: in its principal's share, and in all.
+#[derive(Debug)]
+struct Room(#[expect(dead_code, reason = "held")] [OwnedSemaphorePermit; 2]);
+
 impl Key {
+    /// Whether everybody shares it who cannot be asked.
+    fn is_plain(&self) -> bool {
+        self.capabilities.is_empty() && self.principal.is_none() && !self.is_exclusive
+    }
+
     fn is_leased(&self) -> bool {
         self.is_exclusive && !self.is_stateful
     }
@@ -118,14 +131,15 @@ impl Key {
 
 impl Pool {
     /// No connection yet.
-    pub(super) fn new(grace: Duration, beside: &Arc<Beside>) -> Arc<Self> {
+    pub(super) fn new(company: Company) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::default(),
             leases: Arc::new(Semaphore::new(LEASED)),
+            of_principals: Mutex::default(),
             released: Notify::new(),
             ending: TaskTracker::new(),
-            grace,
-            beside: beside.clone(),
+            grace: company.config.timeouts.close,
+            company: Arc::new(company),
         })
     }
 
@@ -137,15 +151,14 @@ impl Pool {
     pub(super) async fn take(
         self: &Arc<Self>,
         key: Key,
-        session: &str,
+        (principal, session): (&Principal, &str),
         open: impl Future<Output = Result<Connection, Loss>>,
     ) -> Result<Lease, RequestError> {
         let closed = || RequestError::Unreachable("it was closed".into());
         let room = match key.is_leased() {
-            true => Some(self.leases.clone().acquire_owned().await.map_err(|_| closed())?),
+            true => Some(self.room(principal).await.ok_or_else(closed)?),
             false => None,
         };
-        let listens = !key.capabilities.is_empty() && !key.is_exclusive;
         let slot = self.reserve(key, session)?;
         // From here on the place is given back however this ends.
         let mut lease = Lease {
@@ -171,15 +184,26 @@ impl Pool {
                 if self.slots().is_closed {
                     return Err(closed());
                 }
-                place
-                    .insert(Arc::new(Pooled::new(connection, listens, slot.key.principal.clone(), self.beside.clone())))
-                    .clone()
+                place.insert(Arc::new(Pooled::new(connection, &slot.key, self.company.clone()))).clone()
             }
         };
         drop(place);
         lease.pooled = Some(pooled);
         lease.answered = AtomicBool::new(false);
         Ok(lease)
+    }
+
+    /// Room for a call of this principal; `None` once all is over.
+    async fn room(&self, principal: &Principal) -> Option<Room> {
+        let share = {
+            let mut shares = self.of_principals.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those that nobody holds or waits for.
+            shares.retain(|_, share| Arc::strong_count(share) > 1);
+            shares.entry(principal.clone()).or_insert_with(|| Arc::new(Semaphore::new(LEASED_BY_ONE))).clone()
+        };
+        let own = share.acquire_owned().await.ok()?;
+        let of_all = self.leases.clone().acquire_owned().await.ok()?;
+        Some(Room([own, of_all]))
     }
 
     /// How many connections there are.
@@ -192,6 +216,13 @@ impl Pool {
         let slots = self.slots();
         let open = slots.entries.iter().filter_map(|entry| entry.slot.connection.try_lock().ok()?.clone());
         open.filter(|pooled| !pooled.is_lost()).map(|pooled| pooled.connection.clone()).collect()
+    }
+
+    /// The connection that calls share which cannot be asked, if there is one. One that is being opened is waited for.
+    pub(super) async fn plain(&self) -> Option<Arc<Connection>> {
+        let slot = self.slots().entries.iter().find(|entry| entry.slot.key.is_plain())?.slot.clone();
+        let pooled = slot.connection.lock().await.clone()?;
+        (!pooled.is_lost()).then(|| pooled.connection.clone())
     }
 
     /// Ends connections that nobody has used for so long; for ever. `None`: never.
@@ -337,15 +368,16 @@ impl Pool {
 }
 
 impl Pooled {
-    fn new(connection: Connection, listens: bool, of: Option<Principal>, beside: Arc<Beside>) -> Self {
+    fn new(connection: Connection, key: &Key, company: Arc<Company>) -> Self {
         let connection = Arc::new(connection);
-        // Servers may put their questions on the stream that belongs to no call.
+        // Servers may put their questions, and what changed, on the stream that belongs to no call.
+        let listens = !key.is_exclusive && connection.writer.version.generation() == Generation::Legacy;
         let listener = connection.clone();
         let listening = listens.then(|| {
             AbortOnDropHandle::new(tokio::spawn(async move { listener.transport.listen(&listener.writer).await }))
         });
-        let kept = connection.clone();
-        let keeping = tokio::spawn(async move { keep_beside(&beside, &kept, of.as_ref()).await });
+        let (kept, of, plain) = (connection.clone(), key.principal.clone(), key.is_plain());
+        let keeping = tokio::spawn(async move { keep_beside(&company, &kept, of.as_ref(), plain).await });
         Self { connection, _listening: listening, _keeping: AbortOnDropHandle::new(keeping) }
     }
 

@@ -38,7 +38,7 @@ pub(super) async fn relay(
     exchange: impl Future<Output = Result<Answer, RequestError>>,
 ) -> Result<Answer, RequestError> {
     let mut exchange = pin!(exchange);
-    let mut asked = Asked::default();
+    let mut asked = Asked { transport, waiting, answers: FuturesUnordered::new(), open: HashMap::new() };
     let mut heard = Instant::now();
     loop {
         let is_asking = !asked.answers.is_empty();
@@ -75,21 +75,31 @@ pub(super) async fn relay(
 }
 
 /// The questions of a call that are with its caller.
-#[derive(Default)]
 struct Asked<'a> {
+    transport: &'a dyn Transport,
+    waiting: &'a Waiting,
     answers: FuturesUnordered<Abortable<BoxFuture<'a, Reply>>>,
-    open: HashMap<Id, AbortHandle>,
+    open: HashMap<Id, (InputRequest, AbortHandle)>,
+}
+
+impl Drop for Asked<'_> {
+    /// A server that has answered a call waits for nothing of it: what is still open was about another one.
+    fn drop(&mut self) {
+        let open = self.open.drain().map(|(id, (request, _))| (id, request));
+        let questions = open.chain(self.waiting.untaken_questions());
+        self.transport.peer().pass_on_questions(self.waiting.id, questions);
+    }
 }
 
 impl<'a> Asked<'a> {
     fn ask(&mut self, caller: &'a dyn Caller, id: Id, request: InputRequest) {
-        let (answer, open) = abortable(ask(caller, id.clone(), request).boxed());
+        let (answer, open) = abortable(ask(caller, id.clone(), request.clone()).boxed());
         self.answers.push(answer);
-        self.open.insert(id, open);
+        self.open.insert(id, (request, open));
     }
 
     fn withdraw(&mut self, id: &Id) {
-        if let Some(open) = self.open.remove(id) {
+        if let Some((_, open)) = self.open.remove(id) {
             open.abort();
         }
     }

@@ -5,7 +5,11 @@ use crate::mcp::client::{
     circuit::Circuit,
     config::{McpServerConfig, RetryPolicy},
     connection::{Connection, McpServerDeps, Opening, loss_of, with_last_words},
-    context::{keeping::keep, state::Beside},
+    context::{
+        keeping::{Company, keep},
+        state::Beside,
+    },
+    elsewhere::Elsewhere,
     foreign_text::shown,
     pause::pause_after,
     peer::Loss,
@@ -52,6 +56,8 @@ pub(super) struct Shared {
     listed: watch::Sender<u64>,
     /// What is beside the tools.
     pub(super) beside: Arc<Beside>,
+    /// What other connections say of lists.
+    pub(super) elsewhere: Arc<Elsewhere>,
     closing: Notify,
     /// Whether all is over.
     ended: watch::Sender<bool>,
@@ -83,10 +89,11 @@ impl Shared {
             stderr: Vec::new(),
             retry_from: None,
         };
-        let beside = Arc::new(Beside::new());
+        let (beside, elsewhere) = (Arc::new(Beside::new()), Arc::<Elsewhere>::default());
+        let company = Company { config: config.clone(), beside: beside.clone(), elsewhere: elsewhere.clone() };
         Self {
             usage: Usage::new(),
-            pool: Pool::new(config.timeouts.close, &beside),
+            pool: Pool::new(company),
             circuit: Circuit::new(config.retry),
             config,
             deps,
@@ -95,7 +102,8 @@ impl Shared {
             wanted: Notify::new(),
             refresh: Notify::new(),
             listed: watch::Sender::new(0),
-            beside: beside.clone(),
+            beside,
+            elsewhere,
             closing: Notify::new(),
             ended: watch::Sender::new(false),
         }
@@ -159,6 +167,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
         () = shared.closing.notified() => {}
         () = keep_connected(&shared) => {}
         () = shared.pool.end_unused(shared.config.ends_unused_after) => {}
+        () = tell_of_elsewhere(&shared) => {}
     }
     let connection = shared.current().connection.clone();
     shared.publish(|current| {
@@ -170,6 +179,14 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
     }
     shared.pool.close().await;
     shared.ended.send_replace(true);
+}
+
+/// Tells that tools are offered over another connection, or no more. Never ends by itself.
+async fn tell_of_elsewhere(shared: &Shared) {
+    loop {
+        shared.elsewhere.changed.notified().await;
+        shared.tell();
+    }
 }
 
 async fn keep_connected(shared: &Arc<Shared>) {
@@ -278,6 +295,11 @@ async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Cat
             biased;
             loss = peer.lost() => break loss,
             () = shared.refresh.notified() => peer.context_list_changed(true, true),
+            // What changed there may have changed here, too.
+            () = shared.elsewhere.news.notified() => {
+                peer.everything_changed();
+                continue;
+            }
             () = unused(shared) => match put_to_rest(shared, &connection) {
                 true => return None,
                 false => continue,

@@ -3,6 +3,7 @@
 mod alone;
 mod calling;
 mod context;
+mod elsewhere;
 mod http;
 mod http_server;
 mod line_server;

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     http::sse::SseEvent,
     models::{
+        images::{ImageLimits, fitted},
         offer::{CallIds, Offer},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
@@ -36,7 +37,17 @@ const SEAL: &str = "gemini";
 /// The longest name of a function.
 const MAX_NAME: usize = 64;
 
-/// What newer models take for the signature of a call that another model made (Gemini API, "Thought signatures").
+/// Images ("Image understanding" in Google's documentation). A whole request has 20 MiB at most.
+const IMAGES: ImageLimits = ImageLimits {
+    media_types: &["image/png", "image/jpeg", "image/webp"],
+    max_base64: 14 << 20,
+    max_side: u32::MAX,
+    many: usize::MAX,
+    max_side_of_many: u32::MAX,
+    max_images: 3_000,
+};
+
+/// The word that newer models take for the signature of a call that another model made (Gemini API, "Thought signatures").
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The name of a call that cannot be read: no tool has it.
@@ -138,9 +149,10 @@ fn contents(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
     let mut contents: Vec<(Role, Vec<Value>)> = Vec::new();
     // Ids that Gemini gave: only these go back to it.
     let mut given: BTreeMap<&str, String> = BTreeMap::new();
-    for message in &request.messages {
+    let said = fitted(&request.messages, settings.takes_images.then_some(&IMAGES), &request.tools);
+    for message in said.iter() {
         let parts = match message.role {
-            Role::User => said_by_user(message, settings.takes_images, &offer, &given),
+            Role::User => said_by_user(message, &offer, &given),
             Role::Assistant => {
                 let calls = message.tool_uses();
                 given.extend(calls.filter_map(|call| {
@@ -160,11 +172,8 @@ fn contents(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
     contents.into_iter().map(|(role, parts)| json!({"role": word(role), "parts": parts})).collect()
 }
 
-fn said_by_user(message: &Message, takes_images: bool, offer: &Offer, given: &BTreeMap<&str, String>) -> Vec<Value> {
-    let part = |image: &Image| match takes_images {
-        true => json!({"inlineData": {"mimeType": image.media_type, "data": *image.data}}),
-        false => json!({"text": parts::UNSEEN}),
-    };
+fn said_by_user(message: &Message, offer: &Offer, given: &BTreeMap<&str, String>) -> Vec<Value> {
+    let part = |image: &Image| json!({"inlineData": {"mimeType": image.media_type, "data": *image.data}});
     let (mut results, mut parts) = (Vec::new(), Vec::new());
     for block in &message.blocks {
         match block {

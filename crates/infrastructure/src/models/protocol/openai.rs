@@ -1,6 +1,6 @@
-//! What OpenAI's two protocols share.
+//! Rules that OpenAI's two protocols share.
 
-use crate::models::settings::ModelSettings;
+use crate::models::{images::ImageLimits, settings::ModelSettings};
 use http::{
     HeaderMap, HeaderValue,
     header::{AUTHORIZATION, InvalidHeaderValue},
@@ -9,6 +9,16 @@ use toolstead_domain::{model::message::Image, secret::Secret};
 
 /// The longest name of a tool.
 pub(super) const MAX_NAME: usize = 64;
+
+/// Images ("Images and vision" in OpenAI's documentation): larger ones are made smaller there.
+pub(super) const IMAGES: ImageLimits = ImageLimits {
+    media_types: &["image/png", "image/jpeg", "image/gif", "image/webp"],
+    max_base64: 20 << 20,
+    max_side: u32::MAX,
+    many: usize::MAX,
+    max_side_of_many: u32::MAX,
+    max_images: 500,
+};
 
 /// Letters, digits, `_` and `-`.
 pub(super) fn is_of_name(_: usize, letter: char) -> bool {

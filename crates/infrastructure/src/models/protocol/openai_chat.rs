@@ -8,6 +8,7 @@ use super::{
 use crate::{
     http::sse::SseEvent,
     models::{
+        images::fitted,
         offer::{CallIds, Offer},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
@@ -126,10 +127,11 @@ fn messages(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
     let is_asked = |message: &Message| {
         message.role == Role::User && message.blocks.iter().any(|block| matches!(block, Block::Text { .. }))
     };
-    let turn = request.messages.iter().rposition(is_asked).unwrap_or(0);
-    for (place, message) in request.messages.iter().enumerate() {
+    let said = fitted(&request.messages, settings.takes_images.then_some(&openai::IMAGES), &request.tools);
+    let turn = said.iter().rposition(is_asked).unwrap_or(0);
+    for (place, message) in said.iter().enumerate() {
         match message.role {
-            Role::User => say_as_user(message, settings.takes_images, &mut messages),
+            Role::User => say_as_user(message, &mut messages),
             Role::Assistant => messages.extend(said_by_model(message, &offer, place > turn)),
         }
     }
@@ -137,12 +139,9 @@ fn messages(settings: &ModelSettings, request: &ModelRequest) -> Vec<Value> {
 }
 
 /// The results of calls, each a message of its own, then everything else. Images may stand in the latter alone.
-fn say_as_user(message: &Message, takes_images: bool, messages: &mut Vec<Value>) {
+fn say_as_user(message: &Message, messages: &mut Vec<Value>) {
     let mut parts = Vec::new();
-    let part = |image: &Image| match takes_images {
-        true => json!({"type": "image_url", "image_url": {"url": data_url(image)}}),
-        false => json!({"type": "text", "text": parts::UNSEEN}),
-    };
+    let part = |image: &Image| json!({"type": "image_url", "image_url": {"url": data_url(image)}});
     for block in &message.blocks {
         match block {
             Block::ToolResult(result) => {
@@ -213,7 +212,7 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
-    /// What a server wants to see again with the call, by its name.
+    /// A member that a server wants to see again with the call.
     extra: Option<Value>,
 }
 

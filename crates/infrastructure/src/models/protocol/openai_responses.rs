@@ -8,6 +8,7 @@ use super::{
 use crate::{
     http::sse::SseEvent,
     models::{
+        images::fitted,
         offer::{CallIds, Offer},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
@@ -133,9 +134,10 @@ fn unsayable(error: serde_json::Error) -> ModelError {
 fn input(settings: &ModelSettings, request: &ModelRequest) -> Result<Vec<Box<RawValue>>, ModelError> {
     let offer = offer(&request.tools);
     let mut input = Vec::new();
-    for message in &request.messages {
+    let limits = settings.takes_images.then_some(&openai::IMAGES);
+    for message in fitted(&request.messages, limits, &request.tools).iter() {
         match message.role {
-            Role::User => say_as_user(message, settings.takes_images, &mut input)?,
+            Role::User => say_as_user(message, &mut input)?,
             Role::Assistant => said_by_model(message, &offer, &mut input)?,
         }
     }
@@ -146,23 +148,20 @@ fn item(value: &Value) -> Result<Box<RawValue>, ModelError> {
     to_raw_value(value).map_err(unsayable)
 }
 
-fn image_part(image: &Image, takes_images: bool) -> Value {
-    match takes_images {
-        true => json!({"type": "input_image", "image_url": data_url(image), "detail": "auto"}),
-        false => json!({"type": "input_text", "text": parts::UNSEEN}),
-    }
+fn image_part(image: &Image) -> Value {
+    json!({"type": "input_image", "image_url": data_url(image), "detail": "auto"})
 }
 
-fn say_as_user(message: &Message, takes_images: bool, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
+fn say_as_user(message: &Message, input: &mut Vec<Box<RawValue>>) -> Result<(), ModelError> {
     let mut parts = Vec::new();
     for block in &message.blocks {
         match block {
             Block::ToolResult(result) => {
-                let output = output(result, takes_images);
+                let output = output(result);
                 input.push(item(&json!({"type": "function_call_output", "call_id": result.id, "output": output}))?);
             }
             Block::Text { text } => parts.push(json!({"type": "input_text", "text": text})),
-            Block::Image(image) => parts.push(image_part(image, takes_images)),
+            Block::Image(image) => parts.push(image_part(image)),
             _ => {}
         }
     }
@@ -173,9 +172,9 @@ fn say_as_user(message: &Message, takes_images: bool, input: &mut Vec<Box<RawVal
 }
 
 /// A text, or a list where there are images.
-fn output(result: &ToolResultBlock, takes_images: bool) -> Value {
+fn output(result: &ToolResultBlock) -> Value {
     let text = result_text(&result.content, result.is_error);
-    let seen: Vec<Value> = images(&result.content).map(|image| image_part(image, takes_images)).collect();
+    let seen: Vec<Value> = images(&result.content).map(image_part).collect();
     if seen.is_empty() {
         return text.into();
     }
@@ -274,7 +273,7 @@ impl ResponsesDecoder {
                 self.has_calls = true;
                 events.push(ModelEvent::Block(Block::ToolUse(self.offer.call(id, text("name"), arguments, None))));
             }
-            // What is not encrypted is not known to the server any more when it is named to it.
+            // An item that is not encrypted is not known to the server any more.
             "reasoning" if item.get("encrypted_content").is_some_and(Value::is_string) => {
                 let summary = texts(&item, "summary", &["text"], "\n\n");
                 let shown = if summary.is_empty() { texts(&item, "content", &["text"], "\n\n") } else { summary };

@@ -26,9 +26,6 @@ pub(super) fn images(blocks: &[Block]) -> impl Iterator<Item = &Image> {
     })
 }
 
-/// What stands where an image would, for a model that sees none.
-pub(super) const UNSEEN: &str = "[An image, which this model cannot see.]";
-
 /// The error that a piece of a stream tells.
 pub(super) fn error(document: &Value) -> ModelError {
     let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
@@ -56,9 +53,9 @@ pub(super) fn usage(input: u64, cache_read: u64, cache_write: u64, output: u64) 
     }
 }
 
-/// The number that the pointer leads to; none is 0.
+/// The number that the pointer leads to; none is 0. No provider counts as far as the bound.
 pub(super) fn count(document: &Value, pointer: &str) -> u64 {
-    document.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+    document.pointer(pointer).and_then(Value::as_u64).unwrap_or(0).min(1 << 40)
 }
 
 /// The text of a result for providers that have no word for an error: it begins with one.

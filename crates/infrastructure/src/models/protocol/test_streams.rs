@@ -14,7 +14,11 @@ use toolstead_domain::model::{
     request::{ModelRequest, OfferedTool},
 };
 
-/// What the decoder makes of a stream. However the stream is cut, that is the same.
+/// The beginning of a picture of 2 by 2 pixels.
+pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAAC";
+
+/// Reads a stream. However the stream is cut, that is the same, and no beginning of it is taken for a
+/// shorter answer.
 #[track_caller]
 pub(super) fn read(
     protocol: &dyn Protocol,
@@ -26,6 +30,9 @@ pub(super) fn read(
     for at in 0..=stream.len() {
         let (first, second) = stream.split_at(at);
         assert_eq!(read_pieces(protocol, request, &[first, second]), whole, "cut at {at}");
+        if let (Ok(beginning), Ok(whole)) = (read_pieces(protocol, request, &[first]), &whole) {
+            assert_eq!(blocks(&beginning), blocks(whole), "ended at {at}");
+        }
     }
     let bytes: Vec<&[u8]> = stream.chunks(1).collect();
     assert_eq!(read_pieces(protocol, request, &bytes), whole, "cut at every byte");
@@ -115,7 +122,7 @@ pub(super) fn call(id: &str, name: &str, arguments: Value) -> Block {
 }
 
 pub(super) fn image() -> Block {
-    Block::Image(Image { media_type: "image/png".into(), data: "iVBO".into() })
+    Block::Image(Image { media_type: "image/png".into(), data: PNG.into() })
 }
 
 pub(super) fn result(id: &str, name: &str, is_error: bool, content: Vec<Block>) -> Block {

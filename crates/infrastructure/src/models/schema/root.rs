@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// As many schemas at most are looked into for what the root is made of.
 const MAX_PARTS: usize = 64;
 
-/// What says the same of every part of the root, or nothing of values.
+/// Keywords that say the same of every part of the root, or nothing of values.
 const OF_THE_WHOLE: &[&str] = &["$schema", "$id", "$comment", "$defs", "definitions", "$anchor", "title", "type"];
 
 /// The schema with `type: object` and `properties` at its root and without references, alternatives and the other

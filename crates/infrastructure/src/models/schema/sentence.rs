@@ -1,4 +1,4 @@
-//! What a keyword says, as a short sentence in the description of its property.
+//! The meaning of a keyword, as a short sentence in the description of its property.
 
 use serde_json::{Map, Value};
 use std::io::{self, Write};

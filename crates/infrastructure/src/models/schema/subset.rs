@@ -83,7 +83,7 @@ impl<'a> Subset<'a> {
         for (keyword, value) in members {
             self.keyword(&mut copy, &mut types, (keyword, value), members, depth);
         }
-        // What a schema is made of comes after what it says itself.
+        // Parts that a schema is made of come after its own keywords.
         for (keyword, value) in members {
             match (keyword.as_str(), value) {
                 ("$ref", Value::String(name)) => self.reference(&mut copy, name, depth),

@@ -79,7 +79,7 @@ pub(super) struct Whole<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,
     pub(super) room: Room,
-    /// The provider wants `properties` and `items` wherever an object or an array stands.
+    /// The provider wants `properties` and `items` wherever an object or an array stands, and no schema that is a flag.
     pub(super) is_complete: bool,
 }
 
@@ -91,6 +91,7 @@ impl Whole<'_> {
     fn schema(&mut self, schema: &Value, depth: usize) -> Value {
         let Value::Object(members) = schema else {
             return match schema {
+                Value::Bool(_) if !self.is_complete => schema.clone(),
                 Value::Bool(false) => json!({"not": {}}),
                 _ => json!({}),
             };

@@ -8,6 +8,7 @@ use crate::{
     mcp_server::stdio::client_roots::{SortedFolders, Workplace},
 };
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use std::{path::PathBuf, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
 use tokio_util::task::TaskTracker;
@@ -19,6 +20,8 @@ const LAST_CALLS: Duration = Duration::from_millis(300);
 pub(super) struct Rootless {
     global: Global,
     roots: ClientRoots,
+    /// What the client can answer.
+    client: Map<String, Value>,
     state: Mutex<State>,
     /// The ends of those that others took the place of.
     retiring: TaskTracker,
@@ -34,8 +37,9 @@ struct State {
 
 impl Rootless {
     /// No application yet.
-    pub(super) fn new(global: Global, config: Config) -> Self {
-        Self { global, roots: ClientRoots::new(config.folders), state: Mutex::default(), retiring: TaskTracker::new() }
+    pub(super) fn new(global: Global, config: Config, client: Map<String, Value>) -> Self {
+        let roots = ClientRoots::new(config.folders);
+        Self { global, roots, client, state: Mutex::default(), retiring: TaskTracker::new() }
     }
 
     /// Ends every application.
@@ -82,7 +86,7 @@ impl Workplace for Rootless {
     async fn open(&self, roots: Vec<PathBuf>) -> Option<App> {
         // Only what can be shown is a root, so it is text.
         let roots = roots.iter().filter_map(|root| root.to_str().map(str::to_owned)).collect::<Vec<_>>();
-        let composed = self.global.compose_in(roots).await;
+        let composed = self.global.compose_in(roots, self.client.clone()).await;
         let mut state = self.state.lock().await;
         match composed {
             Ok(composition) => {

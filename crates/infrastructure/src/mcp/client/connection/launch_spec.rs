@@ -219,7 +219,7 @@ mod tests {
                 roots,
                 sealed: vec!["/own/program".into()],
                 homes: Some(top.join("homes")),
-                clients: serde_json::Map::new(),
+                clients: Default::default(),
             };
             Self { _folder: folder, top, deps }
         }

@@ -3,16 +3,21 @@
 
 use super::{
     lists::List,
-    state::{Beside, Offered},
+    state::{Beside, Offered, Part},
 };
 use crate::mcp::client::{
+    catalogue::Catalogue,
     config::{McpServerConfig, ToolNames},
     connection::Connection,
+    elsewhere::Elsewhere,
     request_error::RequestError,
 };
 use serde_json::{Map, Value};
-use std::{collections::HashMap, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until, timeout},
+};
 use toolstead_domain::{
     client_profile::{Generation, LogLevel},
     context::{Prompt, Resource, ResourceTemplate, notice::ContextNotice},
@@ -23,10 +28,18 @@ use toolstead_domain::{
 /// The least time between two lists that a server's own news cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 
+/// What connections beside that of the lists are kept with.
+#[derive(Debug)]
+pub(in crate::mcp::client) struct Company {
+    pub(in crate::mcp::client) config: McpServerConfig,
+    pub(in crate::mcp::client) beside: Arc<Beside>,
+    pub(in crate::mcp::client) elsewhere: Arc<Elsewhere>,
+}
+
 /// Keeps the connection company. Never ends by itself.
 pub(in crate::mcp::client) async fn keep(beside: &Beside, config: &McpServerConfig, connection: &Connection) {
     beside.instruct(connection.card.instructions.as_deref());
-    let keeping = Keeping { beside, config, connection };
+    let keeping = Keeping { beside, config, connection, part: Part::Listed, news: None };
     tokio::join!(
         keeping.lists(),
         keeping.subscriptions(),
@@ -36,8 +49,15 @@ pub(in crate::mcp::client) async fn keep(beside: &Beside, config: &McpServerConf
 }
 
 /// Keeps a connection company that is beside the one of the lists; of this principal alone, or of whoever calls. What is
-/// said there while nobody calls is for that principal or nobody. Never ends by itself.
-pub(in crate::mcp::client) async fn keep_beside(beside: &Beside, connection: &Connection, of: Option<&Principal>) {
+/// said there while nobody calls is for that principal or nobody. A `plain` one, which everybody shares who cannot be asked,
+/// is listed and watched as well. Never ends by itself.
+pub(in crate::mcp::client) async fn keep_beside(
+    company: &Company,
+    connection: &Connection,
+    of: Option<&Principal>,
+    plain: bool,
+) {
+    let beside = &*company.beside;
     let passing = async {
         loop {
             match (connection.transport.peer().said.next().await, of) {
@@ -49,7 +69,47 @@ pub(in crate::mcp::client) async fn keep_beside(beside: &Beside, connection: &Co
             }
         }
     };
-    tokio::join!(log_as_wanted(beside, connection), passing);
+    let lists = async {
+        match plain {
+            true => follow(company, connection).await,
+            false => tell_news(&company.elsewhere.news, connection).await,
+        }
+    };
+    tokio::join!(log_as_wanted(beside, connection), passing, lists);
+}
+
+/// Tells that a list changed, for as long as the connection lasts.
+async fn tell_news(news: &Notify, connection: &Connection) {
+    let peer = connection.transport.peer();
+    loop {
+        tokio::select! {
+            () = peer.list_changed.notified() => {}
+            () = peer.context_changed.notified() => {}
+        }
+        news.notify_one();
+    }
+}
+
+/// Offers what a connection offers beside that of the lists, until this is dropped, and watches on it what is watched.
+async fn follow(company: &Company, connection: &Connection) {
+    let Company { config, beside, elsewhere } = company;
+    let offer = Offer { company, by: elsewhere.begin() };
+    let keeping = Keeping { beside, config, connection, part: Part::Plain, news: Some(&elsewhere.news) };
+    tokio::join!(keeping.tools(&offer), keeping.lists(), keeping.watch());
+}
+
+/// What one connection offers beside that of the lists.
+struct Offer<'a> {
+    company: &'a Company,
+    by: u64,
+}
+
+impl Drop for Offer<'_> {
+    fn drop(&mut self) {
+        if self.company.elsewhere.end(self.by) {
+            self.company.beside.offer(Part::Plain, Offered::default());
+        }
+    }
 }
 
 /// Has an old server log what somebody wants to hear.
@@ -88,16 +148,42 @@ struct Keeping<'a> {
     beside: &'a Beside,
     config: &'a McpServerConfig,
     connection: &'a Connection,
+    part: Part,
+    /// Hears of changed lists, where this is not the connection of the lists.
+    news: Option<&'a Notify>,
 }
 
 impl Keeping<'_> {
+    /// Takes the list of tools, and again when the server says that it changed.
+    async fn tools(&self, offer: &Offer<'_>) {
+        let McpServerConfig { name, names, limits, timeouts, .. } = self.config;
+        loop {
+            let fetching = Catalogue::fetch(self.connection, name, *names, limits);
+            match timeout(timeouts.connect, fetching).await {
+                Ok(Ok(catalogue)) => offer.company.elsewhere.offer(offer.by, catalogue.tools),
+                Ok(Err(error)) => tracing::debug!(server = %name, %error, "what was listed before stays"),
+                Err(_) => tracing::debug!(server = %name, "its tools could not be listed in time"),
+            }
+            let next_list = Instant::now() + LISTING_INTERVAL;
+            self.connection.transport.peer().list_changed.notified().await;
+            self.tell();
+            sleep_until(next_list).await;
+        }
+    }
+
+    fn tell(&self) {
+        if let Some(news) = self.news {
+            news.notify_one();
+        }
+    }
+
     /// Takes the lists, and each anew when the server says that it changed.
     async fn lists(&self) {
         let peer = self.connection.transport.peer();
         let declares = |what: &str| self.connection.card.capabilities.contains_key(what);
         let (mut resources, mut prompts) = (true, true);
         loop {
-            let mut offered = Offered::clone(&self.beside.offered());
+            let mut offered = self.beside.part(self.part);
             if resources {
                 if declares("resources") {
                     let (listed, templates) = tokio::join!(
@@ -118,10 +204,13 @@ impl Keeping<'_> {
                     self.name_prompts(&mut offered, listed);
                 }
             }
-            self.beside.offer(offered);
-            self.beside.all_listed();
+            self.beside.offer(self.part, offered);
+            if self.part == Part::Listed {
+                self.beside.all_listed();
+            }
             let next_list = Instant::now() + LISTING_INTERVAL;
             peer.context_changed.notified().await;
+            self.tell();
             // A storm of news is one piece of news.
             sleep_until(next_list).await;
             (resources, prompts) = peer.take_context_changes();
@@ -169,9 +258,17 @@ impl Keeping<'_> {
             // Nobody repeats what changed in the meantime.
             self.beside.said.push(ContextNotice::ResourceUpdated { uri: uri.clone() });
         }
-        if self.connection.writer.version.generation() == Generation::Modern {
+        if self.connection.writer.version.generation() == Generation::Legacy {
+            self.watch().await;
+        }
+    }
+
+    /// Has an old server tell of everything that is watched.
+    async fn watch(&self) {
+        if !self.connection.card.can("resources", "subscribe") {
             return;
         }
+        let watched = self.beside.watched.changes().borrow().1.clone();
         for uri in watched {
             let params = Map::from_iter([("uri".to_owned(), uri.clone().into())]);
             let request = self.connection.transport.request(&self.connection.writer, "resources/subscribe", &params);

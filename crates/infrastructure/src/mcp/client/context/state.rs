@@ -3,15 +3,19 @@
 use super::said::Said;
 use crate::mcp::client::usage::InUse;
 use arc_swap::{ArcSwap, ArcSwapOption};
+use serde_json::Value;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 use tokio::sync::watch;
-use toolstead_domain::{client_profile::LogLevel, context::ContextCatalogue};
+use toolstead_domain::{
+    client_profile::LogLevel,
+    context::{ContextCatalogue, Prompt, Resource, ResourceTemplate},
+};
 
 /// As much of a server's guidance for models is kept, in characters.
 const INSTRUCTIONS: usize = 16 << 10;
@@ -20,6 +24,8 @@ const INSTRUCTIONS: usize = 16 << 10;
 #[derive(Debug)]
 pub(in crate::mcp::client) struct Beside {
     offered: ArcSwap<Offered>,
+    /// What each of its parts offers.
+    parts: Mutex<Parts>,
     /// Rises with every change of `offered`.
     version: watch::Sender<u64>,
     /// The version that was taken last.
@@ -34,6 +40,21 @@ pub(in crate::mcp::client) struct Beside {
     pub(in crate::mcp::client) said: Said,
 }
 
+/// The connection that something is offered over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::mcp::client) enum Part {
+    /// That of the lists.
+    Listed,
+    /// The one that calls share which cannot be asked, where it is another.
+    Plain,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    listed: Offered,
+    plain: Offered,
+}
+
 /// What it offers, or offered when it was heard of last.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(in crate::mcp::client) struct Offered {
@@ -42,10 +63,32 @@ pub(in crate::mcp::client) struct Offered {
     pub(in crate::mcp::client) prompts: HashMap<String, String>,
 }
 
+impl Offered {
+    /// This, and of the other what it has not.
+    fn and(&self, other: &Self) -> Self {
+        fn add<T: Clone>(all: &mut Vec<T>, more: &[T], name: impl Fn(&T) -> &str) {
+            let known: HashSet<String> = all.iter().map(|one| name(one).to_owned()).collect();
+            all.extend(more.iter().filter(|one| !known.contains(name(one))).cloned());
+        }
+        fn uri_template(template: &ResourceTemplate) -> &str {
+            template.definition().get("uriTemplate").and_then(Value::as_str).unwrap_or_default()
+        }
+        let mut both = self.clone();
+        add(&mut both.catalogue.resources, &other.catalogue.resources, Resource::uri);
+        add(&mut both.catalogue.templates, &other.catalogue.templates, uri_template);
+        add(&mut both.catalogue.prompts, &other.catalogue.prompts, Prompt::name);
+        for (name, own) in &other.prompts {
+            both.prompts.entry(name.clone()).or_insert_with(|| own.clone());
+        }
+        both
+    }
+}
+
 impl Beside {
     pub(in crate::mcp::client) fn new() -> Self {
         Self {
             offered: ArcSwap::default(),
+            parts: Mutex::default(),
             version: watch::Sender::new(1),
             seen: AtomicU64::new(0),
             listed: watch::Sender::new(false),
@@ -74,8 +117,23 @@ impl Beside {
         }
     }
 
-    /// Changes what is offered. Only the one who keeps a connection does so.
-    pub(super) fn offer(&self, offered: Offered) {
+    /// What is offered over this connection.
+    pub(super) fn part(&self, part: Part) -> Offered {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        match part {
+            Part::Listed => parts.listed.clone(),
+            Part::Plain => parts.plain.clone(),
+        }
+    }
+
+    /// Changes what is offered over one connection. Only the one who keeps it does so.
+    pub(super) fn offer(&self, part: Part, offered: Offered) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        match part {
+            Part::Listed => parts.listed = offered,
+            Part::Plain => parts.plain = offered,
+        }
+        let offered = parts.listed.and(&parts.plain);
         if **self.offered.load() != offered {
             self.offered.store(Arc::new(offered));
             self.version.send_modify(|version| *version += 1);

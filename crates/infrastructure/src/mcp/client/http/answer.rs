@@ -105,11 +105,9 @@ impl HttpTransport {
                 if status.is_success() || !matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) {
                     return Ok(Posted::Answered(answer));
                 }
+                // An error of the request itself, whatever it says of sessions.
                 match answer.result_text() {
-                    Ok(Err(error)) if !is_end_of_session(status, had_session, &error) => {
-                        return Ok(Posted::Answered(answer));
-                    }
-                    Ok(Err(error)) => Some(error),
+                    Ok(Err(_)) => return Ok(Posted::Answered(answer)),
                     Ok(Ok(_)) | Err(_) => None,
                 }
             }

@@ -73,7 +73,7 @@ pub(super) fn deps() -> McpServerDeps {
         roots: WorkspaceRoots::default(),
         sealed: Vec::new(),
         homes: None,
-        clients: Map::new(),
+        clients: Default::default(),
     }
 }
 

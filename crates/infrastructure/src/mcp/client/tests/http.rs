@@ -225,6 +225,18 @@ async fn a_session_that_ends_again_and_again_fails_typed() {
 }
 
 #[tokio::test]
+async fn an_error_of_the_request_itself_ends_no_session() {
+    let (_end, server, log) = calling(|request| {
+        let error = json!({"code": -32602, "message": "no browser session of this name"});
+        json_reply(400, &json!({"jsonrpc": "2.0", "id": request.message["id"], "error": error}))
+    })
+    .await;
+    let (_, text) = call(&server, "echo", json!({})).await.unwrap_err();
+    assert!(text.contains("no browser session of this name"), "{text}");
+    assert_eq!((requests(&log, "initialize").len(), requests(&log, "tools/call").len()), (1, 1));
+}
+
+#[tokio::test]
 async fn a_broken_stream_is_continued_where_it_broke_off_when_the_server_wants_it() {
     let broken_at = Arc::new(Mutex::new(None::<Instant>));
     let at = broken_at.clone();

@@ -8,7 +8,7 @@ use super::{
 use crate::mcp::client::{
     McpServer,
     config::{McpServerConfig, McpTransport, RetryPolicy},
-    may_ask,
+    may_ask::{self, Clients},
     request::{ForwardedRequest, Params},
 };
 use async_trait::async_trait;
@@ -101,8 +101,11 @@ async fn until_seen(seen: &Watched, wanted: impl FnMut(&Seen) -> bool) {
 }
 
 /// A server of clients of any kind.
-fn serving(config: McpServerConfig) -> Arc<McpServer> {
-    McpServer::start(config, crate::mcp::client::McpServerDeps { clients: may_ask::everything(), ..deps() })
+pub(super) fn serving(config: McpServerConfig) -> Arc<McpServer> {
+    McpServer::start(
+        config,
+        crate::mcp::client::McpServerDeps { clients: Clients::Any(may_ask::everything()), ..deps() },
+    )
 }
 
 /// One who says its name to every question, and keeps what it was asked.
@@ -166,6 +169,108 @@ async fn a_call_goes_over_a_connection_that_declared_what_its_caller_can_answer(
     until_seen(&seen, |seen| seen.ended.len() == 4).await;
 }
 
+/// A server of one client, which can answer this.
+fn serving_one(config: McpServerConfig, client: &Client) -> Arc<McpServer> {
+    let capabilities = client.capabilities.as_object().unwrap().clone();
+    McpServer::start(config, crate::mcp::client::McpServerDeps { clients: Clients::One(capabilities), ..deps() })
+}
+
+#[tokio::test]
+async fn one_client_alone_has_one_connection_and_hears_the_questions_of_all_its_calls() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = side_by_side(gate.subscribe());
+    let client = askable();
+    let server = serving_one(McpServerConfig { stateful: true, ..config(transport) }, &client);
+    until_ready(&server).await;
+    let people = [Person::new("first"), Person::new("second"), Person::new("third")];
+    let calls = join_all(people.iter().map(|person| {
+        let arguments = json!({"ask": person.name != "third", "who": person.name});
+        call_as(&server, &client, "echo", arguments, person, SOON)
+    }));
+    let open = async {
+        until_seen(&seen, |seen| seen.calls.len() == 3).await;
+        gate.send_replace(true);
+    };
+    let (answers, ()) = tokio::join!(calls, open);
+    // The newest call takes what names none, and what it left without an answer goes to another of the client.
+    let answers: Vec<String> = answers.into_iter().map(Result::unwrap).collect();
+    assert!(answers[..2].iter().all(|answer| answer.contains("accept")), "{answers:?}");
+    let mut asked: Vec<Value> = people.iter().flat_map(|person| person.asked.lock().unwrap().clone()).collect();
+    asked.sort_by_key(Value::to_string);
+    asked.dedup();
+    assert_eq!(asked, [json!("first"), json!("second")]);
+    let seen = seen.borrow();
+    assert_eq!(seen.declared.values().collect::<Vec<_>>(), [&json!({"elicitation": {"form": {}}})]);
+    assert!(seen.calls.iter().all(|(connection, _)| *connection == 0));
+}
+
+#[tokio::test]
+async fn a_call_takes_the_connection_of_the_lists_where_it_declared_what_its_caller_can_answer() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = old_server(gate.subscribe());
+    let server = serving(config(transport));
+    until_ready(&server).await;
+    let client = Client::new(json!({"elicitation": {"form": {}, "url": {}}}));
+    let person = Person::new("x");
+    let held = call_as(&server, &client, "echo", json!({"hold": true}), &person, SOON);
+    let beside = async {
+        until_seen(&seen, |seen| seen.running == 1).await;
+        let beside = call_as(&server, &client, "echo", json!({}), &person, SOON).await;
+        gate.send_replace(true);
+        beside
+    };
+    let (held, beside) = tokio::join!(held, beside);
+    assert!(held.is_ok() && beside.is_ok());
+    for name in ["a", "b"] {
+        let other = Client { principal: Principal::token(name), ..client.clone() };
+        call_as(&server, &other, "echo", json!({"ask": true, "who": name}), &person, SOON).await.unwrap();
+    }
+    assert_eq!(seen.borrow().calls.iter().map(|(connection, _)| *connection).collect::<Vec<_>>(), [0, 1, 0, 0]);
+}
+
+/// A server up to 2025-11-25 that answers no call before the gate opens; those that `ask` ask, all others are answered first.
+fn side_by_side(gate: watch::Receiver<bool>) -> (McpTransport, Watched) {
+    let seen = Watched::new(watch::Sender::new(Seen::default()));
+    let told = seen.clone();
+    let transport = line_server(move |connection, mut end| {
+        let (seen, mut gate) = (told.clone(), gate.clone());
+        Box::pin(async move {
+            let mut asking = BTreeMap::new();
+            while let Some(message) = end.hear().await {
+                let arguments = &message["params"]["arguments"];
+                match message["method"].as_str() {
+                    Some("initialize") => {
+                        let declared = message["params"]["capabilities"].clone();
+                        seen.send_modify(|seen| drop(seen.declared.insert(connection, declared)));
+                        end.answer_plainly(&message).await;
+                    }
+                    Some("tools/call") => {
+                        seen.send_modify(|seen| seen.calls.push((connection, arguments.clone())));
+                        let params = json!({"message": arguments["who"], "requestedSchema": {"type": "object"}});
+                        let question = json!({"jsonrpc": "2.0", "id": arguments["who"], "method": "elicitation/create", "params": params});
+                        if arguments["ask"] == true {
+                            asking.insert(arguments["who"].to_string(), message.clone());
+                            end.say(question).await;
+                        } else {
+                            let _ = gate.wait_for(|open| *open).await;
+                            end.answer_plainly(&message).await;
+                        }
+                    }
+                    None => match asking.remove(&message["id"].to_string()) {
+                        Some(call) => {
+                            let result = json!({"content": [], "structuredContent": message["result"]});
+                            end.answer(&call, result).await;
+                        }
+                        None => panic!("an answer without a question: {message}"),
+                    },
+                    _ => end.answer_plainly(&message).await,
+                }
+            }
+        })
+    });
+    (transport, seen)
+}
+
 #[tokio::test]
 async fn many_calls_that_can_ask_share_few_connections_and_each_hears_its_own_question() {
     let gate = watch::Sender::new(false);
@@ -208,6 +313,26 @@ async fn who_waits_for_a_connection_waits_no_longer_than_its_call_may_take() {
     assert!(held.iter().all(Result::is_ok));
     let (kind, text) = late.unwrap_err();
     assert!(kind == ErrorKind::Unavailable && text.contains("no connection to it was free and ready"), "{text}");
+}
+
+#[tokio::test]
+async fn one_principal_leaves_room_for_calls_of_others() {
+    let gate = watch::Sender::new(false);
+    let (transport, seen) = old_server(gate.subscribe());
+    let server = serving(config(transport));
+    until_ready(&server).await;
+    let (one, person) = (askable(), Person::new("x"));
+    let other = Client { principal: Principal::token("other"), ..askable() };
+    let many = join_all((0..20).map(|_| call_as(&server, &one, "echo", json!({"hold": true}), &person, SOON)));
+    let beside = async {
+        until_seen(&seen, |seen| seen.running == 8).await;
+        let beside = call_as(&server, &other, "echo", json!({}), &person, SOON).await;
+        gate.send_replace(true);
+        beside
+    };
+    let (many, beside) = tokio::join!(many, beside);
+    assert!(beside.is_ok() && many.iter().all(Result::is_ok));
+    assert_eq!(seen.borrow().most_running, 9);
 }
 
 #[tokio::test]

@@ -20,7 +20,10 @@ use std::{
 };
 use tokio::{
     net::TcpListener,
-    sync::mpsc::{UnboundedSender, unbounded_channel},
+    sync::{
+        mpsc::{UnboundedSender, unbounded_channel},
+        watch,
+    },
     time::timeout,
 };
 use toolstead_domain::{
@@ -35,7 +38,7 @@ const ENDPOINT: &str = "event: endpoint\ndata: /messages?session=1\n\n";
 /// What the server has heard, and the way to its newest stream.
 #[derive(Clone, Default)]
 struct Old {
-    log: Arc<Mutex<Vec<Request>>>,
+    log: Arc<watch::Sender<Vec<Request>>>,
     stream: Arc<Mutex<Option<UnboundedSender<Vec<u8>>>>>,
 }
 
@@ -45,7 +48,7 @@ impl Old {
         let old = Self::default();
         let seen = old.clone();
         let end = http_server(move |request| {
-            seen.log.lock().unwrap().push(request.clone());
+            seen.log.send_modify(|log| log.push(request.clone()));
             match (request.method.as_str(), request.target.as_str()) {
                 ("GET", "/mcp") => seen.open(),
                 ("POST", "/messages?session=1") => reply(&seen, &request).unwrap_or_else(|| {
@@ -81,17 +84,14 @@ impl Old {
     }
 
     fn requests(&self, rpc: &str) -> Vec<Request> {
-        self.log.lock().unwrap().iter().filter(|request| request.rpc() == rpc).cloned().collect()
+        self.log.borrow().iter().filter(|request| request.rpc() == rpc).cloned().collect()
     }
 
     /// Waits until as many requests have come that are wanted.
     async fn noted(&self, count: usize, wanted: impl Fn(&Request) -> bool) {
-        let waiting = async {
-            while self.log.lock().unwrap().iter().filter(|request| wanted(request)).count() < count {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        timeout(SOON, waiting).await.expect("the request comes");
+        let mut log = self.log.subscribe();
+        let waiting = log.wait_for(|log| log.iter().filter(|request| wanted(request)).count() >= count);
+        timeout(SOON, waiting).await.expect("the request comes").unwrap();
     }
 }
 
@@ -132,7 +132,7 @@ async fn messages_are_posted_where_the_stream_says_and_answered_on_it() {
     timeout(SOON, server.close()).await.unwrap();
     let stream = old.stream.lock().unwrap().clone().unwrap();
     timeout(SOON, stream.closed()).await.expect("the stream is closed with the connection");
-    let log = old.log.lock().unwrap();
+    let log = old.log.borrow();
     let said: Vec<_> = log.iter().map(|request| (request.method.as_str(), request.rpc())).collect();
     let posted = ["initialize", "notifications/initialized", "tools/list", "tools/call"].map(|rpc| ("POST", rpc));
     assert_eq!(said, [&[("GET", "")], posted.as_slice()].concat());
@@ -391,7 +391,7 @@ async fn an_address_that_takes_no_message_is_tried_as_the_old_transport() {
     assert_eq!(old.requests("server/discover").len(), 1);
 
     let fixed = start(config(McpTransport::StreamableHttp(reached_at(&end.url))));
-    let opened = || old.log.lock().unwrap().iter().filter(|request| request.method == "GET").count();
+    let opened = || old.log.borrow().iter().filter(|request| request.method == "GET").count();
     let before = opened();
     until(&fixed, |status| failed_with(status, "HTTP status 405") && status.transport == "http").await;
     assert_eq!(opened(), before, "who names the transport gets that one");

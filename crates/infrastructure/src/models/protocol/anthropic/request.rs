@@ -261,7 +261,9 @@ fn content_of<'m>(block: &'m Block, offer: &'m Offer) -> Option<Content<'m>> {
             Some(Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } })
         }
         Block::ToolUse(call) => {
-            Some(Content::ToolUse { id: id_of(&call.id), name: offer.name(&call.name), input: offer.arguments(call) })
+            let (id, name) = (id_of(&call.id), offer.name(&call.name));
+            // Only an object can be said; where it was none, the result tells what was wrong.
+            Some(Content::ToolUse { id, name, input: offer.arguments(call) })
         }
         _ => None,
     }

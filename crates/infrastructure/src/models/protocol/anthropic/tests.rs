@@ -92,7 +92,7 @@ fn settings() -> ModelSettings {
 
 fn tool(name: &str) -> OfferedTool {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string", "pattern": "^a"}}, "required": ["path"],
-        "additionalProperties": false});
+        "additionalProperties": false, "$defs": {"x": {"enum": [1.0, 2]}}});
     OfferedTool { name: name.into(), description: format!("Does {name}."), input_schema: Arc::new(schema) }
 }
 
@@ -326,13 +326,17 @@ fn calls_of_another_provider_are_said_as_this_one_takes_them() {
 }
 
 #[test]
-fn the_root_of_a_schema_is_an_object() {
-    for schema in [json!(true), json!({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {}}})] {
-        let tool = OfferedTool { name: "t".into(), description: " ".into(), input_schema: Arc::new(schema) };
-        let definition = Anthropic.definitions(&[tool]).remove(0);
-        assert_eq!(definition["input_schema"]["type"], "object");
-        assert_eq!((definition["input_schema"].get("oneOf"), definition.get("description")), (None, None));
-    }
+fn the_top_of_a_schema_is_an_object_and_what_is_taken_off_is_told() {
+    let odd = |schema: Value| {
+        let tool = OfferedTool { name: "t".into(), description: "Does.".into(), input_schema: Arc::new(schema) };
+        Anthropic.definitions(&[tool]).remove(0)
+    };
+    let definition =
+        odd(json!({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {"anyOf": [true]}}}));
+    let told = r#"Fits exactly one of: {"required":["a"]}; {"required":["b"]}."#;
+    let expected = json!({"properties": {"a": {"anyOf": [true]}}, "type": "object", "description": told});
+    assert_eq!(definition["input_schema"], expected);
+    assert_eq!(odd(json!(true))["input_schema"], json!({"type": "object", "properties": {}}));
 }
 
 #[track_caller]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::models::protocol::test_streams::{
-    blocks, body, call, calls, conversation, read, read_whole, result, settings, stream_of,
+    PNG, blocks, body, call, calls, conversation, read, read_whole, result, settings, stream_of,
 };
 use toolstead_domain::error_kind::ErrorKind;
 
@@ -18,7 +18,7 @@ fn a_request_holds_the_conversation_as_the_protocol_has_it() {
     let expected = json!({
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "contents": [
-            {"role": "user", "parts": [{"text": "Look"}, {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}]},
+            {"role": "user", "parts": [{"text": "Look"}, {"inlineData": {"mimeType": "image/png", "data": PNG}}]},
             {"role": "model", "parts": [
                 {"text": "I look."},
                 {"functionCall": {"name": "files.read", "args": {"path": "a.png"}}},
@@ -28,7 +28,7 @@ fn a_request_holds_the_conversation_as_the_protocol_has_it() {
                 {"functionResponse": {"name": "files.read", "response": {"output": "2 by 2"}}},
                 {"functionResponse": {"name": "grep", "response": {"error": "no such file"}}},
                 {"text": "Images of the result of `files.read`:"},
-                {"inlineData": {"mimeType": "image/png", "data": "iVBO"}},
+                {"inlineData": {"mimeType": "image/png", "data": PNG}},
                 {"text": "Go on"},
             ]},
         ],

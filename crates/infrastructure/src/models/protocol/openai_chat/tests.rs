@@ -1,6 +1,6 @@
 use super::*;
 use crate::models::protocol::test_streams::{
-    blocks, body, calls, conversation, read, read_whole, settings, stream_of, tool,
+    PNG, blocks, body, calls, conversation, read, read_whole, settings, stream_of, tool,
 };
 use toolstead_domain::error_kind::ErrorKind;
 
@@ -18,7 +18,7 @@ fn a_request_holds_the_conversation_as_the_protocol_has_it() {
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": [
                 {"type": "text", "text": "Look"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}},
+                {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}")}},
             ]},
             {"role": "assistant", "content": "I look.", "tool_calls": [
                 {"id": "call_1", "type": "function", "function": {"name": "files_read", "arguments": "{\"path\":\"a.png\"}"}},
@@ -28,7 +28,7 @@ fn a_request_holds_the_conversation_as_the_protocol_has_it() {
             {"role": "tool", "tool_call_id": "call_2", "content": "Error: no such file"},
             {"role": "user", "content": [
                 {"type": "text", "text": "Images of the result of `files.read` (call_1):"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}},
+                {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}")}},
                 {"type": "text", "text": "Go on"},
             ]},
         ],
@@ -68,7 +68,7 @@ fn other_servers_get_the_older_word_and_nothing_of_openai_alone() {
         assert!(sent.get(absent).is_none(), "{absent}");
     }
     // Without images, the content is plain text.
-    assert_eq!(sent["messages"][1]["content"], format!("Look\n\n{}", parts::UNSEEN));
+    assert_eq!(sent["messages"][1]["content"], "Look\n\n[an image is left out here: this model sees none]");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn calls_are_read_however_a_server_counts_and_names_them() {
         "tool_calls",
         &[("call_3_1", "grep", r#"{"-A":1}"#), ("call_3_2", "grep", r#"malformed: {"-A":"#)],
     );
-    // What was cut off is no call.
+    // A call that was cut off is none.
     check_calls(
         json!([
             call(json!({"index": 0, "id": "x1", "function": {"name": "grep", "arguments": "{}"}})),

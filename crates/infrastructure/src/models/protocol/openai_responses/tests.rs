@@ -1,5 +1,7 @@
 use super::*;
-use crate::models::protocol::test_streams::{blocks, body, calls, conversation, read, read_whole, settings, stream_of};
+use crate::models::protocol::test_streams::{
+    PNG, blocks, body, calls, conversation, read, read_whole, settings, stream_of,
+};
 use toolstead_domain::error_kind::ErrorKind;
 
 const OPENAI: &str = "https://api.openai.com/v1";
@@ -19,14 +21,14 @@ fn a_request_holds_the_conversation_as_the_protocol_has_it() {
         "input": [
             {"type": "message", "role": "user", "content": [
                 {"type": "input_text", "text": "Look"},
-                {"type": "input_image", "image_url": "data:image/png;base64,iVBO", "detail": "auto"},
+                {"type": "input_image", "image_url": format!("data:image/png;base64,{PNG}"), "detail": "auto"},
             ]},
             {"type": "message", "role": "assistant", "content": "I look."},
             {"type": "function_call", "call_id": "call_1", "name": "files_read", "arguments": "{\"path\":\"a.png\"}"},
             {"type": "function_call", "call_id": "call_2", "name": "grep", "arguments": "{\"-A\":2,\"pattern\":\"x\"}"},
             {"type": "function_call_output", "call_id": "call_1", "output": [
                 {"type": "input_text", "text": "2 by 2"},
-                {"type": "input_image", "image_url": "data:image/png;base64,iVBO", "detail": "auto"},
+                {"type": "input_image", "image_url": format!("data:image/png;base64,{PNG}"), "detail": "auto"},
             ]},
             {"type": "function_call_output", "call_id": "call_2", "output": "Error: no such file"},
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go on"}]},

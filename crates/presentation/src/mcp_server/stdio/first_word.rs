@@ -1,0 +1,94 @@
+//! The first message of a client, heard before anything is made for it: it says what the client can be asked.
+
+use serde_json::{Map, Value};
+use std::io::Cursor;
+use tokio::io::{AsyncRead, AsyncReadExt, Chain};
+use tokio_util::sync::CancellationToken;
+use toolstead_infrastructure::mcp::{client::may_ask, wire::message::Message, wire::meta::CLIENT_CAPABILITIES};
+
+/// The longest first message that is looked at, in bytes.
+const LOOKED_AT: usize = 1 << 20;
+/// So much is read at once, in bytes.
+const CHUNK: usize = 8 << 10;
+
+/// What the client of this input can answer (MCP's `ClientCapabilities`), and the input as it was. Of a client whose first
+/// message does not say so anything is expected. Returns also at the end of the input, and when `stop` is given.
+pub async fn hear<R: AsyncRead + Unpin>(
+    mut input: R,
+    stop: &CancellationToken,
+) -> (Map<String, Value>, Chain<Cursor<Vec<u8>>, R>) {
+    let mut read = Vec::new();
+    let reading = async {
+        // An error comes once more when the rest is read.
+        while first_line(&read).is_none() && read.len() < LOOKED_AT {
+            read.reserve(CHUNK);
+            match input.read_buf(&mut read).await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        () = stop.cancelled() => {}
+    }
+    let capabilities = first_line(&read).and_then(declared).unwrap_or_else(may_ask::everything);
+    (capabilities, Cursor::new(read).chain(input))
+}
+
+/// The first whole line that says something.
+fn first_line(read: &[u8]) -> Option<&[u8]> {
+    let end = read.iter().rposition(|byte| *byte == b'\n')?;
+    read[..end].split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())
+}
+
+/// What the message declares: with `initialize` up to 2025-11-25, with every request since.
+fn declared(line: &[u8]) -> Option<Map<String, Value>> {
+    let Ok(Message::Request { method, mut params, .. }) = Message::parse(line) else { return None };
+    let declared = match method.as_str() {
+        "initialize" => params.remove("capabilities").unwrap_or_else(|| Map::new().into()),
+        _ => params.get_mut("_meta")?.get_mut(CLIENT_CAPABILITIES)?.take(),
+    };
+    match declared {
+        Value::Object(capabilities) => Some(capabilities),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    async fn check(said: &str, capabilities: Value) {
+        let (heard, mut input) = hear(said.as_bytes(), &CancellationToken::new()).await;
+        assert_eq!(Value::Object(heard), capabilities, "{said}");
+        let mut all = String::new();
+        input.read_to_string(&mut all).await.unwrap();
+        assert_eq!(all, said);
+    }
+
+    #[tokio::test]
+    async fn the_first_message_says_what_can_be_asked_and_is_read_again() {
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}}}});
+        check(&format!("{initialize}\n{{}}\nrest"), json!({"elicitation": {"form": {}}})).await;
+        let modern = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list",
+            "params": {"_meta": {CLIENT_CAPABILITIES: {"roots": {}}}}});
+        check(&format!("\r\n \n{modern}\n"), json!({"roots": {}})).await;
+        let plain = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+        check(&format!("{plain}\n"), json!({})).await;
+        for other in ["", "\n", "no json\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n", "{\"cut"] {
+            check(other, may_ask::everything().into()).await;
+        }
+        check(&format!("{}\n", "x".repeat(2 * LOOKED_AT)), may_ask::everything().into()).await;
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_is_waited_for_until_the_end() {
+        let (_client, input) = tokio::io::duplex(64);
+        let stop = CancellationToken::new();
+        stop.cancel();
+        assert_eq!(hear(input, &stop).await.0, may_ask::everything());
+    }
+}

@@ -1,0 +1,29 @@
+use doors::{forecast::Forecast, offline_model::OfflineModel};
+use std::{error::Error, sync::Arc};
+use toolstead_presentation::prelude::*;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    enter_if_helper();
+    ask()
+}
+
+#[tokio::main]
+async fn ask() -> Result<(), Box<dyn Error>> {
+    // A program of your own takes `Request::of_process()` as it is, and its models from the configuration.
+    let folder = tempfile::tempdir()?;
+    let environment = Environment::new([("HOME", folder.path().display().to_string())]);
+    let config = Config::load(&Request { environment, start: folder.path().into(), ..Request::of_process()? })?;
+    let composition = App::builder(config).model(Arc::new(OfflineModel::default())).build().await?;
+
+    let desk = in_process_server("desk", "1.0.0", [typed(Forecast)])?;
+    let mut run = composition.app.query("What is the weather in Bern?").server(desk).start().await?;
+    while let Some(event) = run.next().await {
+        match event {
+            AgentEvent::CallEnded { tool, text, .. } => println!("{tool}: {text}"),
+            AgentEvent::Ended { text, .. } => println!("{text}"),
+            _ => {}
+        }
+    }
+    composition.close().await;
+    Ok(())
+}
