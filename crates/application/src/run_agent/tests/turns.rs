@@ -200,6 +200,7 @@ async fn one_who_watches_hears_everything_in_order() {
         text("done").uses(Usage { input_tokens: 20, output_tokens: 1, ..Usage::default() }),
     ];
     let (house, model) = (house().await, model(answers));
+    let mut watch = house.bus.subscribe_as(Principal::local());
     let ran = house.run(&model, "go").await;
     let told: Vec<String> = ran.events.iter().map(|event| event.to_json().to_string()).collect();
     let kinds: Vec<Value> = ran.events.iter().map(|event| event.to_json()["type"].clone()).collect();
@@ -224,6 +225,11 @@ async fn one_who_watches_hears_everything_in_order() {
     let end = ran.events.last().unwrap().to_json();
     assert_eq!((&end["usage"]["input_tokens"], &end["calls"], &end["turns"]), (&json!(30), &json!(1), &json!(2)));
     assert_eq!(end["text"], "done");
+    let heard: Vec<Value> = std::iter::from_fn(|| watch.waiting()).map(|heard| heard.to_json()).collect();
+    let usage = heard.iter().filter(|event| event["type"] == "usage");
+    let usage: Vec<_> = usage.map(|event| (event["session"].clone(), event["input_tokens"].clone())).collect();
+    let session = json!(house.conversation.to_string());
+    assert_eq!(usage, [(session.clone(), json!(10)), (session, json!(20))], "the whole hears what it took");
 }
 
 #[tokio::test]
