@@ -19,8 +19,8 @@ async fn app() -> TestApp {
 
 /// One way to one server.
 enum Way {
-    Stdio(StdioClient),
-    Http { front: HttpFront, session: Option<String> },
+    Stdio(Box<StdioClient>),
+    Http { front: Box<HttpFront>, session: Option<String> },
 }
 
 impl Way {
@@ -29,10 +29,10 @@ impl Way {
         let front = HttpFront::start(app).await;
         let session = Some(front.open_session().await);
         vec![
-            (false, Self::Stdio(StdioClient::legacy(app).await)),
-            (true, Self::Stdio(StdioClient::start(app, StdioSettings::default()))),
-            (false, Self::Http { front, session }),
-            (true, Self::Http { front: HttpFront::start(app).await, session: None }),
+            (false, Self::Stdio(Box::new(StdioClient::legacy(app).await))),
+            (true, Self::Stdio(Box::new(StdioClient::start(app, StdioSettings::default())))),
+            (false, Self::Http { front: Box::new(front), session }),
+            (true, Self::Http { front: Box::new(HttpFront::start(app).await), session: None }),
         ]
     }
 
