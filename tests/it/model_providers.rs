@@ -14,7 +14,7 @@ use toolstead_domain::{
         request::{ModelRequest, OfferedTool},
         usage::Usage,
     },
-    ports::model_provider::{ModelAnswer, ModelProvider},
+    ports::model_provider::ModelProvider,
     secret::Secret,
 };
 use toolstead_infrastructure::{
