@@ -439,6 +439,30 @@ async fn a_person_talks_takes_a_turn_back_and_comes_back_later() {
     assert!(!last.text.contains("It is written.") && last.text.contains("Hello."), "{}", last.text);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_takes_a_turn_back_whatever_tools_the_profile_gives_the_model() {
+    let more = "[permissions]\nallow = [\"Edit\"]\n[profiles.writer]\ntools = \"write_file\"\n";
+    let call = Says::call("write_file", json!({"path": "a.txt", "content": "one"}));
+    let place = Place::with([call, Says::text("It is written.")], more).await;
+    let mut command = place.home.command("/usr/bin/setsid", &["--ctty", "--wait", env!("CARGO_BIN_EXE_toolstead")]);
+    command.arg("--config").arg(&place.config).args(["chat", "--profile", "writer"]);
+    command.env("MODEL_KEY", KEY).env("TERM", "xterm");
+    let (mut person, mut child) = Person::at(command, true);
+    let file = place.home.work().join("a.txt");
+    block_in_place(|| {
+        person.awaits_prompt("> ");
+        person.types("Write it.\r");
+        person.awaits("It is written.");
+        person.awaits_prompt("> ");
+        assert!(file.exists());
+        person.types("/undo\r");
+        person.awaits_prompt("> ");
+        assert!(!file.exists(), "{}", person.seen);
+        person.types("\x04");
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{}", person.seen);
+    });
+}
+
 /// A program with a scripted model, in a folder of its own.
 async fn program(folder: &Path, model: &Arc<ScriptedModel>) -> Composition {
     let environment = Environment::new([("HOME", folder.display().to_string())]);

@@ -75,7 +75,7 @@ impl Chat {
             spent: Spent::default(),
             screen: Screen::new(output, global),
         };
-        let outcome = self.talk(&mut talk, global, &mut shutdown).await;
+        let outcome = self.talk(&mut talk, global).await;
         talk.agent.composition.close().await;
         outcome
     }
@@ -249,7 +249,8 @@ impl Talk<'_> {
         let undoing = app.undo_conversation.handle(UndoConversationCommand {
             conversation: self.conversation,
             to: begun[at],
-            scope: self.agent.scope(self.conversation),
+            // The person's own wish: the tools of a profile are the model's.
+            scope: app.scope(Principal::local(), self.conversation.session()),
             undo: UNDO.into(),
             redo: REDO.into(),
             leaving_what_cannot_be: false,
