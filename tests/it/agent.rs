@@ -373,6 +373,10 @@ async fn a_prompt_is_piped_in_and_no_prompt_is_wrong_usage() {
     let output = place.run(&["query"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("there is no prompt"), "{}", stderr(&output));
+    for wrong in [&["query", "--json"][..], &["query", "--json", "--nosuch"]] {
+        let failed = events(&place.run(wrong));
+        assert_eq!((failed.len(), &failed[0]["error"]["kind"]), (1, &json!("invalid_input")), "{wrong:?}");
+    }
     let output = place.run(&["chat"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
