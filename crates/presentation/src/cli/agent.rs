@@ -1,6 +1,7 @@
 //! An agent at the command line: its flags, what it is put together of, and one run of it, which somebody watches.
 
 use super::{
+    asides::Asides,
     asked_prompt,
     exit::{Exit, Failed},
     global::Global,
@@ -213,7 +214,7 @@ impl Agent {
     pub(super) fn caller(&self) -> Arc<dyn Caller> {
         let patience = self.composition.config.approval_timeout;
         let questions = self.terminal.clone().map(|terminal| TerminalQuestions::new(terminal, patience));
-        Arc::new(Onlooker { questions })
+        Arc::new(Onlooker { questions, asides: Asides::beside(self.terminal.clone()) })
     }
 
     /// The tools that the model is told of.
@@ -423,6 +424,7 @@ pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<
 /// The person who looks on: warnings of tools are told, their progress is not, and their questions are asked.
 struct Onlooker {
     questions: Option<TerminalQuestions>,
+    asides: Asides,
 }
 
 #[async_trait]
@@ -436,13 +438,14 @@ impl Caller for Onlooker {
     fn log(&self, message: LogMessage) {
         if message.level >= LogLevel::Warning {
             let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
-            note(&opened(&format!("{}:", message.level.as_str()), &data));
+            // In other words than ours: what it calls an error is none of the run.
+            self.asides.tell(opened(&format!("a tool says ({}):", message.level.as_str()), &data));
         }
     }
 
     fn elicitation_completed(&self, _: &str) {
         if self.questions.is_some() {
-            note("the page is done");
+            self.asides.tell("the page is done".into());
         }
     }
 
