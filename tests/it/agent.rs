@@ -467,6 +467,21 @@ async fn a_person_takes_a_turn_back_whatever_tools_the_profile_gives_the_model()
     });
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_the_wait_for_a_required_server() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server =
+        format!("[mcp_servers.silent]\nurl = \"http://{}/mcp\"\nrequired = true\n", silent.local_addr().unwrap());
+    let place = Place::of(ModelServer::answering(|_| Says::text("Hello.").into()).await, &server);
+    let mut command = place.command(&["query", "Hello."]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _connected = silent.accept().await.unwrap();
+    kill(child.id(), Signal::INT);
+    let output = block_in_place(|| child.wait_with_output().unwrap());
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert_eq!(place.server.seen().len(), 0);
+}
+
 /// A program with a scripted model, in a folder of its own.
 async fn program(folder: &Path, model: &Arc<ScriptedModel>) -> Composition {
     let environment = Environment::new([("HOME", folder.display().to_string())]);

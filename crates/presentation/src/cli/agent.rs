@@ -26,6 +26,7 @@ use std::{
 };
 use toolstead_application::{
     cancel_signal::CancelSignal,
+    execute_tool::ExecuteToolError,
     run_agent::{AgentRun, OfferedTools, RunAgentCommand},
 };
 use toolstead_domain::{
@@ -151,7 +152,12 @@ fn usage(error: impl ToString) -> Failed {
 
 impl Agent {
     /// Puts it together. What the configuration cannot give is told before anything is started.
-    pub(super) async fn put_together(flags: &AgentFlags, global: &Global) -> Result<Self, Failed> {
+    /// Ctrl-C ends the wait for servers that are required.
+    pub(super) async fn put_together(
+        flags: &AgentFlags,
+        global: &Global,
+        shutdown: &mut Shutdown,
+    ) -> Result<Self, Failed> {
         let config = global.load()?;
         let manner = Manner::of(flags, flags.profile.as_deref(), global.typed_tools(), &config)?;
         let of_profile = manner.profile.as_deref().and_then(|name| config.profile(name).ok()?.model.clone());
@@ -159,7 +165,12 @@ impl Agent {
         config.model(model.as_deref()).map_err(usage)?;
         let budgets = flags.budgets(&config.agent.budgets);
         let terminal = Terminal::of_process();
-        let composition = global.compose_for_agent(config, terminal.clone()).await?;
+        let composition = tokio::select! {
+            composition = global.compose_for_agent(config, terminal.clone()) => composition?,
+            () = shutdown.requested() => {
+                return Err(Failed::Call(ExecuteToolError::Cancelled(CancelReason::Client)));
+            }
+        };
         match composition.app.models.find(model.as_deref()) {
             Ok(model) => Ok(Self { composition, model, terminal, manner, budgets }),
             Err(error) => {

@@ -68,14 +68,14 @@ impl Chat {
             return Err(Failed::Usage(message.into()));
         }
         let mut shutdown = Shutdown::listen()?;
-        let agent = Agent::put_together(&self.agent, global).await?;
+        let agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
         let mut talk = Talk {
             agent,
             conversation: ConversationId(Uuid::now_v7()),
             spent: Spent::default(),
             screen: Screen::new(output, global),
         };
-        let outcome = self.talk(&mut talk, global).await;
+        let outcome = self.talk(&mut talk, global, &mut shutdown).await;
         talk.agent.composition.close().await;
         outcome
     }

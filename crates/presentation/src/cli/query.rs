@@ -43,7 +43,7 @@ impl Query {
             return Err(Failed::Usage(message.into()));
         }
         let mut shutdown = Shutdown::listen()?;
-        let mut agent = Agent::put_together(&self.agent, global).await?;
+        let mut agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
         let outcome = self.asked(&mut agent, prompt, wanted, global, output, &mut shutdown).await;
         agent.composition.close().await;
         outcome
