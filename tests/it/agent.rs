@@ -482,6 +482,21 @@ async fn ctrl_c_ends_the_wait_for_a_required_server() {
     assert_eq!(place.server.seen().len(), 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_of_costs_that_cannot_hold_is_told() {
+    let place = Place::of(ModelServer::answering(|_| Says::text("Hello.").into()).await, "");
+    let told = |arguments: &[&str]| stderr(&place.run(arguments));
+    let about = "the prices of the model `main` are not known";
+    assert!(!told(&["query", "--max-cost", "1", "Hello."]).contains(about));
+    let config = fs::read_to_string(&place.config).unwrap();
+    let without: String =
+        config.lines().filter(|line| !line.starts_with("prices")).map(|line| format!("{line}\n")).collect();
+    fs::write(&place.config, without).unwrap();
+    let noted = told(&["query", "--max-cost", "1", "Hello."]);
+    assert!(noted.contains(about), "{noted}");
+    assert!(!told(&["query", "Hello."]).contains(about));
+}
+
 /// A program with a scripted model, in a folder of its own.
 async fn program(folder: &Path, model: &Arc<ScriptedModel>) -> Composition {
     let environment = Environment::new([("HOME", folder.display().to_string())]);

@@ -244,6 +244,17 @@ impl Agent {
         name.map(|name| app.models.find(Some(name))).transpose().map_err(usage)
     }
 
+    /// A bound that cannot hold, for the person to know.
+    pub(super) fn unbounded_cost(&self) -> Option<String> {
+        let name = self.model.name();
+        (self.budgets.cost.is_some() && self.model.facts().prices.is_none()).then(|| {
+            format!(
+                "note: the cost has no bound: the prices of the model `{name}` are not known; `models.{name}.prices` says \
+                 them"
+            )
+        })
+    }
+
     /// A command for the next turn of the conversation.
     pub(super) fn command(
         &self,

@@ -67,6 +67,9 @@ impl Query {
             None => ConversationId(Uuid::now_v7()),
         };
         let mut screen = Screen::new(output, global);
+        if let Some(line) = agent.unbounded_cost() {
+            screen.note(&line);
+        }
         let turned = agent.turn(conversation, prompt, &mut screen, shutdown).await?;
         let Some(end) = turned.end else { return Ok(Exit::Told(ErrorKind::Cancelled)) };
         if let Some(line) = summary(&end, conversation) {
