@@ -98,7 +98,7 @@ impl Narration {
             }
             AgentEvent::Compacted { how, before, after } => {
                 let line = format!(
-                    "what came before was made shorter ({how}): {} tokens, now {}",
+                    "what came before was {how}: {} tokens, now {}",
                     grouped(*before),
                     grouped(*after)
                 );
