@@ -5,7 +5,7 @@ use super::{
     births::{Settled, block},
     filter::Filter,
     identity::{IdMaps, Identity, clear_capabilities, drop_capabilities, unshare},
-    payload::{OpenPlace, Tools, confine, execute},
+    payload::{OpenPlace, Tools, confine, enter_folder, execute},
     protected::Protected,
     request::{Failure, Network, Order, Ordered, Report, Request, Step, receive, report, send, unpacked},
     stage,
@@ -482,7 +482,8 @@ pub(super) fn payload(
         let places = places()?;
         let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
         confine(&birth.request, &Tools { settled, landlock, places: &places, streams })?;
-        hear(begun, "begin")
+        hear(begun, "begin")?;
+        enter_folder(&birth.request)
     };
     match confined() {
         Ok(()) => execute(&birth.request, birth.settled),
