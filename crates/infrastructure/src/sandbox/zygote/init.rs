@@ -288,9 +288,7 @@ impl<'a> Namespaced<'a> {
         let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init is gone"));
         let (order, streams) = (next()?, [next()?, next()?, next()?]);
         let mut request = launched(&order)?;
-        if let Some(network) = descriptors.next() {
-            enter_network(&network)?;
-        }
+        enter_network(request.network, descriptors.next().as_ref())?;
         if let Some(address) = std::str::from_utf8(&said).ok().and_then(|said| said.strip_prefix('o'))
             && !address.is_empty()
         {
@@ -366,11 +364,8 @@ fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
 
 /// Enters the network, and listens in it if that is asked for.
 fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, SocketAddrV4)>, Failure> {
-    if kind == Network::Host {
-        return Ok(None);
-    }
-    enter_network(own.ok_or_else(|| Failure::new("enter a network", "there is none for this run"))?)?;
-    if kind == Network::Private {
+    enter_network(kind, own)?;
+    if kind != Network::Listener {
         return Ok(None);
     }
     let step = || "listen for the proxy".to_owned();
@@ -383,9 +378,15 @@ fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, 
     Ok(Some((listener, SocketAddrV4::try_from(address).step(step)?)))
 }
 
-fn enter_network(network: &OwnedFd) -> Result<(), Failure> {
+/// Enters the network of a run, unless that is the machine's, which this process is in. A descriptor may be lost on its way,
+/// and a run without one must not be left in there.
+fn enter_network(kind: Network, own: Option<&OwnedFd>) -> Result<(), Failure> {
+    if kind == Network::Host {
+        return Ok(());
+    }
     let step = || "enter a network".to_owned();
-    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).step(step)
+    let own = own.ok_or_else(|| Failure::new(step(), "there is none for this run"))?;
+    move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)
 }
 
 /// Names the proxy at this address to a program.
@@ -642,6 +643,13 @@ mod tests {
     fn what_is_rehearsed_is_an_order() {
         let order = serde_json::from_str(REHEARSED).unwrap();
         assert!(matches!(order, Order::Launch(request) if request.folders.len() == 1));
+    }
+
+    #[test]
+    fn a_process_that_got_no_network_stays_in_the_machines_only_where_its_run_may() {
+        for (kind, is_refused) in [(Network::Private, true), (Network::Listener, true), (Network::Host, false)] {
+            assert_eq!(enter_network(kind, None).is_err(), is_refused, "{kind:?}");
+        }
     }
 
     #[test]
