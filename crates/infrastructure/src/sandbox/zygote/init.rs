@@ -235,6 +235,10 @@ impl<'a> Namespaced<'a> {
         let signals = signals(false);
         let begun = self.begin();
         rehearse();
+        if !begun.as_ref().is_ok_and(|begun| begun.payload.lives_until(&orders)) {
+            // Whoever orders a run makes another init. This one can only say why.
+            say(&orders);
+        }
         let Some(Ordered { order, socket, streams, network, scratch }) = Ordered::receive(&orders) else { return 0 };
         drop(orders);
         let request = match launched(&order) {
@@ -440,6 +444,13 @@ impl Waiting {
         unsafe { libc::_exit(127) }
     }
 
+    /// Waits until a run is ordered. `false`: the payload is gone before.
+    fn lives_until(&self, ordered: &OwnedFd) -> bool {
+        let mut events = [PollFd::new(ordered, PollFlags::IN), PollFd::new(&self.told, PollFlags::IN)];
+        while let Err(Errno::INTR) = poll(&mut events, None) {}
+        !events[0].revents().is_empty()
+    }
+
     /// Returns once the program runs, or the run is to end; whether it runs.
     fn begin(self, events: &InitEvents<'_>) -> Result<bool, Failure> {
         let step = || "start a process".to_owned();
@@ -492,7 +503,7 @@ pub(super) fn payload(
     }
 }
 
-/// Tells the other process that it can go on. Where that is gone, it hears nothing.
+/// Tells the other process what it waits for. Where that is gone, it hears nothing.
 fn say(word: &OwnedFd) {
     let _ = rustix::io::write(word, b"b");
 }
