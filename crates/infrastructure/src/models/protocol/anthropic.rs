@@ -6,7 +6,7 @@ mod request;
 use super::{Decoder, Protocol};
 use crate::models::{
     images::ImageLimits,
-    offer::Offer,
+    offer::{CallIds, Offer},
     settings::{ModelSettings, ProviderKind},
 };
 use answer::AnthropicDecoder;
@@ -65,7 +65,7 @@ impl Protocol for Anthropic {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
-        Box::new(AnthropicDecoder::new(offer(&request.tools)))
+        Box::new(AnthropicDecoder::new(offer(&request.tools), CallIds::after(request)))
     }
 }
 

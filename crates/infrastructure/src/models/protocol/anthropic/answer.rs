@@ -5,7 +5,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         failure::{Said, error_of},
-        offer::Offer,
+        offer::{CallIds, Offer},
         protocol::{Decoder, broke_off},
     },
 };
@@ -31,6 +31,7 @@ const MAX_TOKENS: u64 = 1 << 40;
 #[derive(Debug)]
 pub(super) struct AnthropicDecoder {
     offer: Offer,
+    ids: CallIds,
     open: BTreeMap<u64, Open>,
     blocks: usize,
     /// Blocks from the first call on, which are not told before it is known why the model stopped.
@@ -174,8 +175,16 @@ struct Document<'a> {
 }
 
 impl AnthropicDecoder {
-    pub(super) fn new(offer: Offer) -> Self {
-        Self { offer, open: BTreeMap::new(), blocks: 0, held: VecDeque::new(), usage: Usage::default(), stop: None }
+    pub(super) fn new(offer: Offer, ids: CallIds) -> Self {
+        Self {
+            offer,
+            ids,
+            open: BTreeMap::new(),
+            blocks: 0,
+            held: VecDeque::new(),
+            usage: Usage::default(),
+            stop: None,
+        }
     }
 
     fn count(&mut self, counted: Option<Counted>) {
@@ -242,6 +251,7 @@ impl AnthropicDecoder {
                 // Nothing at all may be the arguments of a call, or of one that was not written any more.
                 let is_empty = matches!(&arguments, ToolArguments::Object(object) if is_unwritten && object.is_empty());
                 let may_be_cut = is_empty || matches!(arguments, ToolArguments::Malformed(_));
+                let id = self.ids.take(&id);
                 (Some(Block::ToolUse(self.offer.call(id, &name, arguments, None))), may_be_cut)
             }
             Open::Unknown => (None, false),
