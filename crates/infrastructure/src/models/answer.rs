@@ -267,7 +267,9 @@ impl Reading {
 /// What the provider told within its answer, or what is wrong with that.
 fn of_decoder(error: ModelError) -> Fault {
     match error {
-        ModelError::Unreachable(_) | ModelError::RateLimited { .. } => Fault::passing(error),
+        ModelError::Unreachable(_)
+        | ModelError::RateLimited { .. }
+        | ModelError::Refused { status: Some(408 | 409 | 500..=599), .. } => Fault::passing(error),
         _ => Fault::lasting(error),
     }
 }

@@ -234,11 +234,14 @@ async fn an_answer_that_has_begun_is_not_asked_for_again() {
 
 #[tokio::test]
 async fn an_error_that_comes_first_in_the_stream_is_as_one_before_it() {
-    let busy = "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
-    let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: text/event-stream", busy), answer()]).await;
-    let (pauses, pieces) = told(&model(&url)).await;
-    assert_eq!(pauses.len(), 1);
-    assert!(is_whole(&pieces), "{pieces:?}");
+    for (kind, tries) in [("overloaded_error", 2), ("api_error", 2), ("invalid_request_error", 1)] {
+        let error =
+            format!("data: {{\"type\":\"error\",\"error\":{{\"type\":\"{kind}\",\"message\":\"Overloaded\"}}}}\n\n");
+        let (url, _server) =
+            serving(vec![response("200 OK\r\nContent-Type: text/event-stream", &error), answer()]).await;
+        let (pauses, pieces) = told(&model(&url)).await;
+        assert_eq!((pauses.len(), is_whole(&pieces)), (tries - 1, tries == 2), "{kind}: {pieces:?}");
+    }
 }
 
 #[tokio::test]
