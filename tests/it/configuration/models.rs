@@ -91,6 +91,17 @@ fn a_key_comes_from_a_variable_a_file_or_a_command_and_from_one_of_them() {
     let file = machine.path("home/project/main.key");
     assert_eq!(key, KeySource::File(Path::new(&file).into()));
     assert!(machine.config().roots.forbidden.contains(&Path::new(&file).to_owned()), "no tool reads a key");
+    for (below, above) in [
+        // Of a model that cannot be asked, and of one whose key another layer names.
+        ("base_url = \"https://${NOT_SET}/\"\n", ""),
+        ("", "[models.main]\nprovider = \"openai\"\n"),
+    ] {
+        let machine = Machine::with(&[(USER, &format!("{MAIN}{below}api_key_file = \"../../project/main.key\"\n"))]);
+        machine.write(PROJECT, above);
+        machine.trust("toolstead.toml");
+        let file = machine.path("home/project/main.key");
+        assert!(machine.config().roots.forbidden.contains(&Path::new(&file).to_owned()), "{below}{above}");
+    }
     let words = ["pass", "show", "anthropic"].map(str::to_owned).to_vec();
     assert_eq!(source("api_key_command = [\"pass\", \"show\", \"anthropic\"]").0, KeySource::Command(words));
     for (lines, told) in [

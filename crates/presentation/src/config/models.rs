@@ -7,7 +7,7 @@ use crate::config::{
     environment::Environment,
     expansion::expand,
     known_models::{KnownModel, known},
-    layers::{Resolved, Setting},
+    layers::{Layers, Resolved, Setting},
     origin::Origin,
     problem::{ConfigError, Problem},
     programs,
@@ -120,12 +120,10 @@ pub(super) fn default_of(resolved: &Resolved, models: &ConfiguredModels) -> Resu
     Ok(Some(name))
 }
 
-/// The files that hold keys: no tool may touch them.
-pub(super) fn key_files(models: &ConfiguredModels) -> impl Iterator<Item = &Path> {
-    models.usable.iter().filter_map(|model| match &model.key {
-        KeySource::File(path) => Some(path.as_path()),
-        _ => None,
-    })
+/// The files that hold keys: no tool may touch them, whether their model can be asked and whether another layer names
+/// another key.
+pub(super) fn key_files(layers: &Layers) -> impl Iterator<Item = PathBuf> {
+    layers.trusted_in_tables("models", "api_key_file").filter_map(|value| value.as_text().map(PathBuf::from))
 }
 
 impl ConfiguredModels {
