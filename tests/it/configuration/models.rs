@@ -69,6 +69,10 @@ fn a_model_has_what_is_known_of_it_and_what_is_said_of_it() {
 fn without_a_default_the_only_model_is_asked() {
     let machine = Machine::with(&[(USER, MAIN)]);
     assert_eq!(machine.config().default_model.as_deref(), Some("main"));
+    // A file that nobody trusted takes no default away.
+    machine.write(PROJECT, "[models.theirs]\nprovider = \"openai\"\nmodel = \"m\"\n");
+    assert_eq!(machine.config().default_model.as_deref(), Some("main"));
+    machine.write(PROJECT, "");
     machine.write(USER, &format!("{MAIN}[models.other]\nprovider = \"gemini\"\nmodel = \"gemini-2.5-pro\"\n"));
     let error = machine.config().model(None).unwrap_err().to_string();
     assert_eq!(error, "no model is chosen: set `default_model`, or name one of main, other");

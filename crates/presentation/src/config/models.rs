@@ -110,8 +110,13 @@ pub(super) fn default_of(resolved: &Resolved, models: &ConfiguredModels) -> Resu
     let setting = resolved.setting("default_model");
     let said = setting.and_then(|setting| Some((setting.value?.as_text()?.to_owned(), setting.origins)));
     let Some((name, origins)) = said else {
-        return Ok(match models.usable.as_slice() {
-            [only] if models.unusable.is_empty() => Some(only.name.clone()),
+        // A file that waits for trust cannot take the default away either.
+        let is_there = |keys: &BTreeMap<&str, &Setting>| {
+            keys.values().any(|setting| setting.contributions.iter().any(|one| one.trusted))
+        };
+        let mut there = resolved.named("models").into_iter().filter(|(_, keys)| is_there(keys)).map(|(name, _)| name);
+        return Ok(match (there.next(), there.next()) {
+            (Some(only), None) if models.usable.iter().any(|model| model.name == only) => Some(only),
             _ => None,
         });
     };
