@@ -4,6 +4,7 @@ use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;
 use toolstead_domain::{secret::Secret, testing::samples, tool_selection::ToolSelection};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
+use toolstead_presentation::config::programs::out_of_reach_of_tools;
 
 const MAIN: &str = "[models.main]\nprovider = \"anthropic\"\nmodel = \"claude-sonnet-4-5\"\n";
 const LOCAL: &str = "home/project/toolstead.local.toml";
@@ -315,6 +316,17 @@ fn what_is_shown_of_a_model_names_places_and_never_a_key() {
     assert!(!all.contains("hunter2") && !all.contains("sk-abcdefghijkl"), "{all}");
     assert!(all.contains("${OTHER}") && all.contains("echo"), "{all}");
     assert_eq!(machine.setting("models.main.provider"), "\"openai\" from ~/home/.config/toolstead/config.toml:2");
+}
+
+#[test]
+fn a_command_that_tells_a_key_finds_nothing_that_a_tool_put_down() {
+    let machine = Machine::with(&[("home/project/bin/.keep", "")]);
+    let (inside, outside) = (machine.path("home/project/bin"), machine.path("elsewhere"));
+    let machine = machine.variables(&[("PATH", &format!("{inside}:{outside}:/usr/bin"))]);
+    let config = machine.config();
+    let variables = out_of_reach_of_tools(&config.mcp_servers, &config.roots, &machine.request.environment);
+    let folders: Vec<&str> = variables["PATH"].split(':').collect();
+    assert!(folders.starts_with(&[outside.as_str(), "/usr/bin"]) && !folders.contains(&inside.as_str()), "{folders:?}");
 }
 
 #[test]
