@@ -4,7 +4,10 @@ use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;
 use toolstead_domain::{secret::Secret, testing::samples, tool_selection::ToolSelection};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
-use toolstead_presentation::config::programs::out_of_reach_of_tools;
+use toolstead_presentation::config::{
+    model_places::{ModelPlaces, places},
+    programs::out_of_reach_of_tools,
+};
 
 const MAIN: &str = "[models.main]\nprovider = \"anthropic\"\nmodel = \"claude-sonnet-4-5\"\n";
 const LOCAL: &str = "home/project/toolstead.local.toml";
@@ -316,6 +319,11 @@ fn what_is_shown_of_a_model_names_places_and_never_a_key() {
     assert!(!all.contains("hunter2") && !all.contains("sk-abcdefghijkl"), "{all}");
     assert!(all.contains("${OTHER}") && all.contains("echo"), "{all}");
     assert_eq!(machine.setting("models.main.provider"), "\"openai\" from ~/home/.config/toolstead/config.toml:2");
+    // Nor is one told that stands where its place belongs.
+    machine.write(USER, &format!("{MAIN}api_key_file = \"sk-abcdefghijklmnopqrstuv\"\n"));
+    let config = machine.config();
+    let ModelPlaces { key, .. } = places(&config, config.model(None).unwrap());
+    assert!(key.starts_with('/') && !key.contains("sk-abcdefghijkl"), "{key}");
 }
 
 #[test]
