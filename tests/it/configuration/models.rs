@@ -2,7 +2,7 @@
 
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;
-use toolstead_domain::{secret::Secret, testing::samples, tool_selection::ToolSelection};
+use toolstead_domain::{agent::budget::Budgets, secret::Secret, testing::samples, tool_selection::ToolSelection};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use toolstead_presentation::config::{
     model_places::{ModelPlaces, places},
@@ -407,6 +407,11 @@ fn bounds_of_agents_never_go_beyond_the_administrators() {
     assert_eq!((agent.budgets.cost, agent.budgets.calls), (Some(2.5), Some(3)));
     assert_eq!((agent.budgets.tokens, agent.budgets.time.map(|time| time.as_secs())), (Some(1000), Some(60)));
     assert!((agent.compact_at - 0.5).abs() < 1e-9);
+    // Nor does what is typed for one run.
+    let mut typed = Budgets::default();
+    (typed.cost, typed.calls, typed.tokens) = (Some(100.0), Some(7), Some(5000));
+    let capped = agent.capped(typed);
+    assert_eq!((capped.cost, capped.calls, capped.tokens), (Some(2.5), Some(7), Some(5000)));
     let agent = Machine::new().config().agent;
     assert_eq!((agent.budgets.turns, agent.budgets.calls), (Some(200), None));
     assert!((agent.compact_at - 0.8).abs() < 1e-9);
