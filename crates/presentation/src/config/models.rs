@@ -244,7 +244,7 @@ impl Table<'_> {
             key: self.key(kind, surroundings, problems)?,
             max_output_tokens: self.whole("max_output_tokens").unwrap_or(known.max_output_tokens),
             context_tokens: self.whole("context_tokens").unwrap_or(known.context_tokens),
-            thinking_tokens: self.whole("thinking_tokens").filter(|tokens| *tokens > 0),
+            thinking_tokens: self.whole("thinking_tokens"),
             reasoning_effort: self.text("reasoning_effort").map(str::to_owned),
             takes_images: match self.value("images") {
                 Some(Value::Boolean(takes)) => *takes,
