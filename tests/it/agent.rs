@@ -373,6 +373,10 @@ async fn a_prompt_is_piped_in_and_no_prompt_is_wrong_usage() {
     let output = place.run(&["query"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("there is no prompt"), "{}", stderr(&output));
+    for wrong in [&["query", "--json"][..], &["query", "--json", "--nosuch"]] {
+        let failed = events(&place.run(wrong));
+        assert_eq!((failed.len(), &failed[0]["error"]["kind"]), (1, &json!("invalid_input")), "{wrong:?}");
+    }
     let output = place.run(&["chat"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
@@ -437,6 +441,60 @@ async fn a_person_talks_takes_a_turn_back_and_comes_back_later() {
     });
     let last = &place.server.seen()[2];
     assert!(!last.text.contains("It is written.") && last.text.contains("Hello."), "{}", last.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_takes_a_turn_back_whatever_tools_the_profile_gives_the_model() {
+    let more = "[permissions]\nallow = [\"Edit\"]\n[profiles.writer]\ntools = \"write_file\"\n";
+    let call = Says::call("write_file", json!({"path": "a.txt", "content": "one"}));
+    let place = Place::with([call, Says::text("It is written.")], more).await;
+    let mut command = place.home.command("/usr/bin/setsid", &["--ctty", "--wait", env!("CARGO_BIN_EXE_toolstead")]);
+    command.arg("--config").arg(&place.config).args(["chat", "--profile", "writer"]);
+    command.env("MODEL_KEY", KEY).env("TERM", "xterm");
+    let (mut person, mut child) = Person::at(command, true);
+    let file = place.home.work().join("a.txt");
+    block_in_place(|| {
+        person.awaits_prompt("> ");
+        person.types("Write it.\r");
+        person.awaits("It is written.");
+        person.awaits_prompt("> ");
+        assert!(file.exists());
+        person.types("/undo\r");
+        person.awaits_prompt("> ");
+        assert!(!file.exists(), "{}", person.seen);
+        person.types("\x04");
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{}", person.seen);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_the_wait_for_a_required_server() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server =
+        format!("[mcp_servers.silent]\nurl = \"http://{}/mcp\"\nrequired = true\n", silent.local_addr().unwrap());
+    let place = Place::of(ModelServer::answering(|_| Says::text("Hello.").into()).await, &server);
+    let mut command = place.command(&["query", "Hello."]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _connected = silent.accept().await.unwrap();
+    kill(child.id(), Signal::INT);
+    let output = block_in_place(|| child.wait_with_output().unwrap());
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert_eq!(place.server.seen().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_of_costs_that_cannot_hold_is_told() {
+    let place = Place::of(ModelServer::answering(|_| Says::text("Hello.").into()).await, "");
+    let told = |arguments: &[&str]| stderr(&place.run(arguments));
+    let about = "the prices of the model `main` are not known";
+    assert!(!told(&["query", "--max-cost", "1", "Hello."]).contains(about));
+    let config = fs::read_to_string(&place.config).unwrap();
+    let without: String =
+        config.lines().filter(|line| !line.starts_with("prices")).map(|line| format!("{line}\n")).collect();
+    fs::write(&place.config, without).unwrap();
+    let noted = told(&["query", "--max-cost", "1", "Hello."]);
+    assert!(noted.contains(about), "{noted}");
+    assert!(!told(&["query", "Hello."]).contains(about));
 }
 
 /// A program with a scripted model, in a folder of its own.

@@ -87,6 +87,10 @@ mod everything;
 /// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
+/// What providers of models are told of tools.
+mod model_definitions;
+/// Turns over the protocols of OpenAI and Gemini.
+mod model_providers;
 /// Calls out of calls.
 mod nested_calls;
 /// News outside of requests.

@@ -67,12 +67,6 @@ impl Reply {
         let headers = vec![("content-type", "application/json".to_owned())];
         Self::Raw { status, headers, body: body.into().into_bytes() }
     }
-
-    /// A stream, byte for byte.
-    pub(crate) fn stream(body: impl Into<Vec<u8>>) -> Self {
-        let headers = vec![("content-type", "text/event-stream; charset=utf-8".to_owned())];
-        Self::Raw { status: 200, headers, body: body.into() }
-    }
 }
 
 impl From<Says> for Reply {

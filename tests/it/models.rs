@@ -15,7 +15,7 @@ use toolstead_domain::{
         request::{ModelRequest, OfferedTool},
         usage::Usage,
     },
-    ports::model_provider::{ModelAnswer, ModelProvider},
+    ports::model_provider::ModelProvider,
     secret::Secret,
 };
 use toolstead_infrastructure::{
@@ -221,4 +221,22 @@ async fn a_provider_that_is_busy_is_asked_again() {
     assert_eq!(blocks(&pieces), [Block::text("Now.")]);
     let [first, second] = server.seen().try_into().unwrap();
     assert_eq!(first.text, second.text);
+}
+
+#[tokio::test]
+async fn the_end_of_an_answer_is_told_for_every_provider() {
+    for kind in ProviderKind::ALL {
+        for (says, expected) in [
+            (Says::text("Hello."), StopReason::EndTurn),
+            (Says::call("read", json!({"path": "a"})), StopReason::ToolUse),
+            (Says::text("Hel").cut_off(), StopReason::MaxTokens),
+            (Says::text("No").refused(), StopReason::Refused),
+        ] {
+            let server = ModelServer::with([says]).await;
+            let model = Model::new(ModelSettings { kind, ..settings(&server) }, client()).unwrap();
+            let pieces = answer(&model, request(vec![Message::user("a")], vec![tool("read")])).await;
+            let Some(Ok(ModelEvent::Finished { stop, .. })) = pieces.last() else { panic!("{kind:?}: {pieces:?}") };
+            assert_eq!(*stop, expected, "{kind:?}");
+        }
+    }
 }

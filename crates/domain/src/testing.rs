@@ -25,7 +25,7 @@ pub mod scripted_schema_validator;
 
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod change_journal_contract;
-#[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod conversation_store_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod execution_log_contract;

@@ -53,12 +53,12 @@ impl Models {
     /// # Errors
     /// [`NoSuchModel`].
     pub fn find(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, NoSuchModel> {
+        let names: Vec<&str> = self.names().collect();
+        if names.is_empty() {
+            return Err(NoSuchModel::NoneConfigured { file: self.file.clone() });
+        }
         let Some(name) = name.or(self.default.as_deref()) else {
-            let names: Vec<&str> = self.names().collect();
-            return Err(match names.is_empty() {
-                true => NoSuchModel::NoneConfigured { file: self.file.clone() },
-                false => NoSuchModel::NoneChosen { names: names.join(", ") },
-            });
+            return Err(NoSuchModel::NoneChosen { names: names.join(", ") });
         };
         if let Some(model) = self.usable.get(name) {
             return Ok(model.clone());
@@ -66,10 +66,8 @@ impl Models {
         if let Some(reason) = self.unusable.get(name) {
             return Err(NoSuchModel::Unusable { name: name.to_owned(), reason: reason.clone() });
         }
-        let names: Vec<&str> = self.names().collect();
         let advice = match nearest_name(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if names.is_empty() => "there is none at all".into(),
             None => format!("there are {}", names.join(", ")),
         };
         Err(NoSuchModel::Unknown { name: name.to_owned(), advice })

@@ -1,6 +1,7 @@
 //! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
 
 mod agent;
+mod asides;
 mod asked_prompt;
 pub mod call;
 pub mod chat;

@@ -141,7 +141,8 @@ impl Calling {
 
 /// Builds an application. Everything has a default, and everything can be replaced.
 pub struct AppBuilder {
-    config: Config,
+    /// Boxed: kilobytes, which every future that builds one would hold.
+    config: Box<Config>,
     environment: Environment,
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
@@ -174,7 +175,7 @@ pub struct Composition {
     /// The MCP servers that were started, for their status. Providers that a program added stand in the registry alone.
     pub servers: Vec<Arc<McpServer>>,
     /// What it was built of.
-    pub config: Config,
+    pub config: Box<Config>,
     /// The tools that the program added; more come and go here while it runs.
     pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
@@ -243,7 +244,7 @@ impl App {
     /// Begins to build an application out of a configuration.
     pub fn builder(config: Config) -> AppBuilder {
         AppBuilder {
-            config,
+            config: Box::new(config),
             environment: Environment::of_process(),
             servers: Servers::All,
             providers: Vec::new(),

@@ -381,14 +381,14 @@ impl Config {
     /// # Errors
     /// [`NoSuchModel`].
     pub fn model(&self, name: Option<&str>) -> Result<&ModelSettings, NoSuchModel> {
-        if let Some(name) = name.or(self.default_model.as_deref()) {
-            return self.models.named(name);
-        }
         let names: Vec<&str> = self.models.names().collect();
-        Err(match names.is_empty() {
-            true => NoSuchModel::NoneConfigured { file: self.user_file() },
-            false => NoSuchModel::NoneChosen { names: names.join(", ") },
-        })
+        if names.is_empty() {
+            return Err(NoSuchModel::NoneConfigured { file: self.user_file() });
+        }
+        match name.or(self.default_model.as_deref()) {
+            Some(name) => self.models.named(name),
+            None => Err(NoSuchModel::NoneChosen { names: names.join(", ") }),
+        }
     }
 
     /// The profile of that name.

@@ -80,9 +80,19 @@ fn without_a_default_the_only_model_is_asked() {
     machine.write(USER, &format!("{MAIN}[models.other]\nprovider = \"gemini\"\nmodel = \"gemini-2.5-pro\"\n"));
     let error = machine.config().model(None).unwrap_err().to_string();
     assert_eq!(error, "no model is chosen: set `default_model`, or name one of main, other");
-    machine.write(USER, "");
-    let error = machine.config().model(None).unwrap_err().to_string();
-    assert!(error.starts_with("no model is configured: write `[models.main]`"), "{error}");
+}
+
+#[test]
+fn without_any_model_the_error_says_what_to_write_and_where() {
+    let machine = Machine::with(&[(USER, "")]);
+    let error = machine.config().model(None).unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains(&machine.path(USER)), "{told}");
+    assert_eq!(machine.config().model(Some("main")).unwrap_err(), error, "no name leads anywhere");
+    let example: Vec<&str> = told.lines().filter(|line| line.starts_with("    ")).collect();
+    machine.write(USER, &example.join("\n"));
+    let machine = machine.variables(&[("ANTHROPIC_API_KEY", "sk-1")]);
+    assert_eq!(machine.config().model(None).unwrap().key, known("sk-1"));
 }
 
 #[test]

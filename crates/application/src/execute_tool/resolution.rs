@@ -65,7 +65,7 @@ fn unknown(name: &str, unresolved: Unresolved) -> ToolFailure {
     };
     let failure = ToolFailure::new(ErrorKind::NotFound, message);
     match candidates.is_empty() {
-        true => failure.next("`tools/list` names the tools that there are."),
+        true => failure.next("Call one of the tools that are listed."),
         false => failure.next(format!(
             "Did you mean {}?",
             candidates.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(" or ")

@@ -63,6 +63,7 @@ struct House {
     registry: Arc<ToolRegistry>,
     store: Arc<InMemoryConversations>,
     log: Arc<InMemoryExecutionLog>,
+    bus: Arc<EventBus>,
     conversation: ConversationId,
 }
 
@@ -109,6 +110,7 @@ impl Plan {
         let calls = OpenCalls::new(32);
         let execute_tool = ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, calls, settings);
         let store = Arc::new(InMemoryConversations::new());
+        let bus = events.clone();
         let handler = RunAgentHandler::new(RunAgentPorts {
             execute_tool,
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions)),
@@ -117,7 +119,7 @@ impl Plan {
             events,
             clock,
         });
-        House { handler, registry, store, log, conversation: ConversationId(Uuid::now_v7()) }
+        House { handler, registry, store, log, bus, conversation: ConversationId(Uuid::now_v7()) }
     }
 }
 

@@ -3,7 +3,8 @@
 use super::{AbsentServer, output_readers::OutputReaders};
 use serde_json::value::RawValue;
 use std::{
-    collections::{BTreeSet, HashMap},
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
@@ -12,6 +13,9 @@ use toolstead_domain::{
     tool::{Tool, ToolSource},
     tool_input_schema::{Formats, InvalidSchema, ToolInputSchema, nearest_name},
 };
+
+/// So many names are named in place of one that leads nowhere.
+const NEAREST: usize = 3;
 
 /// An immutable set of tools, sorted by name.
 pub struct Snapshot {
@@ -182,16 +186,31 @@ impl Snapshot {
         }
     }
 
+    /// The names that are spelled alike, then those that have the most words in common with it.
     fn nearest(&self, name: &str) -> Vec<String> {
         let mut known: Vec<&str> =
             self.tools.iter().filter(|one| one.tool.is_callable()).map(|one| one.tool.name().as_str()).collect();
         let mut nearest = Vec::new();
-        while let (true, Some(near)) = (nearest.len() < 3, nearest_name(name, known.iter().copied())) {
+        while let (true, Some(near)) = (nearest.len() < NEAREST, nearest_name(name, known.iter().copied())) {
             nearest.push(near.to_owned());
             known.retain(|other| *other != near);
         }
+        let asked = words(name);
+        let mut alike: Vec<(usize, &str)> =
+            known.into_iter().map(|other| (words(other).intersection(&asked).count(), other)).collect();
+        alike.retain(|(common, _)| *common > 0);
+        alike.sort_by_key(|(common, other)| (Reverse(*common), *other));
+        let room = NEAREST - nearest.len();
+        nearest.extend(alike.into_iter().take(room).map(|(_, other)| other.to_owned()));
         nearest
     }
+}
+
+/// The words of a tool's name that tell something: `mcp` stands before each tool of a server.
+fn words(name: &str) -> HashSet<String> {
+    let name: String = name.chars().take(128).collect();
+    let words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    words.filter(|word| word.chars().count() > 2 && word != "mcp").collect()
 }
 
 /// Whether a tool that is advertised under its server's own name would pass for another: it bears the alias of a tool

@@ -4,7 +4,7 @@ use super::{
     answer::{Answer, Provider},
     key::{Key, KeyCommands},
     protocol,
-    settings::{ModelSettings, ProviderKind},
+    settings::ModelSettings,
 };
 use crate::http::client::HttpClient;
 use async_trait::async_trait;
@@ -31,14 +31,6 @@ pub struct Model {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidModel {
-    /// The protocol is not spoken here.
-    #[error("the model `{name}`: the protocol `{}` is not spoken yet", kind.as_str())]
-    NoProtocol {
-        /// The model.
-        name: String,
-        /// The protocol.
-        kind: ProviderKind,
-    },
     /// The base URL is none.
     #[error("the model `{name}`: its `base_url` {reason}")]
     Address {
@@ -65,9 +57,8 @@ impl Model {
     /// # Errors
     /// [`InvalidModel`].
     pub fn new(settings: ModelSettings, client: HttpClient) -> Result<Self, InvalidModel> {
-        let (name, kind) = (settings.name.clone(), settings.kind);
-        let protocol = protocol::of(kind).ok_or_else(|| InvalidModel::NoProtocol { name: name.clone(), kind })?;
-        let wrong = |reason: &str| InvalidModel::Address { name: name.clone(), reason: reason.to_owned() };
+        let protocol = protocol::of(settings.kind);
+        let wrong = |reason: &str| InvalidModel::Address { name: settings.name.clone(), reason: reason.to_owned() };
         let base: Url = settings.base_url.parse().map_err(|_| wrong("is no URL"))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(wrong("holds a user or a password; keys have keys of their own"));

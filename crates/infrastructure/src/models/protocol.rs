@@ -70,19 +70,19 @@ pub(super) trait Decoder: Send {
     fn whole(&mut self, body: &[u8]) -> Result<Vec<ModelEvent>, ModelError>;
 }
 
-/// The protocol of a kind, as far as there is one here.
-pub(super) fn of(kind: ProviderKind) -> Option<&'static dyn Protocol> {
+/// The protocol of a kind.
+pub(super) fn of(kind: ProviderKind) -> &'static dyn Protocol {
     match kind {
-        ProviderKind::Anthropic => Some(&anthropic::Anthropic),
-        ProviderKind::OpenAi => Some(&openai_chat::OpenAiChat),
-        ProviderKind::OpenAiResponses => Some(&openai_responses::OpenAiResponses),
-        ProviderKind::Gemini => Some(&gemini::Gemini),
+        ProviderKind::Anthropic => &anthropic::Anthropic,
+        ProviderKind::OpenAi => &openai_chat::OpenAiChat,
+        ProviderKind::OpenAiResponses => &openai_responses::OpenAiResponses,
+        ProviderKind::Gemini => &gemini::Gemini,
     }
 }
 
 /// The definitions of tools, exactly as a request to such a provider has them.
 pub fn definitions(kind: ProviderKind, tools: &[OfferedTool]) -> Vec<Value> {
-    of(kind).map(|protocol| protocol.definitions(tools)).unwrap_or_default()
+    of(kind).definitions(tools)
 }
 
 /// An answer that ended before it was whole.

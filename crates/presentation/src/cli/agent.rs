@@ -1,6 +1,7 @@
 //! An agent at the command line: its flags, what it is put together of, and one run of it, which somebody watches.
 
 use super::{
+    asides::Asides,
     asked_prompt,
     exit::{Exit, Failed},
     global::Global,
@@ -25,6 +26,7 @@ use std::{
 };
 use toolstead_application::{
     cancel_signal::CancelSignal,
+    execute_tool::ExecuteToolError,
     run_agent::{AgentRun, OfferedTools, RunAgentCommand},
 };
 use toolstead_domain::{
@@ -150,7 +152,12 @@ fn usage(error: impl ToString) -> Failed {
 
 impl Agent {
     /// Puts it together. What the configuration cannot give is told before anything is started.
-    pub(super) async fn put_together(flags: &AgentFlags, global: &Global) -> Result<Self, Failed> {
+    /// Ctrl-C ends the wait for servers that are required.
+    pub(super) async fn put_together(
+        flags: &AgentFlags,
+        global: &Global,
+        shutdown: &mut Shutdown,
+    ) -> Result<Self, Failed> {
         let config = global.load()?;
         let manner = Manner::of(flags, flags.profile.as_deref(), global.typed_tools(), &config)?;
         let of_profile = manner.profile.as_deref().and_then(|name| config.profile(name).ok()?.model.clone());
@@ -158,7 +165,12 @@ impl Agent {
         config.model(model.as_deref()).map_err(usage)?;
         let budgets = flags.budgets(&config.agent);
         let terminal = Terminal::of_process();
-        let composition = global.compose_for_agent(config, terminal.clone()).await?;
+        let composition = tokio::select! {
+            composition = global.compose_for_agent(config, terminal.clone()) => composition?,
+            () = shutdown.requested() => {
+                return Err(Failed::Call(ExecuteToolError::Cancelled(CancelReason::Client)));
+            }
+        };
         match composition.app.models.find(model.as_deref()) {
             Ok(model) => Ok(Self { composition, model, terminal, manner, budgets }),
             Err(error) => {
@@ -213,7 +225,7 @@ impl Agent {
     pub(super) fn caller(&self) -> Arc<dyn Caller> {
         let patience = self.composition.config.approval_timeout;
         let questions = self.terminal.clone().map(|terminal| TerminalQuestions::new(terminal, patience));
-        Arc::new(Onlooker { questions })
+        Arc::new(Onlooker { questions, asides: Asides::beside(self.terminal.clone()) })
     }
 
     /// The tools that the model is told of.
@@ -230,6 +242,17 @@ impl Agent {
         let app = &self.composition.app;
         let name = app.agent.settings.summarizer.as_deref();
         name.map(|name| app.models.find(Some(name))).transpose().map_err(usage)
+    }
+
+    /// A bound that cannot hold, for the person to know.
+    pub(super) fn unbounded_cost(&self) -> Option<String> {
+        let name = self.model.name();
+        (self.budgets.cost.is_some() && self.model.facts().prices.is_none()).then(|| {
+            format!(
+                "note: the cost has no bound: the prices of the model `{name}` are not known; `models.{name}.prices` says \
+                 them"
+            )
+        })
     }
 
     /// A command for the next turn of the conversation.
@@ -423,6 +446,7 @@ pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<
 /// The person who looks on: warnings of tools are told, their progress is not, and their questions are asked.
 struct Onlooker {
     questions: Option<TerminalQuestions>,
+    asides: Asides,
 }
 
 #[async_trait]
@@ -436,13 +460,14 @@ impl Caller for Onlooker {
     fn log(&self, message: LogMessage) {
         if message.level >= LogLevel::Warning {
             let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
-            note(&opened(&format!("{}:", message.level.as_str()), &data));
+            // In other words than ours: what it calls an error is none of the run.
+            self.asides.tell(opened(&format!("a tool says ({}):", message.level.as_str()), &data));
         }
     }
 
     fn elicitation_completed(&self, _: &str) {
         if self.questions.is_some() {
-            note("the page is done");
+            self.asides.tell("the page is done".into());
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::{
     Outcome,
+    asides::Asides,
     exit::{self, Exit, Failed},
     global::Global,
-    output::{Output, note, visible},
+    output::{Output, visible},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
     tools::tell_absent,
@@ -79,8 +80,9 @@ impl Call {
         let terminal = Terminal::of_process();
         let composition = global.compose_for_call(&self.name, going_on, terminal.clone()).await?;
         let patience = composition.config.approval_timeout;
+        let asides = Asides::beside(terminal.clone());
         let questions = terminal.map(|terminal| TerminalQuestions::new(terminal, patience));
-        let outcome = self.call(&composition, arguments, questions, &mut shutdown).await;
+        let outcome = self.call(&composition, arguments, (questions, asides), &mut shutdown).await;
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound
@@ -124,7 +126,7 @@ impl Call {
         &self,
         composition: &Composition,
         arguments: Value,
-        questions: Option<TerminalQuestions>,
+        (questions, asides): (Option<TerminalQuestions>, Asides),
         shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
@@ -139,7 +141,7 @@ impl Call {
                 capabilities: questions.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default(),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
             }),
-            caller: Arc::new(Person { hurry: hurry.clone(), questions }),
+            caller: Arc::new(Person { hurry: hurry.clone(), questions, asides }),
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
             ..ExecuteToolCommand::new(&*self.name, arguments).within(composition.app.scope(Principal::local(), session))
@@ -277,6 +279,7 @@ struct Person {
     hurry: CancelSignal,
     /// `None`: nobody is at a terminal who could be asked.
     questions: Option<TerminalQuestions>,
+    asides: Asides,
 }
 
 #[async_trait]
@@ -288,20 +291,20 @@ impl Caller for Person {
     fn progress(&self, progress: Progress) {
         if std::io::stderr().is_terminal() {
             let of = progress.total.map_or(String::new(), |total| format!(" of {total}"));
-            note(&told(&format!("{}{of}", progress.progress), &progress.message.unwrap_or_default()));
+            self.asides.tell(told(&format!("{}{of}", progress.progress), &progress.message.unwrap_or_default()));
         }
     }
 
     fn log(&self, message: LogMessage) {
         if message.level >= LogLevel::Info {
             let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
-            note(&told(&format!("{}:", message.level.as_str()), &data));
+            self.asides.tell(told(&format!("{}:", message.level.as_str()), &data));
         }
     }
 
     fn elicitation_completed(&self, _: &str) {
         if self.questions.is_some() {
-            note("the page is done");
+            self.asides.tell("the page is done".into());
         }
     }
 

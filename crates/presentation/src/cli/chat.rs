@@ -68,7 +68,7 @@ impl Chat {
             return Err(Failed::Usage(message.into()));
         }
         let mut shutdown = Shutdown::listen()?;
-        let agent = Agent::put_together(&self.agent, global).await?;
+        let agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
         let mut talk = Talk {
             agent,
             conversation: ConversationId(Uuid::now_v7()),
@@ -88,6 +88,7 @@ impl Chat {
             talk.take_up(&conversation);
         }
         talk.screen.note(&format!("{}; `/help` shows the commands", talk.agent.model.name()));
+        talk.note_unbounded_cost();
         // Where there is no place for them they are forgotten at the end.
         let mut inputs = Inputs::open(talk.agent.composition.config.folders.prepare_data().ok());
         loop {
@@ -150,6 +151,12 @@ impl Talk<'_> {
         self.screen.note(&format!("goes on: {} ({} events)", conversation.title, conversation.events));
     }
 
+    fn note_unbounded_cost(&mut self) {
+        if let Some(line) = self.agent.unbounded_cost() {
+            self.screen.note(&line);
+        }
+    }
+
     async fn obey(&mut self, wish: Wish, shutdown: &mut Shutdown) -> Result<Goes, Failed> {
         match wish {
             Wish::Nothing => {}
@@ -168,6 +175,7 @@ impl Talk<'_> {
                 Ok(model) => {
                     self.agent.model = model;
                     self.screen.note(&format!("goes on with `{name}`"));
+                    self.note_unbounded_cost();
                 }
                 Err(error) => self.screen.note(&format!("error: {error}")),
             },
@@ -249,7 +257,8 @@ impl Talk<'_> {
         let undoing = app.undo_conversation.handle(UndoConversationCommand {
             conversation: self.conversation,
             to: begun[at],
-            scope: self.agent.scope(self.conversation),
+            // The person's own wish: the tools of a profile are the model's.
+            scope: app.scope(Principal::local(), self.conversation.session()),
             undo: UNDO.into(),
             redo: REDO.into(),
             leaving_what_cannot_be: false,

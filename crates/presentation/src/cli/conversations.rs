@@ -124,7 +124,7 @@ impl Conversations {
         let command = match self.command {
             Command::Resume { id, agent } => {
                 let id = if id == LAST { String::new() } else { id };
-                return Chat::resuming(*agent, id).run(global, output).await;
+                return Box::pin(Chat::resuming(*agent, id).run(global, output)).await;
             }
             Command::Stored(command) => command,
         };
@@ -200,12 +200,12 @@ impl Stored {
             Self::Export { id, format } => {
                 let conversation = chosen(store, &wanted(&id)).await?;
                 let events = store.events(&me, conversation.id).await?;
-                let lines = match format {
+                let lines: Vec<Value> = match format {
                     Format::Events => events.iter().map(|event| json!(event)).collect(),
                     Format::Chorus => export::chorus(conversation.id, &events),
                 };
-                for line in lines {
-                    output.line(&line.to_string())?;
+                for line in &lines {
+                    output.json_line(line)?;
                 }
                 Ok(())
             }

@@ -75,8 +75,8 @@ pub(super) fn told(outcome: super::Outcome, as_json: bool) -> u8 {
     }
     super::output::note(&format!("error: {}", chain(&failed)));
     if as_json {
-        // Nobody is left to hear that nobody reads.
-        let _ = Output::new().json(&failed.to_json());
+        // On one line, as events before it are. Nobody is left to hear that nobody reads.
+        let _ = Output::new().json_line(&failed.to_json());
     }
     failed.code()
 }
@@ -88,7 +88,7 @@ pub fn parsed<C: clap::Parser>() -> C {
         let as_json = error.use_stderr() && std::env::args_os().any(|word| word == "--json");
         if as_json {
             let message = error.render().to_string();
-            let _ = Output::new().json(&error_object(ErrorKind::InvalidInput, message.trim_end()));
+            let _ = Output::new().json_line(&error_object(ErrorKind::InvalidInput, message.trim_end()));
         }
         error.exit()
     })

@@ -50,7 +50,7 @@ impl Models {
             true => {
                 let composition = global.compose_and_tell_all(Servers::None).await?;
                 let tried = self.try_all(&composition.app.models, &composition.config).await;
-                let config = composition.config.clone();
+                let config = (*composition.config).clone();
                 composition.close().await;
                 (config, Some(tried))
             }
@@ -65,7 +65,7 @@ impl Models {
             .map(|(name, reason)| (name.as_str(), reason.as_str()))
             .collect();
         if let (Some(name), true) = (&self.name, usable.is_empty() && unusable.is_empty()) {
-            let error = config.models.named(name).err();
+            let error = config.model(Some(name)).err();
             return Err(Failed::NotFound(error.map_or(String::new(), |error| error.to_string())));
         }
         let fails = tried.as_ref().is_some_and(|tried| !unusable.is_empty() || tried.values().any(Result::is_err));

@@ -97,11 +97,7 @@ impl Narration {
                 self.beside(line, &mut pieces);
             }
             AgentEvent::Compacted { how, before, after } => {
-                let line = format!(
-                    "what came before was made shorter ({how}): {} tokens, now {}",
-                    grouped(*before),
-                    grouped(*after)
-                );
+                let line = format!("what came before was {how}: {} tokens, now {}", grouped(*before), grouped(*after));
                 self.beside(line, &mut pieces);
             }
             AgentEvent::Notice(text) => self.beside(opened("note:", text), &mut pieces),

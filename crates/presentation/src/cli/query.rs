@@ -43,7 +43,7 @@ impl Query {
             return Err(Failed::Usage(message.into()));
         }
         let mut shutdown = Shutdown::listen()?;
-        let mut agent = Agent::put_together(&self.agent, global).await?;
+        let mut agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
         let outcome = self.asked(&mut agent, prompt, wanted, global, output, &mut shutdown).await;
         agent.composition.close().await;
         outcome
@@ -67,6 +67,9 @@ impl Query {
             None => ConversationId(Uuid::now_v7()),
         };
         let mut screen = Screen::new(output, global);
+        if let Some(line) = agent.unbounded_cost() {
+            screen.note(&line);
+        }
         let turned = agent.turn(conversation, prompt, &mut screen, shutdown).await?;
         let Some(end) = turned.end else { return Ok(Exit::Told(ErrorKind::Cancelled)) };
         if let Some(line) = summary(&end, conversation) {

@@ -74,6 +74,11 @@ impl Terminal {
         self.turn.lock().await
     }
 
+    /// The same where nobody is asked anything at the moment.
+    pub(super) fn quiet_now(&self) -> Option<MutexGuard<'_, ()>> {
+        self.turn.try_lock().ok()
+    }
+
     /// Puts a question once it has its turn, and waits so long for the answer. Dropping the future takes it back.
     pub(super) async fn ask<T: Send + 'static>(
         &self,

@@ -33,13 +33,21 @@ pub struct ConfiguredModels {
     pub unusable: BTreeMap<String, String>,
 }
 
+/// What a person writes who has none.
+const EXAMPLE: &str = "    [models.main]
+    provider = \"anthropic\"
+    model = \"claude-sonnet-4-5\"
+    api_key_env = \"ANTHROPIC_API_KEY\"";
+
 /// A name that no model bears, or one that cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchModel {
     /// Nothing is configured.
     #[error(
-        "no model is configured: write `[models.main]` with `provider` and `model` into {file}, as docs/models.md shows"
+        "no model is configured: write one into {file}, for example\n\n{EXAMPLE}\n\n\
+         `provider` is anthropic, openai, openai_responses or gemini; `base_url = \"http://localhost:11434/v1\"` with \
+         `openai` asks a server of your own, which needs no key. `toolstead models --check` shows whether it answers."
     )]
     NoneConfigured {
         /// Where to write it.

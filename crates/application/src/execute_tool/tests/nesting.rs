@@ -106,7 +106,7 @@ async fn a_nested_call_has_a_row_of_its_own_below_that_of_the_call_that_made_it(
     assert_eq!(
         house.call("make", calls(json!([["echo", {}], ["broken", {}], ["nowhere", {}]]))).await,
         "\
-        hi\nio: the disk is gone\nnot_found: Unknown tool: nowhere. `tools/list` names the tools that there are."
+        hi\nio: the disk is gone\nnot_found: Unknown tool: nowhere. Call one of the tools that are listed."
     );
     let rows = house.log.rows();
     let told: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.outcome.kind(), row.parent)).collect();

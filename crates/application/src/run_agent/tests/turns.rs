@@ -67,6 +67,8 @@ async fn a_turn_goes_on_until_the_model_calls_nothing() {
 async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_theirs() {
     for (tool, arguments, result) in [
         ("ecko", json!({}), "error c1: Unknown tool: ecko. Did you mean `echo`?"),
+        ("print_echo", json!({}), "error c1: Unknown tool: print_echo. Did you mean `echo`?"),
+        ("nowhere", json!({}), "error c1: Unknown tool: nowhere. Call one of the tools that are listed."),
         ("echo", json!("{\"a\": "), "error c1 (never made): Not made: ..EOF..{\"a\": "),
         ("echo", json!("[1]"), "error c1 (never made): Not made: ..no JSON object..[1]"),
         ("broken", json!({}), "error c1: the disk is gone"),
@@ -200,6 +202,7 @@ async fn one_who_watches_hears_everything_in_order() {
         text("done").uses(Usage { input_tokens: 20, output_tokens: 1, ..Usage::default() }),
     ];
     let (house, model) = (house().await, model(answers));
+    let mut watch = house.bus.subscribe_as(Principal::local());
     let ran = house.run(&model, "go").await;
     let told: Vec<String> = ran.events.iter().map(|event| event.to_json().to_string()).collect();
     let kinds: Vec<Value> = ran.events.iter().map(|event| event.to_json()["type"].clone()).collect();
@@ -224,6 +227,11 @@ async fn one_who_watches_hears_everything_in_order() {
     let end = ran.events.last().unwrap().to_json();
     assert_eq!((&end["usage"]["input_tokens"], &end["calls"], &end["turns"]), (&json!(30), &json!(1), &json!(2)));
     assert_eq!(end["text"], "done");
+    let heard: Vec<Value> = std::iter::from_fn(|| watch.waiting()).map(|heard| heard.to_json()).collect();
+    let usage = heard.iter().filter(|event| event["type"] == "usage");
+    let usage: Vec<_> = usage.map(|event| (event["session"].clone(), event["input_tokens"].clone())).collect();
+    let session = json!(house.conversation.to_string());
+    assert_eq!(usage, [(session.clone(), json!(10)), (session, json!(20))], "the whole hears what it took");
 }
 
 #[tokio::test]

@@ -70,8 +70,8 @@ impl Protocol for Anthropic {
 }
 
 fn offer(tools: &[OfferedTool]) -> Offer {
-    let is_of_name = |_, c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    Offer::of(ProviderKind::Anthropic, tools, is_of_name, MAX_NAME)
+    let allowed = |_: usize, c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    Offer::of(ProviderKind::Anthropic, tools, allowed, MAX_NAME)
 }
 
 #[cfg(test)]

@@ -270,10 +270,10 @@ fn several(copy: &mut Map<String, Value>, types: &[&str]) {
         return;
     }
     copy.shift_remove("type");
-    if let Some(before) = copy.shift_remove("anyOf").and_then(|all| all.as_array().cloned()) {
-        if let Some(told) = sentence::alternatives("anyOf", &before) {
-            sentence::add(copy, &told);
-        }
+    if let Some(before) = copy.shift_remove("anyOf").and_then(|all| all.as_array().cloned())
+        && let Some(told) = sentence::alternatives("anyOf", &before)
+    {
+        sentence::add(copy, &told);
     }
     let mut alternatives = Vec::new();
     for (index, name) in types.iter().enumerate().filter(|(index, name)| !types[..*index].contains(name)) {

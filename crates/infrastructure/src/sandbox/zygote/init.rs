@@ -5,7 +5,7 @@ use super::{
     births::{Settled, block},
     filter::Filter,
     identity::{IdMaps, Identity, clear_capabilities, drop_capabilities, unshare},
-    payload::{OpenPlace, Tools, confine, execute},
+    payload::{OpenPlace, Tools, confine, enter_folder, execute},
     protected::Protected,
     request::{Failure, Network, Order, Ordered, Report, Request, Step, receive, report, send, unpacked},
     stage,
@@ -235,6 +235,10 @@ impl<'a> Namespaced<'a> {
         let signals = signals(false);
         let begun = self.begin();
         rehearse();
+        if !begun.as_ref().is_ok_and(|begun| begun.payload.lives_until(&orders)) {
+            // Whoever orders a run makes another init. This one can only say why.
+            say(&orders);
+        }
         let Some(Ordered { order, socket, streams, network, scratch }) = Ordered::receive(&orders) else { return 0 };
         drop(orders);
         let request = match launched(&order) {
@@ -288,9 +292,7 @@ impl<'a> Namespaced<'a> {
         let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init is gone"));
         let (order, streams) = (next()?, [next()?, next()?, next()?]);
         let mut request = launched(&order)?;
-        if let Some(network) = descriptors.next() {
-            enter_network(&network)?;
-        }
+        enter_network(request.network, descriptors.next().as_ref())?;
         if let Some(address) = std::str::from_utf8(&said).ok().and_then(|said| said.strip_prefix('o'))
             && !address.is_empty()
         {
@@ -366,11 +368,8 @@ fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
 
 /// Enters the network, and listens in it if that is asked for.
 fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, SocketAddrV4)>, Failure> {
-    if kind == Network::Host {
-        return Ok(None);
-    }
-    enter_network(own.ok_or_else(|| Failure::new("enter a network", "there is none for this run"))?)?;
-    if kind == Network::Private {
+    enter_network(kind, own)?;
+    if kind != Network::Listener {
         return Ok(None);
     }
     let step = || "listen for the proxy".to_owned();
@@ -383,9 +382,15 @@ fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, 
     Ok(Some((listener, SocketAddrV4::try_from(address).step(step)?)))
 }
 
-fn enter_network(network: &OwnedFd) -> Result<(), Failure> {
+/// Enters the network of a run, unless that is the machine's, which this process is in. A descriptor may be lost on its way,
+/// and a run without one must not be left in there.
+fn enter_network(kind: Network, own: Option<&OwnedFd>) -> Result<(), Failure> {
+    if kind == Network::Host {
+        return Ok(());
+    }
     let step = || "enter a network".to_owned();
-    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).step(step)
+    let own = own.ok_or_else(|| Failure::new(step(), "there is none for this run"))?;
+    move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)
 }
 
 /// Names the proxy at this address to a program.
@@ -439,6 +444,13 @@ impl Waiting {
         unsafe { libc::_exit(127) }
     }
 
+    /// Waits until a run is ordered. `false`: the payload is gone before.
+    fn lives_until(&self, ordered: &OwnedFd) -> bool {
+        let mut events = [PollFd::new(ordered, PollFlags::IN), PollFd::new(&self.told, PollFlags::IN)];
+        while let Err(Errno::INTR) = poll(&mut events, None) {}
+        !events[0].revents().is_empty()
+    }
+
     /// Returns once the program runs, or the run is to end; whether it runs.
     fn begin(self, events: &InitEvents<'_>) -> Result<bool, Failure> {
         let step = || "start a process".to_owned();
@@ -482,7 +494,8 @@ pub(super) fn payload(
         let places = places()?;
         let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
         confine(&birth.request, &Tools { settled, landlock, places: &places, streams })?;
-        hear(begun, "begin")
+        hear(begun, "begin")?;
+        enter_folder(&birth.request)
     };
     match confined() {
         Ok(()) => execute(&birth.request, birth.settled),
@@ -490,7 +503,7 @@ pub(super) fn payload(
     }
 }
 
-/// Tells the other process that it can go on. Where that is gone, it hears nothing.
+/// Tells the other process what it waits for. Where that is gone, it hears nothing.
 fn say(word: &OwnedFd) {
     let _ = rustix::io::write(word, b"b");
 }
@@ -641,6 +654,13 @@ mod tests {
     fn what_is_rehearsed_is_an_order() {
         let order = serde_json::from_str(REHEARSED).unwrap();
         assert!(matches!(order, Order::Launch(request) if request.folders.len() == 1));
+    }
+
+    #[test]
+    fn a_process_that_got_no_network_stays_in_the_machines_only_where_its_run_may() {
+        for (kind, is_refused) in [(Network::Private, true), (Network::Listener, true), (Network::Host, false)] {
+            assert_eq!(enter_network(kind, None).is_err(), is_refused, "{kind:?}");
+        }
     }
 
     #[test]

@@ -48,8 +48,6 @@ pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failur
         .and_then(|()| dup2_stdout(stdout))
         .and_then(|()| dup2_stderr(stderr))
         .step(|| "set the standard streams".into())?;
-    rustix::process::chdir(&request.working_dir)
-        .step(|| format!("enter the working folder `{}`", request.working_dir.display()))?;
     for (resource, most) in [
         // Not the address space: V8, Go and Java reserve many times what they use.
         (Resource::Data, request.memory_bytes),
@@ -81,6 +79,13 @@ pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failur
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
     Ok(())
+}
+
+/// Enters the folder that the program begins in. Links on the way are others' to make: the machine's root must be gone, which
+/// `..` would lead to as long as it lies on top of the new one.
+pub(super) fn enter_folder(request: &Request) -> Result<(), Failure> {
+    rustix::process::chdir(&request.working_dir)
+        .step(|| format!("enter the working folder `{}`", request.working_dir.display()))
 }
 
 /// Lowers a limit. One that is lower already stays.

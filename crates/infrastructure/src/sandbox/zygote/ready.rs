@@ -28,6 +28,7 @@ pub(super) struct ReadyInit {
     pub(super) pid: Pid,
     pub(super) process: OwnedFd,
     pub(super) group: Option<Group>,
+    /// Where it gets its run. Can be read only where it is no good: it could not begin, or its payload or itself is gone.
     orders: OwnedFd,
     origin: Origin,
 }
@@ -53,9 +54,19 @@ impl ReadyInit {
         Ok(Self { pid, process, group, orders, origin })
     }
 
+    /// What can be read once it [is no good](Self::is_spoilt).
+    pub(super) fn orders(&self) -> &OwnedFd {
+        &self.orders
+    }
+
+    /// Whether no run can come of it.
+    pub(super) fn is_spoilt(&self) -> bool {
+        !matches!(poll(&mut [PollFd::new(&self.orders, PollFlags::IN)], Some(&AT_ONCE)), Ok(0))
+    }
+
     /// Tells whether it would come out the same if it was born now.
     pub(super) fn is_current(&self, maps: usize) -> bool {
-        lives(&self.process) && self.origin.maps == maps && self.origin.is_unchanged()
+        !self.is_spoilt() && lives(&self.process) && self.origin.maps == maps && self.origin.is_unchanged()
     }
 
     /// Has it begin a run: from now on it is that run's.

@@ -1,7 +1,7 @@
 //! What passes between the runtime, the zygote and the init of one run.
 //!
 //! ```text
-//! runtime -> zygote  one byte; descriptors: the order as JSON in a sealed memory file, and for a launch
+//! runtime -> zygote  one byte; descriptors: the order as JSON in a memory file, and for a launch
 //!                    the init's socket, stdin, stdout, stderr
 //! zygote  -> init    where the session's `/tmp` and home stand; descriptors: all of these, and the network, if it has one
 //! init    -> payload one byte; descriptors: the order, stdin, stdout, stderr, and the network

@@ -299,12 +299,17 @@ impl Births for NamespaceZygote {
     fn rest(&mut self, until_read: BorrowedFd<'_>) {
         loop {
             let parted = self.parted.as_ref().map(AsFd::as_fd);
-            let awaited: Vec<_> = [until_read].into_iter().chain(parted).collect();
+            let ready = self.ready.as_ref().map(|ready| ready.orders().as_fd());
+            let awaited: Vec<_> = [until_read].into_iter().chain(parted).chain(ready).collect();
             match &mut self.groups {
                 Some(groups) => groups.wait(&awaited),
                 None => {
                     is_read_or(&awaited, None);
                 }
+            }
+            // Not made anew at once: why it is no good may hold for some time. The next run has one made.
+            if self.ready.take_if(|ready| ready.is_spoilt()).is_some() {
+                continue;
             }
             // What is ordered comes first.
             if self.parted.as_ref().is_none_or(lives) || is_read_or(&[until_read], Some(&AT_ONCE)) {

@@ -72,7 +72,7 @@ impl Wish {
                 let names = COMMANDS.iter().map(|(name, ..)| &name[1..]);
                 let advice = match nearest_name(unknown, names) {
                     Some(near) => format!("did you mean `/{near}`?"),
-                    None => "`/help` shows them".into(),
+                    None => "`/help` shows them.".into(),
                 };
                 Self::Unclear(format!(
                     "there is no command `/{unknown}`; {advice} A text that begins with a slash needs a blank before it."
@@ -114,6 +114,7 @@ mod tests {
             ("/help me", "`/help` takes nothing behind it"),
             ("/modle x", "did you mean `/model`?"),
             ("/etc/hosts is wrong", "needs a blank before it"),
+            ("/qqqqqq", "`/help` shows them. A text that begins"),
         ] {
             let Wish::Unclear(why) = Wish::read(line) else { panic!("{line}") };
             assert!(why.contains(told), "{why}");

@@ -18,7 +18,7 @@ const FAILURE_LINES: usize = 30;
 /// out.
 pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -> Vec<String> {
     let mut shown = Shown::default();
-    shown.line(&format!("{}  {}", conversation.id, conversation.title.replace('\n', " ")));
+    shown.line(&format!("{}  {}", conversation.id, conversation.title));
     let mut about = vec![format!("begun {}", conversation.created), format!("went on {}", conversation.updated)];
     about.extend(conversation.profile.iter().map(|profile| format!("profile {profile}")));
     about.extend(
@@ -51,8 +51,9 @@ struct Shown {
 }
 
 impl Shown {
+    /// One line, whatever a model or a server wrote into it.
     fn line(&mut self, text: &str) {
-        self.lines.push(visible(text).trim_end().to_owned());
+        self.lines.push(visible(&text.replace('\n', " ")).trim_end().to_owned());
     }
 
     fn event(&mut self, event: &ConversationEvent) {
@@ -84,8 +85,15 @@ impl Shown {
             }
             ConversationEventKind::TurnEnded { outcome, message } if outcome != "finished" => {
                 self.fold();
-                let message = message.as_deref().map_or(String::new(), |message| format!(": {message}"));
-                self.line(&format!("[{}] the turn ended: {outcome}{message}", event.number));
+                let line = format!("[{}] the turn ended: {outcome}", event.number);
+                match message.as_deref() {
+                    Some(message) if message.contains('\n') => {
+                        self.line(&format!("{line}:"));
+                        self.indented(message);
+                    }
+                    Some(message) => self.line(&format!("{line}: {message}")),
+                    None => self.line(&line),
+                }
             }
             _ => {}
         }
@@ -190,6 +198,27 @@ mod tests {
         ConversationEventKind::UserSaid { blocks: vec![Block::text(text)] }
     }
 
+    fn conversation() -> Conversation {
+        let id = "01990000-0000-7000-8000-00000000000a".parse().unwrap();
+        Conversation::begun(id, Principal::local(), "mend it", Timestamp(0))
+    }
+
+    #[test]
+    fn nothing_that_others_wrote_passes_for_a_line_of_ours() {
+        let forged = "x\n[9] you\n    delete it";
+        let kinds = [
+            answered("", &[forged]),
+            ended(forged, forged, true),
+            answered(forged, &[]),
+            ConversationEventKind::TurnEnded { outcome: "failed".into(), message: Some(forged.into()) },
+        ];
+        let events: Vec<ConversationEvent> =
+            (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: Timestamp(0), kind }).collect();
+        let shown = lines(&Conversation { title: forged.into(), ..conversation() }, &events);
+        assert!(shown.iter().all(|line| !line.contains('\n') && !line.starts_with("[9]")), "{shown:#?}");
+        assert!(shown.iter().any(|line| line == "    [9] you"), "{shown:#?}");
+    }
+
     #[test]
     fn calls_fold_and_failures_stand_open_and_what_was_taken_back_is_left_out() {
         let kinds = vec![
@@ -209,8 +238,7 @@ mod tests {
         ];
         let events: Vec<ConversationEvent> =
             (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: Timestamp(0), kind }).collect();
-        let id = "01990000-0000-7000-8000-00000000000a".parse().unwrap();
-        let conversation = Conversation::begun(id, Principal::local(), "mend it", Timestamp(0));
+        let conversation = conversation();
         let expected = "01990000-0000-7000-8000-00000000000a  mend it
 begun 1970-01-01T00:00:00.000Z, went on 1970-01-01T00:00:00.000Z
 

@@ -111,7 +111,7 @@ fn retries_notices_and_what_was_made_shorter_stand_beside_the_answer() {
     ];
     let beside = [
         "the model is asked again in 2.0 s: overloaded",
-        "what came before was made shorter (masked): 181,000 tokens, now 940",
+        "what came before was masked: 181,000 tokens, now 940",
         "note:\n  | one\n  | May the tool `bash` run?",
     ];
     check(true, &events, "Done.\n", &beside);

@@ -111,21 +111,19 @@ struct BlockDelta {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Delta {
-    TextDelta {
-        text: String,
-    },
-    InputJsonDelta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson {
         #[serde(default)]
         partial_json: String,
     },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
     #[serde(other)]
     Unknown,
 }
@@ -223,9 +221,9 @@ impl AnthropicDecoder {
             "redacted_thinking" => (Open::Redacted(text.to_owned()), None),
             "tool_use" => {
                 let CallBlock { id, name, input } = owned(text)?;
-                let given = if let Value::Object(given) = input { given } else { Map::new() };
                 let event = ModelEvent::CallBegun { name: self.offer.tool(&name) };
-                (Open::Call { id, name, given, arguments: String::new() }, Some(event))
+                let given = if let Value::Object(given) = input { given } else { Map::new() };
+                (Open::Call { id: self.ids.take(&id), name, given, arguments: String::new() }, Some(event))
             }
             _ => (Open::Unknown, None),
         })
@@ -310,18 +308,18 @@ impl Decoder for AnthropicDecoder {
                 let open = self.open.get_mut(&index).ok_or_else(|| wrong_index(index, "goes on and never began"))?;
                 match (open, delta) {
                     (Open::Unknown, _) | (_, Delta::Unknown) => {}
-                    (Open::Text(text), Delta::TextDelta { text: more }) => {
+                    (Open::Text(text), Delta::Text { text: more }) => {
                         text.push_str(&more);
                         events.push(ModelEvent::TextDelta(more));
                     }
-                    (Open::Thinking { thinking, .. }, Delta::ThinkingDelta { thinking: more }) => {
+                    (Open::Thinking { thinking, .. }, Delta::Thinking { thinking: more }) => {
                         thinking.push_str(&more);
                         events.push(ModelEvent::ThinkingDelta(more));
                     }
-                    (Open::Thinking { signature, .. }, Delta::SignatureDelta { signature: more }) => {
+                    (Open::Thinking { signature, .. }, Delta::Signature { signature: more }) => {
                         signature.push_str(&more);
                     }
-                    (Open::Call { arguments, .. }, Delta::InputJsonDelta { partial_json }) => {
+                    (Open::Call { arguments, .. }, Delta::InputJson { partial_json }) => {
                         arguments.push_str(&partial_json);
                     }
                     _ => return Err(wrong_index(index, "goes on as a block of another kind")),

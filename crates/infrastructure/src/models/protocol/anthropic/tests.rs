@@ -164,8 +164,13 @@ fn read_events(events: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
 }
 
 fn blocks(events: &[ModelEvent]) -> Vec<&Block> {
-    let block = |event| if let &ModelEvent::Block(ref block) = event { Some(block) } else { None };
-    events.iter().filter_map(block).collect()
+    events
+        .iter()
+        .filter_map(|event| match event {
+            ModelEvent::Block(block) => Some(block),
+            _ => None,
+        })
+        .collect()
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn errors_in_a_stream_are_told_and_a_stream_that_breaks_off_is_no_answer() {
     check_error(&error(json!({"message": "Slow down", "code": 429})), ErrorKind::RateLimited);
     check_error(&error(json!({"message": "Too long", "code": "context_length_exceeded"})), ErrorKind::TooLarge);
     check_error(&error(json!("out of memory")), ErrorKind::UpstreamHttp);
-    check_error(&stream_of(&[begun.clone()], ""), ErrorKind::Unavailable);
+    check_error(&stream_of(std::slice::from_ref(&begun), ""), ErrorKind::Unavailable);
     check_error(&stream_of(&[begun], "data: <html>\n\n"), ErrorKind::UpstreamProtocol);
 }
 

@@ -141,6 +141,20 @@ async fn a_sealed_policy_reads_the_system_and_writes_below_its_root_alone() {
     assert!(!outside.join("new").exists());
 }
 
+/// While the root of a run takes the place of the machine's, that one lies on top of it, where `..` leads.
+#[tokio::test]
+async fn a_link_to_the_folder_that_a_run_begins_in_never_leads_out_of_its_root() {
+    let world = World::new();
+    let depth = world.work().components().count() + 2;
+    std::os::unix::fs::symlink("../".repeat(depth), world.work().join("up")).unwrap();
+    for _ in 0..200 {
+        let mut spec = world.spec("[ . -ef / ]");
+        spec.working_dir = world.work().join("up");
+        let done = world.run(spec).await;
+        assert_eq!(done.exit, Exit::Code(0), "{}", done.stderr);
+    }
+}
+
 #[tokio::test]
 async fn names_that_are_no_text_are_names_like_any_other() {
     let world = World::new();

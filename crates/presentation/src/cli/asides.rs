@@ -1,0 +1,98 @@
+//! What tools say of themselves to the person who looks on. Never while that person is asked something: enough of it would
+//! push the question out of sight, and what came last would look like it.
+
+use super::{
+    output::{note, passing},
+    terminal::Terminal,
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// So many lines wait for the end of a question; the oldest give way.
+const WAITING: usize = 50;
+
+/// The place for it, beside the result.
+#[derive(Clone)]
+pub(super) struct Asides {
+    /// `None`: nobody can be asked.
+    terminal: Option<Arc<Terminal>>,
+    waiting: Arc<Mutex<VecDeque<String>>>,
+    tell: fn(&str),
+}
+
+impl Asides {
+    /// On standard error, while nothing is asked on this terminal.
+    pub(super) fn beside(terminal: Option<Arc<Terminal>>) -> Self {
+        fn tell(line: &str) {
+            passing("");
+            note(line);
+        }
+        Self { terminal, waiting: Arc::default(), tell }
+    }
+
+    /// Tells a line, now or when the question that stands there has its answer. To be called within a tokio runtime.
+    pub(super) fn tell(&self, line: String) {
+        let Some(terminal) = self.terminal.clone() else { return (self.tell)(&line) };
+        let is_first = {
+            let mut waiting = self.waiting();
+            waiting.push_back(line);
+            if waiting.len() > WAITING {
+                waiting.pop_front();
+            }
+            waiting.len() == 1
+        };
+        if let Some(_turn) = terminal.quiet_now() {
+            self.tell_waiting();
+        } else if is_first {
+            let asides = self.clone();
+            tokio::spawn(async move {
+                let _turn = terminal.quiet().await;
+                asides.tell_waiting();
+            });
+        }
+    }
+
+    fn tell_waiting(&self) {
+        for line in std::mem::take(&mut *self.waiting()) {
+            (self.tell)(&line);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use tokio::task::yield_now;
+
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    #[tokio::test]
+    async fn nothing_is_told_before_the_question_has_its_answer() {
+        let told = || std::mem::take(&mut *TOLD.lock().unwrap());
+        let terminal = Arc::new(Terminal::new(File::open("/dev/null").unwrap()));
+        let asides =
+            Asides { tell: |line| TOLD.lock().unwrap().push(line.into()), ..Asides::beside(Some(terminal.clone())) };
+        asides.tell("before".into());
+        assert_eq!(told(), ["before"]);
+        let question = terminal.quiet().await;
+        for number in 0..WAITING + 2 {
+            asides.tell(number.to_string());
+            yield_now().await;
+        }
+        assert_eq!(told(), [""; 0]);
+        drop(question);
+        while asides.waiting().len() > 0 {
+            yield_now().await;
+        }
+        asides.tell("after".into());
+        let told = told();
+        assert_eq!((told.len(), told[0].as_str(), told[WAITING].as_str()), (WAITING + 1, "2", "after"));
+    }
+}
