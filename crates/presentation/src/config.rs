@@ -240,7 +240,8 @@ impl Config {
         let foreign = foreign.into_iter().chain(imported.layers.into_iter().map(|(file, _)| file));
         let files: Vec<_> = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
         notes.extend(files.iter().filter_map(ConfigFile::linked));
-        Self::of(layers.resolve(), folders, files, imported.named, &request.environment, &trusted, notes)
+        let named = imported.named.into_iter().chain(models::key_files(&layers)).collect();
+        Self::of(layers.resolve(), folders, files, named, &request.environment, &trusted, notes)
     }
 
     fn of(
@@ -294,8 +295,7 @@ impl Config {
         workspace::check_spool_folder(&resolved, &mut problems);
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
         let token = server.token_file.as_deref();
-        let keys = models::key_files(&models).map(Path::to_path_buf);
-        roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), token, &mcp_servers, keys);
+        roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), token, &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
         if let Some(database) = &database {
             workspace::guard_database(database, &mut problems, &mut notes);

@@ -2,8 +2,12 @@
 
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;
-use toolstead_domain::{secret::Secret, testing::samples, tool_selection::ToolSelection};
+use toolstead_domain::{agent::budget::Budgets, secret::Secret, testing::samples, tool_selection::ToolSelection};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
+use toolstead_presentation::config::{
+    model_places::{ModelPlaces, places},
+    programs::out_of_reach_of_tools,
+};
 
 const MAIN: &str = "[models.main]\nprovider = \"anthropic\"\nmodel = \"claude-sonnet-4-5\"\n";
 const LOCAL: &str = "home/project/toolstead.local.toml";
@@ -69,6 +73,10 @@ fn a_model_has_what_is_known_of_it_and_what_is_said_of_it() {
 fn without_a_default_the_only_model_is_asked() {
     let machine = Machine::with(&[(USER, MAIN)]);
     assert_eq!(machine.config().default_model.as_deref(), Some("main"));
+    // A file that nobody trusted takes no default away.
+    machine.write(PROJECT, "[models.theirs]\nprovider = \"openai\"\nmodel = \"m\"\n");
+    assert_eq!(machine.config().default_model.as_deref(), Some("main"));
+    machine.write(PROJECT, "");
     machine.write(USER, &format!("{MAIN}[models.other]\nprovider = \"gemini\"\nmodel = \"gemini-2.5-pro\"\n"));
     let error = machine.config().model(None).unwrap_err().to_string();
     assert_eq!(error, "no model is chosen: set `default_model`, or name one of main, other");
@@ -101,6 +109,17 @@ fn a_key_comes_from_a_variable_a_file_or_a_command_and_from_one_of_them() {
     let file = machine.path("home/project/main.key");
     assert_eq!(key, KeySource::File(Path::new(&file).into()));
     assert!(machine.config().roots.forbidden.contains(&Path::new(&file).to_owned()), "no tool reads a key");
+    for (below, above) in [
+        // Of a model that cannot be asked, and of one whose key another layer names.
+        ("base_url = \"https://${NOT_SET}/\"\n", ""),
+        ("", "[models.main]\nprovider = \"openai\"\n"),
+    ] {
+        let machine = Machine::with(&[(USER, &format!("{MAIN}{below}api_key_file = \"../../project/main.key\"\n"))]);
+        machine.write(PROJECT, above);
+        machine.trust("toolstead.toml");
+        let file = machine.path("home/project/main.key");
+        assert!(machine.config().roots.forbidden.contains(&Path::new(&file).to_owned()), "{below}{above}");
+    }
     let words = ["pass", "show", "anthropic"].map(str::to_owned).to_vec();
     assert_eq!(source("api_key_command = [\"pass\", \"show\", \"anthropic\"]").0, KeySource::Command(words));
     for (lines, told) in [
@@ -310,6 +329,22 @@ fn what_is_shown_of_a_model_names_places_and_never_a_key() {
     assert!(!all.contains("hunter2") && !all.contains("sk-abcdefghijkl"), "{all}");
     assert!(all.contains("${OTHER}") && all.contains("echo"), "{all}");
     assert_eq!(machine.setting("models.main.provider"), "\"openai\" from ~/home/.config/toolstead/config.toml:2");
+    // Nor is one told that stands where its place belongs.
+    machine.write(USER, &format!("{MAIN}api_key_file = \"sk-abcdefghijklmnopqrstuv\"\n"));
+    let config = machine.config();
+    let ModelPlaces { key, .. } = places(&config, config.model(None).unwrap());
+    assert!(key.starts_with('/') && !key.contains("sk-abcdefghijkl"), "{key}");
+}
+
+#[test]
+fn a_command_that_tells_a_key_finds_nothing_that_a_tool_put_down() {
+    let machine = Machine::with(&[("home/project/bin/.keep", "")]);
+    let (inside, outside) = (machine.path("home/project/bin"), machine.path("elsewhere"));
+    let machine = machine.variables(&[("PATH", &format!("{inside}:{outside}:/usr/bin"))]);
+    let config = machine.config();
+    let variables = out_of_reach_of_tools(&config.mcp_servers, &config.roots, &machine.request.environment);
+    let folders: Vec<&str> = variables["PATH"].split(':').collect();
+    assert!(folders.starts_with(&[outside.as_str(), "/usr/bin"]) && !folders.contains(&inside.as_str()), "{folders:?}");
 }
 
 #[test]
@@ -382,6 +417,11 @@ fn bounds_of_agents_never_go_beyond_the_administrators() {
     assert_eq!((agent.budgets.cost, agent.budgets.calls), (Some(2.5), Some(3)));
     assert_eq!((agent.budgets.tokens, agent.budgets.time.map(|time| time.as_secs())), (Some(1000), Some(60)));
     assert!((agent.compact_at - 0.5).abs() < 1e-9);
+    // Nor does what is typed for one run.
+    let mut typed = Budgets::default();
+    (typed.cost, typed.calls, typed.tokens) = (Some(100.0), Some(7), Some(5000));
+    let capped = agent.capped(typed);
+    assert_eq!((capped.cost, capped.calls, capped.tokens), (Some(2.5), Some(7), Some(5000)));
     let agent = Machine::new().config().agent;
     assert_eq!((agent.budgets.turns, agent.budgets.calls), (Some(200), None));
     assert!((agent.compact_at - 0.8).abs() < 1e-9);

@@ -27,7 +27,7 @@ pub enum ModelError {
     /// The provider refused the request as it stands.
     #[error("{message}")]
     Refused {
-        /// The status of HTTP, where the answer had one.
+        /// The status of HTTP, where the answer had one, or a word that stands for it.
         status: Option<u16>,
         /// Its words.
         message: String,

@@ -23,7 +23,7 @@ use http::{HeaderMap, Method, header};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use toolstead_domain::{
-    model::{error::ModelError, reply::ModelEvent, request::ModelRequest},
+    model::{error::ModelError, message::Block, reply::ModelEvent, request::ModelRequest},
     ports::model_provider::ModelAnswer,
     secret::Secret,
 };
@@ -34,10 +34,14 @@ const MAX_TRIES: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(300);
 /// How long a whole answer may take.
 const TIME_FOR_ALL: Duration = Duration::from_secs(3600);
-/// The longest event of a stream, in bytes.
+/// The longest event of a stream, and the longest answer that comes as one document, in bytes.
 const MAX_EVENT: usize = 8 << 20;
 /// The longest answer, in bytes.
 const MAX_ANSWER: usize = 64 << 20;
+/// Blocks that an answer may have.
+const MAX_BLOCKS: usize = 10_000;
+/// Calls among them.
+const MAX_CALLS: usize = 256;
 /// How much is read of a response that is no answer, in bytes.
 const MAX_REFUSAL: usize = 64 << 10;
 
@@ -63,6 +67,8 @@ impl Answer {
             body,
             tries: 0,
             has_begun: false,
+            blocks: 0,
+            calls: 0,
             secrets: Vec::new(),
             ready: VecDeque::new(),
             step: Step::Ask,
@@ -92,6 +98,9 @@ struct Exchange {
     tries: u32,
     /// Something of the answer has been told: it is not asked for again.
     has_begun: bool,
+    /// Blocks that were told, and calls among them.
+    blocks: usize,
+    calls: usize,
     /// What no error may tell.
     secrets: Vec<Secret>,
     ready: VecDeque<ModelEvent>,
@@ -111,6 +120,10 @@ impl Exchange {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 self.has_begun = true;
+                if let Err(fault) = self.count(&event) {
+                    self.ready.clear();
+                    return Some(self.after(fault));
+                }
                 if matches!(event, ModelEvent::Finished { .. }) {
                     self.ready.clear();
                     self.step = Step::Over;
@@ -130,6 +143,20 @@ impl Exchange {
             if let Err(fault) = done {
                 return Some(self.after(fault));
             }
+        }
+    }
+
+    /// Counts what the answer is made of, which somebody has to keep and to work through.
+    fn count(&mut self, event: &ModelEvent) -> Result<(), Fault> {
+        let ModelEvent::Block(block) = event else { return Ok(()) };
+        self.blocks += 1;
+        self.calls += usize::from(matches!(block, Block::ToolUse(_)));
+        let too_many =
+            |what: String| Err(Fault::lasting(ModelError::Protocol(format!("the answer has more than {what}"))));
+        match (self.blocks > MAX_BLOCKS, self.calls > MAX_CALLS) {
+            (true, _) => too_many(format!("{MAX_BLOCKS} blocks")),
+            (_, true) => too_many(format!("{MAX_CALLS} calls")),
+            _ => Ok(()),
         }
     }
 
@@ -236,6 +263,10 @@ impl Reading {
         }
         let mut events = Vec::new();
         match &mut self.form {
+            Form::Whole(body) if body.len() + chunk.len() > MAX_EVENT => {
+                let what = format!("the answer has more than {MAX_EVENT} bytes, and is no stream");
+                return Err(Fault::lasting(ModelError::Protocol(what)));
+            }
             Form::Whole(body) => body.extend_from_slice(&chunk),
             Form::Stream(stream) => {
                 stream.push(&chunk).map_err(|error| Fault::from(crate::http::http_error::HttpError::from(error)))?;
@@ -267,7 +298,9 @@ impl Reading {
 /// What the provider told within its answer, or what is wrong with that.
 fn of_decoder(error: ModelError) -> Fault {
     match error {
-        ModelError::Unreachable(_) | ModelError::RateLimited { .. } => Fault::passing(error),
+        ModelError::Unreachable(_)
+        | ModelError::RateLimited { .. }
+        | ModelError::Refused { status: Some(408 | 409 | 500..=599), .. } => Fault::passing(error),
         _ => Fault::lasting(error),
     }
 }

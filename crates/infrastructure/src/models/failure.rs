@@ -144,6 +144,11 @@ pub(super) fn error_of(status: Option<u16>, said: &Said, retry_after: Option<Dur
             | "RESOURCE_EXHAUSTED"
             | "insufficient_quota",
         ) => ModelError::RateLimited { message: words, retry_after },
+        // What the provider answers with that status where it has not begun to answer.
+        (
+            None,
+            "api_error" | "timeout_error" | "server_error" | "internal_server_error" | "INTERNAL" | "UNAVAILABLE",
+        ) => ModelError::Refused { status: Some(500), message: words },
         _ => ModelError::Refused { status, message: words },
     }
 }

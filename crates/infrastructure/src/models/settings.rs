@@ -78,7 +78,8 @@ pub struct ModelSettings {
     pub max_output_tokens: u64,
     /// Tokens that its window holds.
     pub context_tokens: u64,
-    /// Tokens that it may think before it answers, for models that are given such a number; `None`: the provider's choice.
+    /// Tokens that it may think before it answers, for models that are given such a number; 0: it does not think; `None`:
+    /// the provider's choice.
     pub thinking_tokens: Option<u64>,
     /// How hard it thinks, for models that are given such a word; `None`: the provider's choice.
     pub reasoning_effort: Option<String>,

@@ -234,11 +234,29 @@ async fn an_answer_that_has_begun_is_not_asked_for_again() {
 
 #[tokio::test]
 async fn an_error_that_comes_first_in_the_stream_is_as_one_before_it() {
-    let busy = "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
-    let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: text/event-stream", busy), answer()]).await;
-    let (pauses, pieces) = told(&model(&url)).await;
-    assert_eq!(pauses.len(), 1);
-    assert!(is_whole(&pieces), "{pieces:?}");
+    for (kind, tries) in [("overloaded_error", 2), ("api_error", 2), ("invalid_request_error", 1)] {
+        let error =
+            format!("data: {{\"type\":\"error\",\"error\":{{\"type\":\"{kind}\",\"message\":\"Overloaded\"}}}}\n\n");
+        let (url, _server) =
+            serving(vec![response("200 OK\r\nContent-Type: text/event-stream", &error), answer()]).await;
+        let (pauses, pieces) = told(&model(&url)).await;
+        assert_eq!((pauses.len(), is_whole(&pieces)), (tries - 1, tries == 2), "{kind}: {pieces:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_has_no_more_calls_than_somebody_can_make() {
+    let part = "{\"functionCall\":{\"name\":\"a\"}}";
+    let parts = vec![part; 300].join(",");
+    let body = format!("{{\"candidates\":[{{\"content\":{{\"parts\":[{parts}]}},\"finishReason\":\"STOP\"}}]}}");
+    for (media_type, body) in [("application/json", body.clone()), ("text/event-stream", format!("data: {body}\n\n"))] {
+        let (url, _server) = serving(vec![response(&format!("200 OK\r\nContent-Type: {media_type}"), &body)]).await;
+        let (_, pieces) =
+            told(&model_of(ModelSettings { kind: ProviderKind::Gemini, ..settings(&url, KeySource::None) })).await;
+        let calls = pieces.iter().filter(|piece| matches!(piece, Ok(ModelEvent::Block(Block::ToolUse(_))))).count();
+        let Some(Err(ModelError::Protocol(text))) = pieces.last() else { panic!("{:?}", pieces.last()) };
+        assert!(calls == 256 && text.contains("more than 256 calls"), "{calls}: {text}");
+    }
 }
 
 #[tokio::test]
@@ -296,6 +314,10 @@ async fn an_endless_answer_is_cut_off() {
     let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: text/event-stream", &huge)]).await;
     let told = ask(&self::model(&url)).await.next().await;
     assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("longer than")), "{told:?}");
+    // And a document, which is held as a whole.
+    let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: application/json", &huge)]).await;
+    let told = ask(&self::model(&url)).await.next().await;
+    assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("no stream")), "{told:?}");
 }
 
 #[tokio::test]

@@ -9,26 +9,34 @@ const MIN_SECRET: usize = 6;
 
 /// The text on one line, bounded, without the secrets and without what moves a cursor or hides text.
 pub(super) fn clean<'s>(text: &str, secrets: impl IntoIterator<Item = &'s Secret>) -> String {
-    let mut text = text.trim().to_owned();
-    for secret in secrets.into_iter().map(Secret::expose).filter(|secret| secret.len() >= MIN_SECRET) {
+    // A secret that is written with hidden characters in it is one as soon as they are gone.
+    let mut text: String = text.trim().chars().filter_map(visible).collect();
+    let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).flat_map(with_words).collect();
+    // A secret that is a part of another one would leave the rest of that.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    for secret in secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET) {
         text = text.replace(secret, "[redacted]");
     }
-    let mut shown = String::with_capacity(text.len().min(MAX_CHARACTERS));
-    for (count, c) in text.chars().enumerate() {
-        if count == MAX_CHARACTERS {
-            shown.push('…');
-            break;
-        }
-        match c {
-            '\n' | '\t' => shown.push(' '),
-            // Zero-width, direction and tag characters hide text or turn it around.
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {}
-            '\u{e0000}'..='\u{e007f}' => {}
-            c if c.is_control() => {}
-            c => shown.push(c),
-        }
+    if let Some((end, _)) = text.char_indices().nth(MAX_CHARACTERS) {
+        text.truncate(end);
+        text.push('…');
     }
-    shown
+    text
+}
+
+/// The secret, and its words: of `Bearer sk-1` a provider repeats the last alone.
+fn with_words(secret: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(secret).chain(secret.split_whitespace())
+}
+
+fn visible(c: char) -> Option<char> {
+    match c {
+        '\n' | '\t' => Some(' '),
+        // Zero-width, direction and tag characters hide text or turn it around.
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => None,
+        '\u{e0000}'..='\u{e007f}' => None,
+        c => (!c.is_control()).then_some(c),
+    }
 }
 
 #[cfg(test)]
@@ -41,5 +49,15 @@ mod tests {
         let told = clean("bad key sk-123456\u{1b}[31m\n(sk-123456)\u{202e}", [&key, &Secret::new("b")]);
         assert_eq!(told, "bad key [redacted][31m ([redacted])");
         assert_eq!(clean(&"ä".repeat(10_000), []).chars().count(), MAX_CHARACTERS + 1);
+    }
+
+    #[test]
+    fn a_key_with_hidden_characters_in_a_header_or_within_a_longer_one_does_not_get_through() {
+        let key = Secret::new("sk-123456");
+        assert_eq!(clean("bad key sk-12\u{200b}34\u{7}56", [&key]), "bad key [redacted]");
+        let header = Secret::new("Bearer sk-654321");
+        assert_eq!(clean("bad key sk-654321, Bearer sk-654321", [&header]), "bad key [redacted], [redacted]");
+        let longer = Secret::new("sk-123456-and-more");
+        assert_eq!(clean("bad key sk-123456-and-more", [&key, &longer]), "bad key [redacted]");
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     composition_root::Composition,
-    config::Config,
+    config::{Config, agent::AgentSettings},
     query::window,
     shutdown::{Shutdown, Wish},
 };
@@ -87,14 +87,14 @@ fn dollars(text: &str) -> Result<f64, String> {
 
 impl AgentFlags {
     /// The bounds: those that were typed, else the configured ones.
-    fn budgets(&self, configured: &Budgets) -> Budgets {
-        let mut budgets = configured.clone();
+    fn budgets(&self, configured: &AgentSettings) -> Budgets {
+        let mut budgets = configured.budgets.clone();
         budgets.calls = self.max_calls.or(budgets.calls);
         budgets.turns = self.max_turns.or(budgets.turns);
         budgets.tokens = self.max_tokens.or(budgets.tokens);
         budgets.cost = self.max_cost.or(budgets.cost);
         budgets.time = self.max_seconds.map(Duration::from_secs).or(budgets.time);
-        budgets
+        configured.capped(budgets)
     }
 }
 
@@ -163,7 +163,7 @@ impl Agent {
         let of_profile = manner.profile.as_deref().and_then(|name| config.profile(name).ok()?.model.clone());
         let model = flags.model.clone().or(of_profile);
         config.model(model.as_deref()).map_err(usage)?;
-        let budgets = flags.budgets(&config.agent.budgets);
+        let budgets = flags.budgets(&config.agent);
         let terminal = Terminal::of_process();
         let composition = tokio::select! {
             composition = global.compose_for_agent(config, terminal.clone()) => composition?,

@@ -1,12 +1,15 @@
 //! The configured models, and those that a program added.
 
 use super::{StartupError, upstream::http_client};
-use crate::{agent_parts::Models, config::Config, config::environment::Environment};
+use crate::{
+    agent_parts::Models,
+    config::{Config, environment::Environment, programs::out_of_reach_of_tools},
+};
 use std::sync::Arc;
 use toolstead_domain::ports::model_provider::ModelProvider;
 use toolstead_infrastructure::{
     models::{KeyCommands, KeySource, Model},
-    sandbox::{child_environment, launcher::Launcher},
+    sandbox::launcher::Launcher,
 };
 
 /// All models. One that a program added stands before one of the same name in the configuration.
@@ -27,7 +30,7 @@ pub(super) fn models(
     let commands = match runs_commands {
         true => Some(KeyCommands {
             launcher: Launcher::start().map_err(StartupError::Launcher)?,
-            environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+            environment: out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment),
             folder: config.folders.home.clone().unwrap_or_else(|| config.folders.start.clone()),
         }),
         false => None,

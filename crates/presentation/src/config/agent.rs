@@ -1,6 +1,12 @@
 //! `[agent]`: what one run of an agent may use up, and when its conversation is made shorter.
 
-use crate::config::{layers::Resolved, models::ConfiguredModels, origin::Origin, problem::Problem, value::Value};
+use crate::config::{
+    layers::{LayerKind, Resolved},
+    models::ConfiguredModels,
+    origin::Origin,
+    problem::Problem,
+    value::Value,
+};
 use std::time::Duration;
 use toolstead_domain::agent::budget::Budgets;
 
@@ -9,6 +15,8 @@ use toolstead_domain::agent::budget::Budgets;
 pub struct AgentSettings {
     /// The bounds.
     pub budgets: Budgets,
+    /// The administrator's, which no flag goes beyond either.
+    pub ceilings: Budgets,
     /// The share of the window at which what came first is made shorter.
     pub compact_at: f64,
     /// The model that writes summaries, by its name in the configuration; `None`: the one that is asked.
@@ -21,26 +29,56 @@ pub struct AgentSettings {
 pub(super) fn agent(resolved: &Resolved, models: &ConfiguredModels, problems: &mut Vec<Problem>) -> AgentSettings {
     let setting = |key: &str| resolved.setting(&format!("agent.{key}"));
     let value = |key: &str| setting(key)?.value;
-    let whole = |key: &str| match value(key)? {
-        Value::Integer(number) => Some(number),
-        _ => None,
-    };
     let text = |key: &str| value(key)?.as_text().map(str::to_owned);
-    let mut budgets = Budgets::default();
-    budgets.calls = whole("max_calls");
-    budgets.turns = whole("max_turns");
-    budgets.tokens = whole("max_tokens");
-    budgets.cost = value("max_cost").and_then(|cost| cost.as_number());
-    budgets.time = whole("max_seconds").map(Duration::from_secs);
+    let ceiling = |key: &str| {
+        let said = setting(key)?.contributions;
+        said.into_iter().find(|one| one.kind == LayerKind::Administrator).map(|one| one.value)
+    };
     let summarizer = text("summarizer");
     if let Some(reason) = summarizer.as_deref().and_then(|name| models.check_name(name).err()) {
         let origin = setting("summarizer").and_then(|one| one.origins.first().cloned()).unwrap_or(Origin::Default);
         problems.push(Problem::new(origin, format!("`agent.summarizer`: {reason}")));
     }
     AgentSettings {
-        budgets,
+        budgets: budgets(value),
+        ceilings: budgets(ceiling),
         compact_at: value("compact_at").and_then(|share| share.as_number()).unwrap_or(0.8),
         summarizer,
         prompt: text("prompt"),
+    }
+}
+
+fn budgets(value: impl Fn(&str) -> Option<Value>) -> Budgets {
+    let whole = |key: &str| match value(key)? {
+        Value::Integer(number) => Some(number),
+        _ => None,
+    };
+    let mut budgets = Budgets::default();
+    budgets.calls = whole("max_calls");
+    budgets.turns = whole("max_turns");
+    budgets.tokens = whole("max_tokens");
+    budgets.cost = value("max_cost").and_then(|cost| cost.as_number());
+    budgets.time = whole("max_seconds").map(Duration::from_secs);
+    budgets
+}
+
+impl AgentSettings {
+    /// The bounds that somebody asks for, as far as the administrator lets them.
+    pub fn capped(&self, asked: Budgets) -> Budgets {
+        fn least<T: PartialOrd>(asked: Option<T>, ceiling: Option<T>) -> Option<T> {
+            match (asked, ceiling) {
+                // What cannot be compared is no bound.
+                (Some(asked), Some(ceiling)) => Some(if asked <= ceiling { asked } else { ceiling }),
+                (asked, ceiling) => asked.or(ceiling),
+            }
+        }
+        let ceilings = self.ceilings.clone();
+        let mut capped = asked;
+        capped.calls = least(capped.calls, ceilings.calls);
+        capped.turns = least(capped.turns, ceilings.turns);
+        capped.tokens = least(capped.tokens, ceilings.tokens);
+        capped.cost = least(capped.cost, ceilings.cost);
+        capped.time = least(capped.time, ceilings.time);
+        capped
     }
 }

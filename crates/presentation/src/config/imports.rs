@@ -147,7 +147,7 @@ pub(super) fn load(
     loaded
 }
 
-/// The imported files and those that they name, as named and links resolved.
+/// The imported files and others that are named, as named and links resolved.
 pub(super) fn files(resolved: &Resolved, named: Vec<PathBuf>) -> Vec<PathBuf> {
     let settings: Vec<_> = KEYS.iter().filter_map(|(key, _)| resolved.setting(key)).collect();
     let items = settings.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items());

@@ -141,6 +141,13 @@ impl Layers {
         trusted.flat_map(|one| one.value.items().iter().map(|item| (one.kind, item.clone()))).collect()
     }
 
+    /// What trusted layers say of the key in any table of the section, in force or not.
+    pub(super) fn trusted_in_tables(&self, section: &str, key: &str) -> impl Iterator<Item = &Value> {
+        let is_it = move |path: &[String]| matches!(path, [first, _, last] if first == section && last == key);
+        let said = self.settings.iter().filter(move |(path, _)| is_it(path.as_slice())).flat_map(|(_, (_, said))| said);
+        said.filter(|one| one.trusted).map(|one| &one.value)
+    }
+
     /// Whether some trusted layer says something of the key, written with dots.
     pub(super) fn is_said(&self, path: &str) -> bool {
         self.contributions(path).any(|one| one.trusted)

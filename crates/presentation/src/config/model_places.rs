@@ -1,6 +1,7 @@
 //! Where the address and the key of a model are from, for people. No key is in it.
 
 use crate::config::{Config, layers::Setting, origin::Origin, schema::KEY_FROM};
+use toolstead_application::redaction::redacted;
 use toolstead_infrastructure::models::{KeySource, ModelSettings};
 
 /// Places of a model.
@@ -23,12 +24,16 @@ pub fn places(config: &Config, model: &ModelSettings) -> ModelPlaces {
         let named = named.and_then(|setting| setting.value.as_ref()?.as_text().map(str::to_owned));
         named.map_or("the usual variable".to_owned(), |name| format!("${name}"))
     };
+    // Who puts a key where its place belongs does not read it here either.
+    let without_keys = |text: &str| redacted(text).into_owned();
     let key = match &model.key {
         KeySource::None => "none".to_owned(),
         KeySource::Known(_) => variable(),
         KeySource::Missing(_) => format!("{}, not set", variable()),
-        KeySource::File(path) => path.display().to_string(),
-        KeySource::Command(words) => format!("what `{}` prints", words.first().map_or("", String::as_str)),
+        KeySource::File(path) => without_keys(&path.display().to_string()),
+        KeySource::Command(words) => {
+            format!("what `{}` prints", words.first().map_or_else(String::new, |word| without_keys(word)))
+        }
     };
     ModelPlaces {
         address: setting("base_url").and_then(first).unwrap_or(Origin::Default),

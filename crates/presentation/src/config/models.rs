@@ -7,7 +7,7 @@ use crate::config::{
     environment::Environment,
     expansion::expand,
     known_models::{KnownModel, known},
-    layers::{Resolved, Setting},
+    layers::{Layers, Resolved, Setting},
     origin::Origin,
     problem::{ConfigError, Problem},
     programs,
@@ -118,8 +118,13 @@ pub(super) fn default_of(resolved: &Resolved, models: &ConfiguredModels) -> Resu
     let setting = resolved.setting("default_model");
     let said = setting.and_then(|setting| Some((setting.value?.as_text()?.to_owned(), setting.origins)));
     let Some((name, origins)) = said else {
-        return Ok(match models.usable.as_slice() {
-            [only] if models.unusable.is_empty() => Some(only.name.clone()),
+        // A file that waits for trust cannot take the default away either.
+        let is_there = |keys: &BTreeMap<&str, &Setting>| {
+            keys.values().any(|setting| setting.contributions.iter().any(|one| one.trusted))
+        };
+        let mut there = resolved.named("models").into_iter().filter(|(_, keys)| is_there(keys)).map(|(name, _)| name);
+        return Ok(match (there.next(), there.next()) {
+            (Some(only), None) if models.usable.iter().any(|model| model.name == only) => Some(only),
             _ => None,
         });
     };
@@ -128,12 +133,10 @@ pub(super) fn default_of(resolved: &Resolved, models: &ConfiguredModels) -> Resu
     Ok(Some(name))
 }
 
-/// The files that hold keys: no tool may touch them.
-pub(super) fn key_files(models: &ConfiguredModels) -> impl Iterator<Item = &Path> {
-    models.usable.iter().filter_map(|model| match &model.key {
-        KeySource::File(path) => Some(path.as_path()),
-        _ => None,
-    })
+/// The files that hold keys: no tool may touch them, whether their model can be asked and whether another layer names
+/// another key.
+pub(super) fn key_files(layers: &Layers) -> impl Iterator<Item = PathBuf> {
+    layers.trusted_in_tables("models", "api_key_file").filter_map(|value| value.as_text().map(PathBuf::from))
 }
 
 impl ConfiguredModels {
@@ -249,7 +252,7 @@ impl Table<'_> {
             key: self.key(kind, surroundings, problems)?,
             max_output_tokens: self.whole("max_output_tokens").unwrap_or(known.max_output_tokens),
             context_tokens: self.whole("context_tokens").unwrap_or(known.context_tokens),
-            thinking_tokens: self.whole("thinking_tokens").filter(|tokens| *tokens > 0),
+            thinking_tokens: self.whole("thinking_tokens"),
             reasoning_effort: self.text("reasoning_effort").map(str::to_owned),
             takes_images: match self.value("images") {
                 Some(Value::Boolean(takes)) => *takes,

@@ -153,6 +153,23 @@ pub(super) fn in_reach_of_tools(
     all.into_iter().find(|path| written.iter().any(|folder| path.starts_with(folder)))
 }
 
+/// What commands are started with that tell keys: nothing that a tool puts down is found by its name, also not later.
+pub fn out_of_reach_of_tools(
+    servers: &[ConfiguredServer],
+    roots: &WorkspaceRoots,
+    environment: &Environment,
+) -> BTreeMap<String, String> {
+    let mut variables = child_environment::base(|name| environment.get(name).map(str::to_owned));
+    let written = written_by_tools(servers, roots);
+    let is_safe = |folder: &&str| {
+        with_real(vec![PathBuf::from(folder)]).iter().all(|path| !written.iter().any(|other| path.starts_with(other)))
+    };
+    if let Some(path) = variables.get_mut("PATH") {
+        *path = path.split(':').filter(is_safe).collect::<Vec<_>>().join(":");
+    }
+    variables
+}
+
 /// The folders that tools, commands and confined servers write to.
 pub(super) fn written_by_tools(servers: &[ConfiguredServer], roots: &WorkspaceRoots) -> Vec<PathBuf> {
     let confined = servers.iter().filter(|server| server.profile != ServerProfile::Open && !server.disabled);

@@ -71,7 +71,6 @@ pub(super) fn forbidden(
     database: Option<&DatabaseSettings>,
     token: Option<&Path>,
     servers: &[ConfiguredServer],
-    keys: impl Iterator<Item = PathBuf>,
 ) -> Vec<PathBuf> {
     let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
     named.push(folders.administrator.clone());
@@ -81,7 +80,6 @@ pub(super) fn forbidden(
     );
     named.extend(chosen.into_iter().chain(token).map(Path::to_path_buf));
     named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
-    named.extend(keys);
     named.extend(lock_folders());
     // Calls are judged by the path as asked for and by where it leads.
     let mut forbidden: Vec<PathBuf> = named.iter().map(|path| real(path)).chain(named.iter().cloned()).collect();

@@ -133,7 +133,12 @@ impl Protocol for Gemini {
 
 /// Older models are given a number of tokens, newer ones a word.
 fn thinking(settings: &ModelSettings) -> Option<Value> {
-    let mut thinking = Map::from_iter([("includeThoughts".to_owned(), json!(true))]);
+    // What does not think has no thoughts to include, and Gemini refuses to be asked for them.
+    let thinks = settings.reasoning_effort.is_some() || settings.thinking_tokens != Some(0);
+    let mut thinking = Map::new();
+    if thinks {
+        thinking.insert("includeThoughts".into(), json!(true));
+    }
     if let Some(effort) = &settings.reasoning_effort {
         thinking.insert("thinkingLevel".into(), json!(effort));
     } else {

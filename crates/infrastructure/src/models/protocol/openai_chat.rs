@@ -212,8 +212,41 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    braces: Braces,
     /// A member that a server wants to see again with the call.
     extra: Option<Value>,
+}
+
+/// The braces of an object that comes in pieces. Each byte is looked at once, however many pieces there are.
+#[derive(Debug, Default)]
+struct Braces {
+    open: usize,
+    has_begun: bool,
+    is_in_text: bool,
+    is_escaped: bool,
+}
+
+impl Braces {
+    fn take(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.is_in_text => self.is_escaped = true,
+                b'"' => self.is_in_text = !self.is_in_text,
+                b'{' if !self.is_in_text => {
+                    self.open += 1;
+                    self.has_begun = true;
+                }
+                b'}' if !self.is_in_text => self.open = self.open.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the object has ended.
+    fn are_closed(&self) -> bool {
+        self.has_begun && self.open == 0 && !self.is_in_text
+    }
 }
 
 /// Reads an answer.
@@ -339,8 +372,14 @@ impl ChatDecoder {
             events.push(ModelEvent::CallBegun { name: self.offer.tool(name) });
         }
         match piece.pointer("/function/arguments") {
-            Some(Value::String(more)) => call.arguments.push_str(more),
-            Some(whole @ Value::Object(_)) => call.arguments = whole.to_string(),
+            Some(Value::String(more)) => {
+                call.braces.take(more);
+                call.arguments.push_str(more);
+            }
+            Some(whole @ Value::Object(_)) => {
+                call.arguments = whole.to_string();
+                call.braces = Braces { has_begun: true, ..Braces::default() };
+            }
             _ => {}
         }
         if let Some(extra) = piece.get("extra_content").filter(|extra| !extra.is_null()) {
@@ -359,11 +398,8 @@ impl ChatDecoder {
         }?;
         let call = &self.calls[at];
         let is_other = !id.is_empty() && !call.id.is_empty() && call.id != id;
-        let is_done = || {
-            let begins_again = !name.is_empty() && !call.name.is_empty() && (id.is_empty() || call.id.is_empty());
-            begins_again && serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok()
-        };
-        (!is_other && !is_done()).then_some(at)
+        let begins_again = !name.is_empty() && !call.name.is_empty() && (id.is_empty() || call.id.is_empty());
+        (!is_other && !(begins_again && call.braces.are_closed())).then_some(at)
     }
 
     fn finish(&mut self) -> Vec<ModelEvent> {

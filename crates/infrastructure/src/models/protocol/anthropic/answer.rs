@@ -249,6 +249,7 @@ impl AnthropicDecoder {
                 // Nothing at all may be the arguments of a call, or of one that was not written any more.
                 let is_empty = matches!(&arguments, ToolArguments::Object(object) if is_unwritten && object.is_empty());
                 let may_be_cut = is_empty || matches!(arguments, ToolArguments::Malformed(_));
+                let id = self.ids.take(&id);
                 (Some(Block::ToolUse(self.offer.call(id, &name, arguments, None))), may_be_cut)
             }
             Open::Unknown => (None, false),

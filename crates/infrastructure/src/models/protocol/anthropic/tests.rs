@@ -456,6 +456,21 @@ fn thoughts_that_were_cut_off_bear_no_signature_and_are_in_no_block() {
 }
 
 #[test]
+fn no_two_calls_have_one_id_whatever_the_server_says() {
+    let earlier = ModelRequest::of(vec![Message::user("a"), assistant(vec![call("t1", "files.read")])]);
+    let mut decoder = Anthropic.decoder(&earlier);
+    let ids = ["t1", "t2", "t2", "", "a b"];
+    let calls = ids.iter().zip(0..).flat_map(|(id, index)| [start(index, tool_use(id)), stop(index)]);
+    let mut told = Vec::new();
+    for event in calls.chain(end("tool_use")) {
+        told.extend(decoder.event(&SseEvent { event: String::new(), data: event.to_string().into_bytes() }).unwrap());
+    }
+    let id = |block: &Block| if let Block::ToolUse(call) = block { Some(call.id.clone()) } else { None };
+    let ids: Vec<String> = blocks(&told).into_iter().filter_map(id).collect();
+    assert_eq!(ids, ["call_2_1", "t2", "call_2_2", "call_2_3", "call_2_4"]);
+}
+
+#[test]
 fn an_error_within_the_stream_ends_it() {
     for (kind, expected) in [
         ("overloaded_error", ErrorKind::RateLimited),

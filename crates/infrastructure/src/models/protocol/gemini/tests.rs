@@ -74,6 +74,13 @@ fn newer_models_get_a_word_for_thinking_and_for_calls_of_other_models() {
 }
 
 #[test]
+fn a_model_that_is_not_to_think_is_told_so() {
+    let settings = ModelSettings { thinking_tokens: Some(0), ..of_model("gemini-2.5-flash") };
+    let sent = body(&Gemini, &settings, &conversation());
+    assert_eq!(sent["generationConfig"]["thinkingConfig"], json!({"thinkingBudget": 0}));
+}
+
+#[test]
 fn the_roles_take_turns_and_nothing_empty_is_said() {
     let said = |role, text: &str| Message { role, blocks: vec![Block::text(text)] };
     let messages = vec![

@@ -163,6 +163,44 @@ fn check_calls(pieces: Value, finish_reason: &str, expected: &[(&str, &str, &str
 }
 
 #[test]
+fn the_end_of_an_object_is_seen_wherever_its_pieces_are_cut() {
+    for (text, is_closed) in [
+        (r#"{"a": {"b": "}\"}"}}"#, true),
+        (r#" {} "#, true),
+        (r#"{"a": "\\"}"#, true),
+        (r#"{"a": "}"#, false),
+        (r#"{"a": {}"#, false),
+        ("", false),
+        ("}", false),
+    ] {
+        for at in 0..=text.len() {
+            let mut braces = Braces::default();
+            let (first, second) = text.split_at(at);
+            braces.take(first);
+            braces.take(second);
+            assert_eq!(braces.are_closed(), is_closed, "{text} at {at}");
+        }
+    }
+}
+
+#[test]
+fn many_pieces_of_one_call_cost_no_more_than_few() {
+    // A server that names the call with each piece: looking at all of it each time would take minutes.
+    let mut decoder = OpenAiChat.decoder(&conversation());
+    let piece = |arguments: &str| {
+        chunk(json!({"tool_calls": [{"function": {"name": "grep", "arguments": arguments}}]}), Value::Null)
+    };
+    let events =
+        std::iter::once(piece("{\"a\": \"")).chain(vec![piece(&"}".repeat(200)); 20_000]).chain([piece("\"}")]);
+    for event in events {
+        decoder.event(&SseEvent { event: String::new(), data: event.to_string().into_bytes() }).unwrap();
+    }
+    let done = SseEvent { event: String::new(), data: b"[DONE]".to_vec() };
+    let told = calls(&decoder.event(&done).unwrap());
+    assert_eq!((told.len(), told[0].2.len()), (1, r#"{"a":""}"#.len() + 200 * 20_000));
+}
+
+#[test]
 fn calls_are_read_however_a_server_counts_and_names_them() {
     let call = |members: Value| json!({"tool_calls": [members]});
     // One index for all of them, each whole, under `stop`.
