@@ -537,6 +537,7 @@ fn refused_by(budget: Budget) -> Made {
 fn malformed(text: &str) -> String {
     const SHOWN: usize = 200;
     let problem = match serde_json::from_str::<serde_json::Value>(text.trim()) {
+        Ok(serde_json::Value::Object(_)) => "they are nested too deeply".to_owned(),
         Ok(_) => "they are no JSON object".to_owned(),
         Err(error) => format!("they are no JSON ({error})"),
     };
