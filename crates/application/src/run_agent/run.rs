@@ -138,7 +138,13 @@ impl Run {
 
     pub(super) async fn run(mut self) {
         let model = self.command.model.name().to_owned();
-        self.tell(AgentEvent::Started { conversation: self.command.conversation, model });
+        self.tell(AgentEvent::Started { conversation: self.command.conversation, model: model.clone() });
+        if self.command.budgets.cost.is_some() && self.command.model.facts().prices.is_none() {
+            self.tell(AgentEvent::Notice(format!(
+                "The budget of {} bounds nothing: the prices of the model `{model}` are not known.",
+                Budget::Cost
+            )));
+        }
         let deadline = self.command.budgets.time.and_then(|time| Instant::now().checked_add(time));
         let (cancel, mut history, mut is_late) = (self.cancel.clone(), None, false);
         let outcome = {
@@ -301,8 +307,9 @@ impl Run {
         if stop.is_some() || answer.says_something() {
             let model = self.command.model.facts().model.clone();
             let (blocks, usage) = (answer.blocks, answer.usage);
+            let guess = self.fitting.guess(&blocks);
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
-            self.spending.answered(usage);
+            self.spending.answered(usage, guess);
             self.fitting.answered(usage);
             self.fitting.usage_events.tell(self.command.model.as_ref(), usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
