@@ -212,6 +212,9 @@ impl Fitting {
         match answer.end {
             End::TakenBack => return Err(NotShortened::TakenBack),
             End::Failed(error) => return Err(NotShortened::NoSummary(error)),
+            End::Stopped(StopReason::Refused) => {
+                return Err(NotShortened::NoSummary(ModelError::Protocol("the model is against it".into())));
+            }
             End::Stopped(_) if summary.trim().is_empty() => {
                 return Err(NotShortened::NoSummary(ModelError::Protocol("the model wrote nothing".into())));
             }
