@@ -174,7 +174,7 @@ impl RunAgentHandler {
         let (telling, events) = mpsc::unbounded_channel();
         let cancel = command.cancel.child();
         tokio::spawn(Run::new(self.ports.clone(), command, cancel.clone(), telling).run());
-        AgentRun { events, cancel }
+        AgentRun { events, is_over: false, cancel }
     }
 }
 
@@ -182,13 +182,20 @@ impl RunAgentHandler {
 #[derive(Debug)]
 pub struct AgentRun {
     events: mpsc::UnboundedReceiver<AgentEvent>,
+    is_over: bool,
     cancel: CancelSignal,
 }
 
 impl AgentRun {
     /// The next event; `None` after [`AgentEvent::Ended`].
     pub async fn next(&mut self) -> Option<AgentEvent> {
-        self.events.recv().await
+        // A hook that was told something may still run, and nothing waits for it.
+        if self.is_over {
+            return None;
+        }
+        let event = self.events.recv().await;
+        self.is_over = matches!(event, None | Some(AgentEvent::Ended { .. }));
+        event
     }
 }
 
