@@ -214,7 +214,8 @@ impl Run {
         }
         let mut was_too_long = false;
         loop {
-            if self.cancel.reason().is_some() {
+            // Where everything ends no call is let in: a model would be asked again and again about its refusals.
+            if self.cancel.reason().is_some() || self.ports.execute_tool.is_closing() {
                 return Err(AgentOutcome::Cancelled);
             }
             let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };

@@ -63,6 +63,7 @@ struct House {
     registry: Arc<ToolRegistry>,
     store: Arc<InMemoryConversations>,
     log: Arc<InMemoryExecutionLog>,
+    open_calls: Arc<OpenCalls>,
     conversation: ConversationId,
 }
 
@@ -106,8 +107,9 @@ impl Plan {
             words: Arc::new(PlainWords),
         };
         let settings = CallSettings { output_characters: 10_000_000, ..CallSettings::default() };
-        let calls = OpenCalls::new(32);
-        let execute_tool = ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, calls, settings);
+        let open_calls = OpenCalls::new(32);
+        let execute_tool =
+            ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, open_calls.clone(), settings);
         let store = Arc::new(InMemoryConversations::new());
         let handler = RunAgentHandler::new(RunAgentPorts {
             execute_tool,
@@ -117,7 +119,7 @@ impl Plan {
             events,
             clock,
         });
-        House { handler, registry, store, log, conversation: ConversationId(Uuid::now_v7()) }
+        House { handler, registry, store, log, open_calls, conversation: ConversationId(Uuid::now_v7()) }
     }
 }
 
