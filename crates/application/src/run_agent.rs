@@ -61,7 +61,7 @@ pub struct RunAgentCommand {
     pub budgets: Budgets,
     /// When what came before is made shorter.
     pub compaction: Compaction,
-    /// On whose behalf, in the session of the conversation, through which view.
+    /// On whose behalf, and through which view. The session is always that of the conversation.
     pub scope: Scope,
     /// The tools that the model is told of, and may call.
     pub offered: OfferedTools,

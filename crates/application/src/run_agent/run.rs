@@ -86,10 +86,12 @@ enum Next {
 impl Run {
     pub(super) fn new(
         ports: RunAgentPorts,
-        command: RunAgentCommand,
+        mut command: RunAgentCommand,
         cancel: CancelSignal,
         telling: UnboundedSender<AgentEvent>,
     ) -> Self {
+        // Whoever takes the conversation back looks for its calls there.
+        command.scope.session = command.conversation.session();
         let way = Way {
             handler: ports.execute_tool.clone(),
             scope: command.scope.clone(),

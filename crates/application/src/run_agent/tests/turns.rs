@@ -94,6 +94,15 @@ async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_
 }
 
 #[tokio::test]
+async fn calls_are_made_in_the_session_of_the_conversation_whatever_the_scope_says() {
+    let (house, model) = (house().await, model([call("c1", "echo"), text("done")]));
+    let scope = Scope::of(Principal::local(), "elsewhere");
+    house.ran(RunAgentCommand { scope, ..house.command(&model, "go") }).await;
+    let sessions: Vec<String> = house.log.rows().into_iter().map(|row| row.session).collect();
+    assert_eq!(sessions, [house.conversation.to_string()]);
+}
+
+#[tokio::test]
 async fn every_call_has_a_row_under_the_id_that_the_conversation_keeps() {
     let (house, model) =
         (house().await, model([call("c1", "echo").and_call("c2", "nothing", json!({})), text("done")]));
