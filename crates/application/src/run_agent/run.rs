@@ -209,7 +209,9 @@ impl Run {
         let history = place.insert(history);
         if !prompt.is_empty() {
             add(history, ConversationEventKind::UserSaid { blocks: prompt }).await?;
-        } else if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
+        }
+        // A prompt of white space says nothing either.
+        if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
             let message =
                 "There is nothing to answer: the conversation ends with the model's own words. Say something.";
             return Err(failed(ErrorKind::InvalidInput, message));

@@ -64,6 +64,16 @@ async fn a_turn_goes_on_until_the_model_calls_nothing() {
 }
 
 #[tokio::test]
+async fn a_prompt_that_says_nothing_is_not_sent() {
+    let (house, model) = (house().await, model([text("hello")]));
+    for (prompt, end) in [(" \n", "failed invalid_input: "), ("hi", "finished"), ("", "failed invalid_input: ")] {
+        let ran = house.run(&model, prompt).await;
+        assert!(ran.end().starts_with(end), "{prompt:?}: {}", ran.end());
+    }
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_theirs() {
     for (tool, arguments, result) in [
         ("ecko", json!({}), "error c1: Unknown tool: ecko. Did you mean `echo`?"),
