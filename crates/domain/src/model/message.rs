@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn arguments_that_are_read_can_be_read_back_from_the_message_that_holds_them() {
         let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
-        for levels in 0..127 {
+        for levels in 1..127 {
             let arguments = ToolArguments::parse(&nested(levels));
             assert_eq!(matches!(arguments, ToolArguments::Object(_)), levels <= MAX_LEVELS, "{levels}");
             let call = ToolUse { id: "c".into(), name: "t".into(), arguments, sealed: None };
