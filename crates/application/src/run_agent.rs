@@ -113,7 +113,8 @@ pub enum OfferedTools {
     /// Those that the rules allow or ask about, as lists show them in the scope.
     #[default]
     Listed,
-    /// Those of them that are chosen. A name that is not among them leads to no tool.
+    /// Those of them that are chosen. A name that is not among them leads to no tool. Calls that a tool makes are held by the
+    /// scope alone: a view that shows the same tools holds them, too.
     Chosen(ToolSelection),
     /// None. The request has no tools.
     Nothing,
