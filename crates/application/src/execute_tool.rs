@@ -447,6 +447,11 @@ impl ExecuteToolHandler {
         Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).row().arguments.clone()
     }
 
+    /// Whether everything ends, and no call is let in any more.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.open_calls.is_closed()
+    }
+
     /// The calls that go on as tasks.
     pub(crate) fn tasks(&self) -> &Tasks {
         &self.tasks

@@ -149,6 +149,11 @@ impl OpenCalls {
         self.closing.cancelled().await;
     }
 
+    /// Whether no call is let in any more.
+    pub fn is_closed(&self) -> bool {
+        self.closing.reason().is_some()
+    }
+
     /// How many calls are open.
     pub fn len(&self) -> usize {
         *self.count.borrow()

@@ -61,7 +61,7 @@ pub struct RunAgentCommand {
     pub budgets: Budgets,
     /// When what came before is made shorter.
     pub compaction: Compaction,
-    /// On whose behalf, in the session of the conversation, through which view.
+    /// On whose behalf, and through which view. The session is always that of the conversation.
     pub scope: Scope,
     /// The tools that the model is told of, and may call.
     pub offered: OfferedTools,
@@ -113,7 +113,8 @@ pub enum OfferedTools {
     /// Those that the rules allow or ask about, as lists show them in the scope.
     #[default]
     Listed,
-    /// Those of them that are chosen. A name that is not among them leads to no tool.
+    /// Those of them that are chosen. A name that is not among them leads to no tool. Calls that a tool makes are held by the
+    /// scope alone: a view that shows the same tools holds them, too.
     Chosen(ToolSelection),
     /// None. The request has no tools.
     Nothing,
@@ -174,7 +175,7 @@ impl RunAgentHandler {
         let (telling, events) = mpsc::unbounded_channel();
         let cancel = command.cancel.child();
         tokio::spawn(Run::new(self.ports.clone(), command, cancel.clone(), telling).run());
-        AgentRun { events, cancel }
+        AgentRun { events, is_over: false, cancel }
     }
 }
 
@@ -182,13 +183,20 @@ impl RunAgentHandler {
 #[derive(Debug)]
 pub struct AgentRun {
     events: mpsc::UnboundedReceiver<AgentEvent>,
+    is_over: bool,
     cancel: CancelSignal,
 }
 
 impl AgentRun {
     /// The next event; `None` after [`AgentEvent::Ended`].
     pub async fn next(&mut self) -> Option<AgentEvent> {
-        self.events.recv().await
+        // A hook that was told something may still run, and nothing waits for it.
+        if self.is_over {
+            return None;
+        }
+        let event = self.events.recv().await;
+        self.is_over = matches!(event, None | Some(AgentEvent::Ended { .. }));
+        event
     }
 }
 

@@ -20,6 +20,7 @@ pub mod defaults;
 pub mod error_chain;
 pub mod error_kind;
 pub mod event;
+pub mod json_depth;
 pub mod json_memory;
 pub mod labels;
 pub mod model;

@@ -15,6 +15,7 @@ use toolstead_domain::{
     },
     model::{
         message::{Block, Message, ToolResultBlock},
+        reply::StopReason,
         request::ModelRequest,
     },
 };
@@ -109,13 +110,9 @@ pub(super) fn plan(
     }
     let goal = told.first_words.map(|(_, blocks)| cut_middle(&words(blocks), GOAL)).unwrap_or_default();
     let is_other = |number: u64| told.first_words.is_some_and(|(first, _)| first != number);
-    let last_words = told.events.iter().rev().find_map(|event| match &event.kind {
-        ConversationEventKind::UserSaid { blocks } => Some((event.number, blocks)),
-        _ => None,
-    });
-    let last_words = last_words.filter(|(number, _)| *number < kept_from && is_other(*number));
+    let last_words = told.last_words.filter(|(number, _)| *number < kept_from && is_other(*number));
     let last_words = last_words.map(|(_, blocks)| cut_middle(&words(blocks), GOAL));
-    let room = scale.bytes(summarizers_window / 2);
+    let room = if summarizers_window == 0 { usize::MAX } else { scale.bytes(summarizers_window / 2) };
     let conversation = cut_middle(&told.in_words(&before), room);
     let mut request = ModelRequest::of(vec![Message::user(format!("<conversation>\n{conversation}\n</conversation>"))]);
     request.system = INSTRUCTIONS.to_owned();
@@ -139,7 +136,9 @@ struct Told<'a> {
     events: Vec<&'a ConversationEvent>,
     masked: HashSet<u64>,
     summary: Option<&'a str>,
+    /// What the person said at first, and last of all, whether it is summarized already or not.
     first_words: Option<(u64, &'a [Block])>,
+    last_words: Option<(u64, &'a [Block])>,
 }
 
 impl<'a> Told<'a> {
@@ -155,12 +154,21 @@ impl<'a> Told<'a> {
                 _ => {}
             }
         }
-        let first_words = counted.iter().find_map(|event| match &event.kind {
-            ConversationEventKind::UserSaid { blocks } => Some((event.number, blocks.as_slice())),
-            _ => None,
-        });
+        let (mut first_words, mut last_words, mut is_cut_off) = (None, None, false);
+        for event in &counted {
+            match &event.kind {
+                // What is said on an answer that was cut off are the loop's words.
+                ConversationEventKind::UserSaid { blocks } if !is_cut_off => {
+                    last_words = Some((event.number, blocks.as_slice()));
+                    first_words = first_words.or(last_words);
+                }
+                ConversationEventKind::ModelAnswered { stop, .. } => is_cut_off = *stop == Some(StopReason::MaxTokens),
+                ConversationEventKind::TurnEnded { .. } => is_cut_off = false,
+                _ => {}
+            }
+        }
         let events = counted.into_iter().filter(|event| event.number >= kept_from).collect();
-        Self { events, masked, summary, first_words }
+        Self { events, masked, summary, first_words, last_words }
     }
 
     fn size(&self, event: &ConversationEvent) -> Size {

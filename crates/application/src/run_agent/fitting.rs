@@ -19,6 +19,8 @@ use toolstead_domain::{
     conversation::{ConversationId, event::ConversationEventKind},
     model::{
         error::ModelError,
+        message::Block,
+        reply::StopReason,
         request::{ModelRequest, OfferedTool},
         usage::Usage,
     },
@@ -77,6 +79,12 @@ impl Fitting {
     /// Tokens of the last request, as far as can be told.
     pub(super) fn tokens_asked(&self) -> u64 {
         self.scale.tokens(self.asked)
+    }
+
+    /// What the last request took, with this answer, as far as can be told.
+    pub(super) fn guess(&self, answer: &[Block]) -> Usage {
+        let output_tokens = self.scale.tokens(Size::of_blocks(answer));
+        Usage { input_tokens: self.tokens_asked(), output_tokens, ..Usage::default() }
     }
 
     /// The last request took this.
@@ -167,7 +175,8 @@ impl Fitting {
         self.summarize(history, "auto", KEPT_IN_RUN, spending).await.map(drop)
     }
 
-    /// Makes a summary of what came first. Tells the tokens before and after; `None` where there is nothing to summarize.
+    /// Makes a summary of what came first. Tells the tokens before and after; `None` where there is nothing to summarize, or
+    /// a budget does not allow it.
     ///
     /// # Errors
     /// [`NotShortened`]; then nothing is another than before.
@@ -180,6 +189,10 @@ impl Fitting {
     ) -> Result<Option<(u64, u64)>, NotShortened> {
         let windows = (self.facts().context_tokens, self.summarizer.facts().context_tokens);
         let Some(plan) = plan(history.events(), kept_steps, self.scale, windows.0, windows.1) else { return Ok(None) };
+        // It would take what is left of the run.
+        if spending.refuses_request(self.tokens(&plan.request)).is_some() {
+            return Ok(None);
+        }
         let word = tokio::select! {
             biased;
             _ = self.cancel.cancelled() => return Err(NotShortened::TakenBack),
@@ -199,6 +212,9 @@ impl Fitting {
         match answer.end {
             End::TakenBack => return Err(NotShortened::TakenBack),
             End::Failed(error) => return Err(NotShortened::NoSummary(error)),
+            End::Stopped(StopReason::Refused) => {
+                return Err(NotShortened::NoSummary(ModelError::Protocol("the model is against it".into())));
+            }
             End::Stopped(_) if summary.trim().is_empty() => {
                 return Err(NotShortened::NoSummary(ModelError::Protocol("the model wrote nothing".into())));
             }

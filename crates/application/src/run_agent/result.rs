@@ -5,6 +5,7 @@ use serde_json::Value;
 use toolstead_domain::{
     conversation::record,
     error_kind::ErrorKind,
+    json_depth::is_deeper_than,
     model::message::{Block, Image, ToolResultBlock, ToolUse},
     ports::{clock::Timestamp, tool_provider::CallOutcome},
     tool_failure::ToolFailure,
@@ -23,6 +24,8 @@ const TEXT_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 200;
 /// JSON of a result as programs read it, in bytes.
 const RECORD_BYTES: usize = 2 << 20;
+/// Levels of a result as programs read it: an event that holds a deeper one could not be read back.
+const RECORD_LEVELS: usize = 100;
 /// The kinds of images that every model takes which takes any.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -62,16 +65,20 @@ pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock 
     ToolResultBlock { id: call.id.clone(), name: call.name.clone(), content, is_error: result.is_error() }
 }
 
-/// The result as programs read it. One that is too large to be kept is told without its structured content.
+/// The result as programs read it. One that is too large or nested too deeply to be kept is told without its structured
+/// content.
 pub(super) fn for_programs(tool: &str, result: &ToolResult, at: Timestamp) -> Value {
     let mut record = record::of_result(tool, result, at);
-    let is_small = |value: &Value| serde_json::to_string(value).is_ok_and(|json| json.len() <= RECORD_BYTES);
-    if !is_small(&record)
+    let fits = |value: &Value| {
+        !is_deeper_than(value, RECORD_LEVELS)
+            && serde_json::to_string(value).is_ok_and(|json| json.len() <= RECORD_BYTES)
+    };
+    if !fits(&record)
         && let Value::Object(members) = &mut record
     {
         members.shift_remove("metadata");
         members.insert("metadataLeftOut".into(), true.into());
-        if members.get("error").is_some_and(|error| !is_small(error)) {
+        if members.get("error").is_some_and(|error| !fits(error)) {
             members.insert("error".into(), "[too large to be kept]".into());
         }
     }
@@ -145,8 +152,12 @@ impl Room {
     }
 
     fn image(&mut self, media_type: &str, data: &str) -> Option<Block> {
+        let is_base64 = |sign: u8| sign.is_ascii_alphanumeric() || matches!(sign, b'+' | b'/' | b'=');
         let problem = if !IMAGE_TYPES.contains(&media_type) {
             "of a kind that cannot be shown"
+        } else if !data.bytes().all(is_base64) {
+            // As JSON it could be six times as long, more than an event may have.
+            "which is not in base64"
         } else if data.len() > IMAGE_BYTES {
             "too large to be shown"
         } else if self.images == 0 || data.len() > self.image_bytes {

@@ -86,10 +86,12 @@ enum Next {
 impl Run {
     pub(super) fn new(
         ports: RunAgentPorts,
-        command: RunAgentCommand,
+        mut command: RunAgentCommand,
         cancel: CancelSignal,
         telling: UnboundedSender<AgentEvent>,
     ) -> Self {
+        // Whoever takes the conversation back looks for its calls there.
+        command.scope.session = command.conversation.session();
         let way = Way {
             handler: ports.execute_tool.clone(),
             scope: command.scope.clone(),
@@ -138,7 +140,13 @@ impl Run {
 
     pub(super) async fn run(mut self) {
         let model = self.command.model.name().to_owned();
-        self.tell(AgentEvent::Started { conversation: self.command.conversation, model });
+        self.tell(AgentEvent::Started { conversation: self.command.conversation, model: model.clone() });
+        if self.command.budgets.cost.is_some() && self.command.model.facts().prices.is_none() {
+            self.tell(AgentEvent::Notice(format!(
+                "The budget of {} bounds nothing: the prices of the model `{model}` are not known.",
+                Budget::Cost
+            )));
+        }
         let deadline = self.command.budgets.time.and_then(|time| Instant::now().checked_add(time));
         let (cancel, mut history, mut is_late) = (self.cancel.clone(), None, false);
         let outcome = {
@@ -201,14 +209,17 @@ impl Run {
         let history = place.insert(history);
         if !prompt.is_empty() {
             add(history, ConversationEventKind::UserSaid { blocks: prompt }).await?;
-        } else if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
+        }
+        // A prompt of white space says nothing either.
+        if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
             let message =
                 "There is nothing to answer: the conversation ends with the model's own words. Say something.";
             return Err(failed(ErrorKind::InvalidInput, message));
         }
         let mut was_too_long = false;
         loop {
-            if self.cancel.reason().is_some() {
+            // Where everything ends no call is let in: a model would be asked again and again about its refusals.
+            if self.cancel.reason().is_some() || self.ports.execute_tool.is_closing() {
                 return Err(AgentOutcome::Cancelled);
             }
             let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
@@ -301,8 +312,9 @@ impl Run {
         if stop.is_some() || answer.says_something() {
             let model = self.command.model.facts().model.clone();
             let (blocks, usage) = (answer.blocks, answer.usage);
+            let guess = self.fitting.guess(&blocks);
             add(history, ConversationEventKind::ModelAnswered { blocks, model, stop, usage }).await?;
-            self.spending.answered(usage);
+            self.spending.answered(usage, guess);
             self.fitting.answered(usage);
             self.fitting.usage_events.tell(self.command.model.as_ref(), usage);
             let (total, cost) = (self.spending.usage(), self.spending.cost());
@@ -537,6 +549,7 @@ fn refused_by(budget: Budget) -> Made {
 fn malformed(text: &str) -> String {
     const SHOWN: usize = 200;
     let problem = match serde_json::from_str::<serde_json::Value>(text.trim()) {
+        Ok(serde_json::Value::Object(_)) => "they are nested too deeply".to_owned(),
         Ok(_) => "they are no JSON object".to_owned(),
         Err(error) => format!("they are no JSON ({error})"),
     };

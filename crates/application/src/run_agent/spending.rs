@@ -13,6 +13,8 @@ pub(super) struct Spending {
     prices: Option<Prices>,
     usage: Usage,
     cost: f64,
+    /// What answers took of which their provider says nothing. It counts for budgets alone.
+    guessed: Usage,
     calls: u64,
     turns: u64,
 }
@@ -39,9 +41,12 @@ impl Spending {
         self.turns
     }
 
-    /// The model answered.
-    pub(super) fn answered(&mut self, usage: Usage) {
+    /// The model answered. The guess counts where it does not say what that took.
+    pub(super) fn answered(&mut self, usage: Usage, guess: Usage) {
         self.turns += 1;
+        if usage == Usage::default() {
+            self.guessed += guess;
+        }
         self.used(usage, self.prices);
     }
 
@@ -66,10 +71,11 @@ impl Spending {
         let over = |bound: Option<u64>, needed: u64| bound.is_some_and(|bound| needed > bound);
         // A provider may have all of it in its cache.
         let least = |prices: Prices| tokens as f64 * prices.cache_read.min(prices.input) / 1e6;
-        let cost = self.prices.map(|prices| self.cost + least(prices));
+        let cost = self.prices.map(|prices| self.cost + self.guessed.cost(&prices) + least(prices));
+        let used = (self.usage + self.guessed).total();
         if over(self.budgets.turns, self.turns + 1) {
             Some(Budget::Turns)
-        } else if over(self.budgets.tokens, self.usage.total().saturating_add(tokens).saturating_add(1)) {
+        } else if over(self.budgets.tokens, used.saturating_add(tokens).saturating_add(1)) {
             Some(Budget::Tokens)
         } else if self.budgets.cost.zip(cost).is_some_and(|(bound, cost)| cost >= bound) {
             Some(Budget::Cost)
@@ -88,7 +94,8 @@ mod tests {
     fn spent(budgets: Budgets, turns: u64) -> Spending {
         let mut spending = Spending::new(budgets, Some(PRICES));
         for _ in 0..turns {
-            spending.answered(Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() });
+            let usage = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
+            spending.answered(usage, Usage { input_tokens: 1 << 40, ..usage });
         }
         spending
     }
@@ -118,8 +125,25 @@ mod tests {
     #[test]
     fn costs_count_only_where_prices_are_known() {
         let mut spending = Spending::new(Budgets::default(), None);
-        spending.answered(Usage { input_tokens: 1_000, ..Usage::default() });
+        spending.answered(Usage { input_tokens: 1_000, ..Usage::default() }, Usage::default());
         assert_eq!((spending.cost(), spending.usage().total()), (None, 1_000));
         assert_eq!(spent(Budgets::default(), 1).cost(), Some(0.015));
+    }
+
+    #[test]
+    fn an_answer_of_which_the_provider_tells_no_usage_counts_by_a_guess() {
+        let guess = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
+        for (tokens, cost, expected) in [
+            (Some(1_100), None, Some(Budget::Tokens)),
+            (None, Some(0.015), Some(Budget::Cost)),
+            (Some(1_101), None, None),
+        ] {
+            let mut budgets = Budgets::default();
+            (budgets.tokens, budgets.cost) = (tokens, cost);
+            let mut spending = Spending::new(budgets, Some(PRICES));
+            spending.answered(Usage::default(), guess);
+            assert_eq!(spending.refuses_request(0), expected, "{tokens:?} {cost:?}");
+            assert_eq!((spending.usage(), spending.cost()), (Usage::default(), Some(0.0)));
+        }
     }
 }

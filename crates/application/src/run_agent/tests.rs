@@ -64,6 +64,7 @@ struct House {
     store: Arc<InMemoryConversations>,
     log: Arc<InMemoryExecutionLog>,
     bus: Arc<EventBus>,
+    open_calls: Arc<OpenCalls>,
     conversation: ConversationId,
 }
 
@@ -107,8 +108,9 @@ impl Plan {
             words: Arc::new(PlainWords),
         };
         let settings = CallSettings { output_characters: 10_000_000, ..CallSettings::default() };
-        let calls = OpenCalls::new(32);
-        let execute_tool = ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, calls, settings);
+        let open_calls = OpenCalls::new(32);
+        let execute_tool =
+            ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, open_calls.clone(), settings);
         let store = Arc::new(InMemoryConversations::new());
         let bus = events.clone();
         let handler = RunAgentHandler::new(RunAgentPorts {
@@ -119,7 +121,7 @@ impl Plan {
             events,
             clock,
         });
-        House { handler, registry, store, log, bus, conversation: ConversationId(Uuid::now_v7()) }
+        House { handler, registry, store, log, bus, open_calls, conversation: ConversationId(Uuid::now_v7()) }
     }
 }
 

@@ -156,7 +156,8 @@ fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
     };
     let mut blocks: Vec<Block> = blocks.iter().filter(may_stand).cloned().collect();
     // Thinking that led to nothing: providers refuse it without what follows it.
-    if matches!(stop, None | Some(StopReason::MaxTokens)) {
+    let is_thinking = |block: &Block| matches!(block, Block::Sealed(_));
+    if matches!(stop, None | Some(StopReason::MaxTokens)) || blocks.iter().all(is_thinking) {
         while let Some(Block::Sealed(SealedBlock { .. })) = blocks.last() {
             blocks.pop();
         }

@@ -1,5 +1,6 @@
 //! Messages of a conversation with a model.
 
+use crate::json_depth::is_deeper_than;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -147,15 +148,38 @@ impl Block {
     }
 }
 
+/// Arguments are nested no deeper. Those that a reader of JSON barely takes could not be read back once they stand in the
+/// event of a conversation, which is nested itself.
+const MAX_LEVELS: usize = 100;
+
 impl ToolArguments {
     /// Reads what a model wrote. Nothing but white space is an empty object, as some models leave it out.
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "" => Self::Object(Map::new()),
             trimmed => match serde_json::from_str(trimmed) {
+                Ok(value) if is_deeper_than(&value, MAX_LEVELS) => Self::Malformed(text.to_owned()),
                 Ok(Value::Object(object)) => Self::Object(object),
                 _ => Self::Malformed(text.to_owned()),
             },
+        }
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_are_read_can_be_read_back_from_the_message_that_holds_them() {
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        for levels in 1..127 {
+            let arguments = ToolArguments::parse(&nested(levels));
+            assert_eq!(matches!(arguments, ToolArguments::Object(_)), levels <= MAX_LEVELS, "{levels}");
+            let call = ToolUse { id: "c".into(), name: "t".into(), arguments, sealed: None };
+            let message = Message { role: Role::Assistant, blocks: vec![Block::ToolUse(call)] };
+            let text = serde_json::to_string(&message).unwrap();
+            assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message, "{levels}");
         }
     }
 }

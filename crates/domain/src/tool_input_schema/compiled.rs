@@ -11,6 +11,7 @@ use super::{
     load::{self, Load},
     nearest_name::nearest_name,
 };
+use crate::json_depth::is_deeper_than;
 use jsonschema::{
     Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator, error::ValidationErrorKind as Kind,
 };
@@ -279,7 +280,7 @@ fn check_size(schema: &Value) -> Result<(), InvalidSchema> {
     if !schema.is_object() {
         return fault("it is no JSON object".into());
     }
-    if depth_exceeds(schema, MAX_SCHEMA_DEPTH) {
+    if is_deeper_than(schema, MAX_SCHEMA_DEPTH) {
         return fault(format!("it is nested deeper than {MAX_SCHEMA_DEPTH} levels"));
     }
     match schema.to_string().len() {
@@ -303,22 +304,6 @@ fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<
         options = options.with_draft(Draft::Draft202012);
     }
     options.build(schema).map_err(|error| InvalidSchema { reason: shortened(error.to_string(), EXPECTED_CHARACTERS) })
-}
-
-/// Looks with an own stack, so that a hostile depth cannot exhaust ours.
-fn depth_exceeds(value: &Value, limit: usize) -> bool {
-    let mut stack = vec![(value, 0)];
-    while let Some((value, depth)) = stack.pop() {
-        if depth > limit {
-            return true;
-        }
-        match value {
-            Value::Array(items) => stack.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(members) => stack.extend(members.values().map(|member| (member, depth + 1))),
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Why arguments are not known to be valid.

@@ -27,6 +27,10 @@ const VERSION: i64 = 1;
 /// One event has at most so many bytes as JSON: an image is in it as it was given.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
+/// One event is nested no deeper: a reader of JSON takes 127 levels, and what it does not take would make the whole
+/// conversation unreadable.
+const MAX_EVENT_LEVELS: usize = 120;
+
 /// Writes through the [`Writer`], reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteConversationStore {
@@ -243,10 +247,31 @@ async fn add(
 /// An event as it is kept.
 fn written(event: &ConversationEventKind) -> Result<String, Fault> {
     let text = serde_json::to_string(event).map_err(|error| Fault::Refused(error.into()))?;
-    match text.len() {
-        0..=MAX_EVENT_BYTES => Ok(text),
-        bytes => Err(Fault::Refused(format!("an event has {bytes} bytes, and may have {MAX_EVENT_BYTES}").into())),
+    match (text.len(), levels(&text)) {
+        (0..=MAX_EVENT_BYTES, 0..=MAX_EVENT_LEVELS) => Ok(text),
+        (0..=MAX_EVENT_BYTES, levels) => {
+            Err(Fault::Refused(format!("an event is nested {levels} deep, and may be {MAX_EVENT_LEVELS}").into()))
+        }
+        (bytes, _) => Err(Fault::Refused(format!("an event has {bytes} bytes, and may have {MAX_EVENT_BYTES}").into())),
     }
+}
+
+/// The levels of a JSON text.
+fn levels(text: &str) -> usize {
+    let (mut level, mut deepest, mut in_text, mut signs) = (0_usize, 0, false, text.bytes());
+    while let Some(sign) = signs.next() {
+        match sign {
+            b'"' => in_text = !in_text,
+            b'\\' => drop(signs.next()),
+            b'{' | b'[' if !in_text => {
+                level += 1;
+                deepest = deepest.max(level);
+            }
+            b'}' | b']' if !in_text => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 fn event(row: &SqliteRow) -> Result<ConversationEvent, Fault> {
@@ -281,7 +306,8 @@ fn number(events: u64) -> Result<i64, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::model::message::Block;
+    use serde_json::{Value, json};
+    use toolstead_domain::model::message::{Block, ToolResultBlock};
 
     #[test]
     fn an_event_may_have_so_many_bytes_and_no_more() {
@@ -290,5 +316,23 @@ mod tests {
         let around = of(0).unwrap().len();
         assert_eq!(of(MAX_EVENT_BYTES - around).unwrap().len(), MAX_EVENT_BYTES);
         assert!(matches!(of(MAX_EVENT_BYTES - around + 1), Err(Fault::Refused(_))));
+    }
+
+    #[test]
+    fn an_event_that_is_kept_can_be_read_back_however_deep_it_is() {
+        let ended = |levels: usize| {
+            let content = vec![Block::text("\"[[[\\")];
+            let result = ToolResultBlock { id: "c".into(), name: "t".into(), content, is_error: false };
+            let record = (0..levels).fold(json!("{[\\\"{"), |inner, _| json!([inner]));
+            ConversationEventKind::CallEnded { result, call: None, record }
+        };
+        for levels in [0, 1, 119, 120, 126, 127, 500] {
+            let kept = written(&ended(levels));
+            assert_eq!(kept.is_ok(), levels < MAX_EVENT_LEVELS, "{levels}");
+            if let Ok(text) = kept {
+                assert!(serde_json::from_str::<ConversationEventKind>(&text).is_ok(), "{levels}");
+                assert!(serde_json::from_str::<Value>(&text).is_ok(), "{levels}");
+            }
+        }
     }
 }

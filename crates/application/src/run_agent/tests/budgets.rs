@@ -73,6 +73,47 @@ async fn the_model_hears_how_many_calls_are_left_and_has_a_last_word_without_too
 }
 
 #[tokio::test]
+async fn a_provider_that_tells_no_usage_does_not_take_tokens_out_of_their_budget() {
+    let house = house().await;
+    let model = model((0..100).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!({"n": n}))));
+    let mut command = house.command(&model, "go");
+    command.budgets.tokens = Some(5_000);
+    assert_eq!(house.ran(command).await.end(), "budget_exhausted tokens");
+    assert!(model.requests().len() > 1);
+}
+
+#[tokio::test]
+async fn a_budget_of_cost_that_bounds_nothing_is_told() {
+    for (prices, told) in [(None, true), (Some(Prices::default()), false)] {
+        let house = house().await;
+        let model = ScriptedModel::answering([text("done")]);
+        let model = Arc::new(
+            prices.map_or_else(|| ScriptedModel::answering([text("done")]), |prices| model.with_prices(prices)),
+        );
+        let mut command = house.command(&model, "go");
+        command.budgets.cost = Some(1.0);
+        let ran = house.ran(command).await;
+        assert_eq!((ran.end().as_str(), ran.notices().len() == 1), ("finished", told), "{:?}", ran.notices());
+    }
+}
+
+#[tokio::test]
+async fn a_summary_is_not_asked_for_where_it_would_go_over_a_budget() {
+    let house = house().await;
+    for n in 0..6 {
+        house.run(&model([text(&"y".repeat(40_000))]), &format!("question {n}")).await;
+    }
+    let small = Arc::new(ScriptedModel::answering([]).with_window(50_000));
+    let summarizer = Arc::new(ScriptedModel::answering([text("a summary")]));
+    let mut command = house.command(&small, "go on");
+    command.budgets.tokens = Some(5_000);
+    command.summarizer = Some(summarizer.clone());
+    let ran = house.ran(command).await;
+    assert_eq!(ran.end(), "budget_exhausted tokens");
+    assert_eq!((summarizer.requests().len(), small.requests().len()), (0, 0));
+}
+
+#[tokio::test]
 async fn a_model_that_is_done_within_its_budget_is_done() {
     let house = house().await;
     let model = model([call("c1", "echo"), text("done")]);

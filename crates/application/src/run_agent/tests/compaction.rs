@@ -94,6 +94,57 @@ async fn what_came_first_becomes_a_summary_beside_the_first_words() {
     assert!(log.iter().any(|event| told(&event.kind) == "user: question 1"), "the log keeps all");
 }
 
+#[test]
+fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
+    let answer = |stop| ConversationEventKind::ModelAnswered {
+        blocks: vec![Block::text("y".repeat(1_000))],
+        model: "m".into(),
+        stop: Some(stop),
+        usage: Usage::default(),
+    };
+    let said = |text: &str| ConversationEventKind::UserSaid { blocks: vec![Block::text(text)] };
+    let over = ConversationEventKind::TurnEnded { outcome: "finished".into(), message: None };
+    let mut kinds = vec![said("build a shed"), answer(StopReason::EndTurn), over, said("paint it blue")];
+    for _ in 0..3 {
+        kinds.extend((0..5).map(|_| answer(StopReason::ToolUse)));
+        kinds.extend([answer(StopReason::MaxTokens), said("Your answer was cut off."), answer(StopReason::ToolUse)]);
+        let numbered = (1..).zip(kinds.iter().cloned());
+        let events: Vec<ConversationEvent> =
+            numbered.map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
+        let plan = crate::run_agent::compaction::plan(&events, 1, size::Scale::default(), 100_000, 100_000).unwrap();
+        let event = plan.event("a summary");
+        let ConversationEventKind::Compacted { summary, .. } = &event else { panic!("{event:?}") };
+        assert!(summary.contains("first words were:\nbuild a shed\n"), "{summary}");
+        assert!(summary.contains("last words were:\npaint it blue\n"), "{summary}");
+        kinds.push(event);
+    }
+}
+
+#[test]
+fn one_who_summarizes_and_whose_window_is_not_known_reads_everything() {
+    let kinds = ["build a shed", "paint it blue", "of oak"]
+        .map(|text| ConversationEventKind::UserSaid { blocks: vec![Block::text(text)] });
+    let events: Vec<ConversationEvent> =
+        (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
+    for window in [0, 100_000] {
+        let plan = crate::run_agent::compaction::plan(&events, 1, size::Scale::default(), window, window).unwrap();
+        assert!(plan.request.messages[0].text().contains("paint it blue"), "{window}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_no_summary() {
+    let house = house_of(10, Vec::new()).await;
+    for n in 0..6 {
+        house.run(&model([text(&"y".repeat(10 * THOUSAND))]), &format!("question {n}")).await;
+    }
+    let small = Arc::new(ScriptedModel::answering([text("the end")]).with_window(50_000));
+    let against = Arc::new(ScriptedModel::answering([text("I cannot help with that.").stops(StopReason::Refused)]));
+    let ran = house.ran(RunAgentCommand { summarizer: Some(against), ..house.command(&small, "go on") }).await;
+    assert_eq!((ran.end().as_str(), compacted(&ran)), ("finished", vec![]));
+    assert!(ran.notices()[0].contains("no summary could be made"), "{:?}", ran.notices());
+}
+
 #[tokio::test]
 async fn a_model_that_refuses_a_request_as_too_long_is_asked_again_with_a_shorter_one_once() {
     let too_long = || ScriptedAnswer::refused(ModelError::ContextTooLong("300000 tokens".into()));

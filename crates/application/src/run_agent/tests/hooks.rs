@@ -128,3 +128,33 @@ async fn a_hook_is_told_that_somebody_is_waited_for() {
     let history = house.history().await;
     assert!(history[2].starts_with("error c1: "), "{history:#?}");
 }
+
+#[tokio::test]
+async fn nothing_follows_the_end_of_a_run_and_no_notification_delays_it() {
+    #[derive(Default)]
+    struct Slow {
+        told: tokio::sync::Notify,
+        may_end: tokio::sync::Notify,
+        ended: tokio::sync::Notify,
+    }
+    #[async_trait]
+    impl AgentHook for Slow {
+        async fn notified<'m>(&self, _: AgentMoment<'m>) -> AgentWord {
+            self.told.notify_one();
+            self.may_end.notified().await;
+            self.ended.notify_one();
+            AgentWord { messages: vec!["late".into()], ..AgentWord::default() }
+        }
+    }
+    let hook = Arc::new(Slow::default());
+    let approver = Arc::new(ScriptedApprover::granting(0).then_silent());
+    let plan = Plan { rules: vec![(Effect::Ask, "echo")], approver, hooks: vec![hook.clone()] };
+    let house = plan.house(Arc::new(provider())).await;
+    let mut run = house.handler.start(house.command(&model([call("c1", "echo")]), "go"));
+    hook.told.notified().await;
+    run.cancel.cancel(CancelReason::Client);
+    while !matches!(run.next().await, Some(AgentEvent::Ended { .. })) {}
+    hook.may_end.notify_one();
+    hook.ended.notified().await;
+    assert_eq!(run.next().await, None);
+}

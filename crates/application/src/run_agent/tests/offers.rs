@@ -105,6 +105,25 @@ fn tool_use() -> toolstead_domain::model::message::ToolUse {
 }
 
 #[test]
+fn a_record_can_be_read_back_however_deep_the_result_is() {
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    for levels in [3, 90, 101, 124, 200] {
+        let result = ToolResult::text("x").with_structured_content(json!({"deep": nested(levels)}));
+        let record = result::for_programs("t", &result, samples::START);
+        assert_eq!(record.get("metadata").is_some(), levels < 99, "{levels}");
+        let event = json!({"event": {"record": record}}).to_string();
+        assert!(serde_json::from_str::<Value>(&event).is_ok(), "{levels}");
+    }
+}
+
+#[test]
+fn data_of_an_image_that_is_no_base64_is_no_image() {
+    let image = json!({"type": "image", "data": "\u{1}".repeat(4 << 20), "mimeType": "image/png"});
+    let block = result::for_model(&tool_use(), &ToolResult::of_blocks(vec![image]));
+    assert_eq!(words(&block.content), "[image of image/png, which is not in base64]");
+}
+
+#[test]
 fn a_result_of_any_size_is_bounded() {
     let image = json!({"type": "image", "data": "A".repeat(6 << 20), "mimeType": "image/png"});
     let small = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});

@@ -77,3 +77,16 @@ async fn a_run_that_is_dropped_is_taken_back() {
     assert_eq!(house.history().await[2], "error c1: the call was cancelled (client)");
     check_goes_on(&house).await;
 }
+
+#[tokio::test]
+async fn a_run_ends_with_the_program_that_it_goes_on_in() {
+    let (house, model) = (house().await, model([call("c1", "echo").waits(), text("never")]));
+    let mut run = house.handler.start(house.command(&model, "go"));
+    model.stuck(1).await;
+    house.open_calls.close();
+    model.release();
+    while run.next().await.is_some() {}
+    let history = house.history().await;
+    assert!(history[2].starts_with("error c1: "), "{history:#?}");
+    assert_eq!((history.last().map(String::as_str), model.requests().len()), (Some("end: cancelled"), 1));
+}

@@ -64,6 +64,16 @@ async fn a_turn_goes_on_until_the_model_calls_nothing() {
 }
 
 #[tokio::test]
+async fn a_prompt_that_says_nothing_is_not_sent() {
+    let (house, model) = (house().await, model([text("hello")]));
+    for (prompt, end) in [(" \n", "failed invalid_input: "), ("hi", "finished"), ("", "failed invalid_input: ")] {
+        let ran = house.run(&model, prompt).await;
+        assert!(ran.end().starts_with(end), "{prompt:?}: {}", ran.end());
+    }
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_theirs() {
     for (tool, arguments, result) in [
         ("ecko", json!({}), "error c1: Unknown tool: ecko. Did you mean `echo`?"),
@@ -93,6 +103,15 @@ async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_
             .any(|block| matches!(block, Block::ToolResult(ToolResultBlock { id, is_error: true, .. }) if id == "c1"));
         assert!(is_error, "the model hears that it failed");
     }
+}
+
+#[tokio::test]
+async fn calls_are_made_in_the_session_of_the_conversation_whatever_the_scope_says() {
+    let (house, model) = (house().await, model([call("c1", "echo"), text("done")]));
+    let scope = Scope::of(Principal::local(), "elsewhere");
+    house.ran(RunAgentCommand { scope, ..house.command(&model, "go") }).await;
+    let sessions: Vec<String> = house.log.rows().into_iter().map(|row| row.session).collect();
+    assert_eq!(sessions, [house.conversation.to_string()]);
 }
 
 #[tokio::test]

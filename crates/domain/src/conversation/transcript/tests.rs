@@ -192,6 +192,7 @@ fn thinking_that_led_to_nothing_is_left_out_and_other_thinking_stays() {
         check(thought(stop, vec![sealed()]), &["user: x"]);
         check(thought(stop, vec![sealed(), text(), sealed()]), &["user: x", "model: (sealed) | t"]);
     }
+    check(thought(Some(StopReason::EndTurn), vec![sealed(), Block::text(" "), sealed()]), &["user: x"]);
     check(thought(Some(StopReason::EndTurn), vec![text(), sealed()]), &["user: x", "model: t | (sealed)"]);
 }
 
