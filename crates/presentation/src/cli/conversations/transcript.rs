@@ -214,7 +214,9 @@ mod tests {
         ];
         let events: Vec<ConversationEvent> =
             (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: Timestamp(0), kind }).collect();
-        let shown = lines(&Conversation { title: forged.into(), ..conversation() }, &events);
+        let mut conversation = conversation();
+        conversation.title = forged.into();
+        let shown = lines(&conversation, &events);
         assert!(shown.iter().all(|line| !line.contains('\n') && !line.starts_with("[9]")), "{shown:#?}");
         assert!(shown.iter().any(|line| line == "    [9] you"), "{shown:#?}");
     }
