@@ -2,6 +2,7 @@
 
 use super::{
     Compaction, RunAgentHandler,
+    compaction::Kept,
     fitting::{Fitting, NotShortened},
     history::History,
     hooks::Hooks,
@@ -99,6 +100,7 @@ impl RunAgentHandler {
         let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
         let found = History::find(store, clock, &scope.principal, conversation).await?;
         let mut history = found.ok_or(NotCompacted::NotFound(conversation))?;
+        let kept = Kept::steps(KEPT, model.facts().context_tokens);
         let mut fitting = Fitting {
             conversation,
             summarizer: summarizer.unwrap_or_else(|| model.clone()),
@@ -113,7 +115,7 @@ impl RunAgentHandler {
             asked: Size::default(),
         };
         let mut spending = Spending::new(Budgets::default(), None);
-        let made = fitting.summarize(&mut history, "manual", KEPT, &mut spending).await?;
+        let made = fitting.summarize(&mut history, "manual", kept, &mut spending).await?;
         let (before, after) = made.ok_or(NotCompacted::TooShort)?;
         Ok(Shortened { before, after })
     }

@@ -26,8 +26,6 @@ const PROTECTED: u64 = 40_000;
 const WORTH: u64 = 20_000;
 /// A pointer is not much shorter than an output of so many bytes.
 const SMALL_OUTPUT: u64 = 500;
-/// What stays as it was has at most so many tenths of the window.
-const KEPT_TENTHS: u64 = 3;
 /// Characters of the person's first words that stand before a summary.
 const GOAL: usize = 8_000;
 /// Characters of one block that the one who summarizes reads.
@@ -67,6 +65,24 @@ fn can_be_masked(result: &ToolResultBlock) -> bool {
     size.images > 0 || size.bytes > SMALL_OUTPUT
 }
 
+/// What of a conversation stays as it is beside a summary.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    /// At most so many of the newest prompts and answers, with their results …
+    pub(super) steps: usize,
+    /// … and at most so many tokens of them.
+    pub(super) tokens: u64,
+    /// A summary of fewer tokens is not worth it.
+    pub(super) worth: u64,
+}
+
+impl Kept {
+    /// So many steps, as far as they have room in three tenths of the window, however little is summarized.
+    pub(super) fn steps(steps: usize, window: u64) -> Self {
+        Self { steps, tokens: window / 10 * 3, worth: 0 }
+    }
+}
+
 /// A summary that is to be written.
 pub(super) struct Plan {
     /// The first event that stays as it is.
@@ -78,15 +94,8 @@ pub(super) struct Plan {
     last_words: Option<String>,
 }
 
-/// What is to be summarized, save the newest steps, which are prompts and answers with their results; `None` where there is
-/// nothing before them.
-pub(super) fn plan(
-    events: &[ConversationEvent],
-    kept_steps: usize,
-    scale: Scale,
-    window: u64,
-    summarizers_window: u64,
-) -> Option<Plan> {
+/// What is to be summarized, save what is kept; `None` where there is nothing before that, or too little.
+pub(super) fn plan(events: &[ConversationEvent], kept: Kept, scale: Scale, summarizers_window: u64) -> Option<Plan> {
     let told = Told::of(events);
     let last = told.events.last()?;
     let (mut kept_from, mut size, mut steps) = (last.number + 1, Size::default(), 0);
@@ -97,15 +106,16 @@ pub(super) fn plan(
             continue;
         }
         steps += 1;
-        let fits = scale.tokens(size) <= window / 10 * KEPT_TENTHS;
+        let fits = scale.tokens(size) <= kept.tokens;
         // The newest stays, however long it is: no model has seen all of it yet.
-        if steps > kept_steps || !(fits || steps == 1) {
+        if steps > kept.steps || !(fits || steps == 1) {
             break;
         }
         kept_from = event.number;
     }
     let before: Vec<&&ConversationEvent> = told.events.iter().filter(|event| event.number < kept_from).collect();
-    if !before.iter().any(|event| told.size(event) != Size::default()) {
+    let size_before: Size = before.iter().map(|event| told.size(event)).sum();
+    if size_before == Size::default() || scale.tokens(size_before) < kept.worth {
         return None;
     }
     let goal = told.first_words.map(|(_, blocks)| cut_middle(&words(blocks), GOAL)).unwrap_or_default();

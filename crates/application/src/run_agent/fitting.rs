@@ -3,7 +3,7 @@
 use super::{
     Compaction,
     answer::{End, ask},
-    compaction::{outputs_to_mask, plan},
+    compaction::{Kept, outputs_to_mask, plan},
     history::History,
     hooks::{Hooks, Told},
     request,
@@ -172,7 +172,15 @@ impl Fitting {
                 return Ok(());
             }
         }
-        self.summarize(history, "auto", KEPT_IN_RUN, spending).await.map(drop)
+        // What the tools and the instructions take stays. Half of the rest is left to what comes next, and no summary is
+        // made for a few words: otherwise each answer would be followed by one.
+        let mut fixed = ModelRequest::of(Vec::new());
+        (fixed.system, fixed.tools) = (self.system.clone(), tools.to_vec());
+        let window = self.facts().context_tokens;
+        let free = limit.saturating_sub(self.tokens(&fixed));
+        let all = Kept::steps(KEPT_IN_RUN, window);
+        let kept = Kept { tokens: all.tokens.min(free / 2), worth: window / 20, ..all };
+        self.summarize(history, "auto", kept, spending).await.map(drop)
     }
 
     /// Makes a summary of what came first. Tells the tokens before and after; `None` where there is nothing to summarize, or
@@ -184,11 +192,11 @@ impl Fitting {
         &mut self,
         history: &mut History,
         trigger: &str,
-        kept_steps: usize,
+        kept: Kept,
         spending: &mut Spending,
     ) -> Result<Option<(u64, u64)>, NotShortened> {
-        let windows = (self.facts().context_tokens, self.summarizer.facts().context_tokens);
-        let Some(plan) = plan(history.events(), kept_steps, self.scale, windows.0, windows.1) else { return Ok(None) };
+        let summarizers_window = self.summarizer.facts().context_tokens;
+        let Some(plan) = plan(history.events(), kept, self.scale, summarizers_window) else { return Ok(None) };
         // It would take what is left of the run.
         if spending.refuses_request(self.tokens(&plan.request)).is_some() {
             return Ok(None);

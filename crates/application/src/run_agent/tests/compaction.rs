@@ -1,6 +1,7 @@
 //! Conversations that are longer than the model's window.
 
 use super::*;
+use crate::run_agent::compaction::{Kept, plan};
 
 /// About a thousand tokens at the first guess.
 const THOUSAND: usize = 4_000;
@@ -111,7 +112,7 @@ fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
         let numbered = (1..).zip(kinds.iter().cloned());
         let events: Vec<ConversationEvent> =
             numbered.map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
-        let plan = crate::run_agent::compaction::plan(&events, 1, size::Scale::default(), 100_000, 100_000).unwrap();
+        let plan = plan(&events, Kept::steps(1, 100_000), size::Scale::default(), 100_000).unwrap();
         let event = plan.event("a summary");
         let ConversationEventKind::Compacted { summary, .. } = &event else { panic!("{event:?}") };
         assert!(summary.contains("first words were:\nbuild a shed\n"), "{summary}");
@@ -127,9 +128,24 @@ fn one_who_summarizes_and_whose_window_is_not_known_reads_everything() {
     let events: Vec<ConversationEvent> =
         (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
     for window in [0, 100_000] {
-        let plan = crate::run_agent::compaction::plan(&events, 1, size::Scale::default(), window, window).unwrap();
+        let plan = plan(&events, Kept::steps(1, window), size::Scale::default(), window).unwrap();
         assert!(plan.request.messages[0].text().contains("paint it blue"), "{window}");
     }
+}
+
+#[tokio::test]
+async fn tools_that_take_most_of_the_window_do_not_have_each_answer_summarized() {
+    let house = house_of(THOUSAND / 2, Vec::new()).await;
+    let model = Arc::new(ScriptedModel::answering(reads(30).chain([text("done")])).with_window(20_000));
+    let summarizer = Arc::new(ScriptedModel::answering((0..31).map(|_| text(&"s".repeat(2 * THOUSAND)))));
+    let mut command = house.command(&model, "read them all");
+    // Of the 16,000 tokens that may be full these leave 4,000.
+    command.system = "i".repeat(12 * THOUSAND);
+    command.summarizer = Some(summarizer.clone());
+    assert_eq!(house.ran(command).await.end(), "finished");
+    let made = summarizer.requests().len();
+    assert!((1..=16).contains(&made), "{made} summaries of 31 answers");
+    assert!(tokens(&model).iter().all(|tokens| *tokens <= 16_000), "{:?}", tokens(&model));
 }
 
 #[tokio::test]
