@@ -19,6 +19,9 @@ const MASK: Mode = Mode::from_raw_mode(0o022);
 /// What a zygote and its inits ignore. Payloads do not.
 pub(super) const IGNORED: [libc::c_int; 2] = [libc::SIGCHLD, libc::SIGPIPE];
 
+/// What asks a process to end, and zygotes and inits do not hear. Payloads do.
+const UNHEARD: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
+
 /// What gives birth to inits.
 pub(super) trait Births {
     /// Starts a run, which the order asks for. The socket is where it is heard of.
@@ -65,7 +68,7 @@ pub(super) fn settle_down() -> io::Result<Settled> {
     // What ends the runtime's group, as the terminal's interrupt does, or asks all processes of a unit to end, must leave
     // time to those who end runs: they hear of it by their sockets. `setsid` fails only for who leads a group already.
     let _ = setsid();
-    block(&[Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]);
+    block(&UNHEARD);
     Ok(Settled { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
 }
 
@@ -81,6 +84,14 @@ pub(super) fn block(signals: &[Signal]) -> libc::sigset_t {
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         set
     }
+}
+
+/// Forgets what this process was asked so far. It was not meant for the program that it becomes.
+pub(super) fn forget_signals() {
+    let set = block(&UNHEARD);
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the set and the time live through the call; nothing else is passed.
+    while unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const at_once) } > 0 {}
 }
 
 /// Closes all descriptors but these, whosever they are: their owners are not come back to. Who waits for the end of a stream,

@@ -2,7 +2,7 @@
 //! leaves behind, and takes everything with it when it ends.
 
 use super::{
-    births::{Settled, block},
+    births::{Settled, block, forget_signals},
     filter::Filter,
     identity::{IdMaps, Identity, clear_capabilities, drop_capabilities, unshare},
     payload::{OpenPlace, Tools, confine, enter_folder, execute},
@@ -288,6 +288,7 @@ impl<'a> Namespaced<'a> {
         rehearse();
         let step = || "hear of the run".to_owned();
         let (said, descriptors) = receive(word, MAX_ADDRESS_BYTES).step(step)?;
+        forget_signals();
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init is gone"));
         let (order, streams) = (next()?, [next()?, next()?, next()?]);

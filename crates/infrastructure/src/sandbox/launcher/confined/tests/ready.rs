@@ -56,7 +56,11 @@ fn is_over(process: i32) -> bool {
 }
 
 fn kill(process: i32) {
-    kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
+    signal(process, Signal::KILL);
+}
+
+fn signal(process: i32, signal: Signal) {
+    kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
 }
 
 fn spec(world: &World, script: &str) -> LaunchSpec {
@@ -82,6 +86,8 @@ fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
         assert_eq!(child.exited().await, Exit::Code(0));
         for _ in 0..3 {
             let ready = waiting(&before);
+            // As to all processes of a service.
+            signal(in_time(|| children_of(ready).first().copied()), Signal::HUP);
             let child = world.launcher.launch(spec(&world, "hostname")).await.unwrap();
             assert_eq!(child.id().cast_signed(), ready);
             before.push(ready);
