@@ -88,7 +88,7 @@ mod tests {
         }
         assert_eq!(told(), [""; 0]);
         drop(question);
-        while asides.waiting().len() > 0 {
+        while !asides.waiting().is_empty() {
             yield_now().await;
         }
         asides.tell("after".into());
