@@ -55,7 +55,7 @@ async fn a_provider_goes_with_all_that_it_offers() {
     let of_the_same = ScriptedContext::new("scripted").with_resource("team://a");
     app.app.context.register(Arc::new(of_the_same)).await.unwrap();
     // Without a session, so that no news come between.
-    let mut client = Way::Http { front: HttpFront::start(&app).await, session: None };
+    let mut client = Way::Http { front: Box::new(HttpFront::start(&app).await), session: None };
     for left in [1, 0] {
         let tools = client.ask(true, "tools/list", json!({})).await["result"]["tools"].clone();
         let resources = client.ask(true, "resources/list", json!({})).await["result"]["resources"].clone();
