@@ -399,8 +399,8 @@ impl ChatDecoder {
         let call = &self.calls[at];
         let is_other = !id.is_empty() && !call.id.is_empty() && call.id != id;
         let begins_again = !name.is_empty() && !call.name.is_empty() && (id.is_empty() || call.id.is_empty());
-        let is_next = begins_again && call.braces.are_closed();
-        (!is_other && !is_next).then_some(at)
+        let is_over = begins_again && call.braces.are_closed();
+        (!is_other && !is_over).then_some(at)
     }
 
     fn finish(&mut self) -> Vec<ModelEvent> {
