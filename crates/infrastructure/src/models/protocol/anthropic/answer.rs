@@ -223,7 +223,7 @@ impl AnthropicDecoder {
                 let CallBlock { id, name, input } = owned(text)?;
                 let event = ModelEvent::CallBegun { name: self.offer.tool(&name) };
                 let given = if let Value::Object(given) = input { given } else { Map::new() };
-                (Open::Call { id: self.ids.take(&id), name, given, arguments: String::new() }, Some(event))
+                (Open::Call { id, name, given, arguments: String::new() }, Some(event))
             }
             _ => (Open::Unknown, None),
         })
