@@ -98,14 +98,18 @@ fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
         let killed = waiting(&before);
         kill(killed);
         in_time(|| is_over(killed).then_some(()));
-        assert_eq!(world.run(spec(&world, "exit 3")).await.exit, Exit::Code(3));
         before.push(killed);
+        let child = world.launcher.launch(spec(&world, "exit 3")).await.unwrap();
+        before.push(child.id().cast_signed());
+        assert_eq!(ended(child).await.exit, Exit::Code(3));
         // So it is where its payload is gone, of which no program would come any more.
         let spoilt = waiting(&before);
         kill(in_time(|| children_of(spoilt).first().copied()));
         in_time(|| is_over(spoilt).then_some(()));
-        assert_eq!(world.run(spec(&world, "exit 4")).await.exit, Exit::Code(4));
         before.push(spoilt);
+        let child = world.launcher.launch(spec(&world, "exit 4")).await.unwrap();
+        before.push(child.id().cast_signed());
+        assert_eq!(ended(child).await.exit, Exit::Code(4));
         // It ends with its zygote.
         let ready = waiting(&before);
         kill(zygote());
