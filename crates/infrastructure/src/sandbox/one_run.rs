@@ -22,7 +22,9 @@ const DRAIN: Duration = Duration::from_millis(200);
 pub(crate) struct Ran {
     pub(crate) end: End,
     pub(crate) stdout: Captured,
+    #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "hooks alone tell of it"))]
     pub(crate) stderr: Captured,
+    #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "hooks alone tell of it"))]
     pub(crate) took: Duration,
 }
 
