@@ -185,7 +185,7 @@ pub struct CallSettings {
     pub stored_output_bytes: usize,
     /// What the audit trail keeps of arguments.
     pub arguments: RecordedArguments,
-    /// Whether those who watch hear what each call was given and answered.
+    /// True where those who watch hear what each call was given and answered.
     pub tells_details: bool,
 }
 
@@ -447,7 +447,7 @@ impl ExecuteToolHandler {
         Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).row().arguments.clone()
     }
 
-    /// Whether everything ends, and no call is let in any more.
+    /// True once everything ends, and no call is let in any more.
     pub(crate) fn is_closing(&self) -> bool {
         self.open_calls.is_closed()
     }

@@ -19,7 +19,7 @@ pub struct ForkConversationCommand {
     pub to: Option<u64>,
 }
 
-/// Why no copy began.
+/// The reason why no copy began.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkConversationError {
     /// The principal has no conversation of that id.

@@ -149,7 +149,7 @@ impl OpenCalls {
         self.closing.cancelled().await;
     }
 
-    /// Whether no call is let in any more.
+    /// True once no call is let in any more.
     pub fn is_closed(&self) -> bool {
         self.closing.reason().is_some()
     }

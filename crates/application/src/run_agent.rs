@@ -47,7 +47,7 @@ use toolstead_domain::{
 
 /// Runs an agent for one turn of a conversation.
 pub struct RunAgentCommand {
-    /// What the person says. Nothing at all goes on with what the conversation ends with.
+    /// The person's words. Without any, the run goes on with what the conversation ends with.
     pub prompt: Vec<Block>,
     /// The conversation: one that was begun already, or a new one.
     pub conversation: ConversationId,

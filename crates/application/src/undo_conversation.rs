@@ -106,7 +106,7 @@ pub struct LeftCall {
     pub why: String,
 }
 
-/// Why a conversation was not taken back.
+/// The reason why a conversation was not taken back.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoConversationError {
     /// The principal has no conversation of that id.

@@ -135,12 +135,12 @@ struct Watches {
 
 #[derive(Default)]
 struct Table {
-    /// How many watch each resource, with what makes them take turns.
+    /// The number of those who watch each resource, with what makes them take turns.
     by_key: HashMap<Key, (usize, Arc<tokio::sync::Mutex<Asked>>)>,
     by_principal: HashMap<Principal, usize>,
 }
 
-/// Whether the provider was asked to tell of a resource.
+/// The state of asking a provider to tell of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Asked {
     #[default]

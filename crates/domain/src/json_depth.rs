@@ -1,4 +1,4 @@
-//! How deep a JSON value is nested.
+//! The depth of a JSON value.
 
 use serde_json::Value;
 

@@ -123,7 +123,7 @@ pub struct Config {
     pub profiles: Vec<Profile>,
     /// What holds for every run of an agent.
     pub agent: AgentSettings,
-    /// Whether each call that ended is told with its input and its result.
+    /// True where each call that ended is told with its input and its result.
     pub tool_call_details: bool,
     /// How commands are confined.
     pub sandbox: SandboxSettings,

@@ -48,7 +48,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::builtin::in_process_server::InProcessServer;
 use uuid::Uuid;
 
-/// How long a server that is named has to list its tools.
+/// The time that a named server has to list its tools.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What an agent is asked, and with what it works. Everything but the prompt has a default.
@@ -82,7 +82,7 @@ pub enum QueryServer {
     Named(String),
 }
 
-/// Why an agent was not asked.
+/// The reason why an agent was not asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
@@ -333,7 +333,7 @@ impl QueryRun {
     /// What the model says last, once it is done.
     ///
     /// # Errors
-    /// How the run ended, where the model was not done.
+    /// The end of the run, where the model was not done.
     pub async fn answer(mut self) -> Result<String, AgentOutcome> {
         while let Some(event) = self.next().await {
             match event {

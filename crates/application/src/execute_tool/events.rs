@@ -87,7 +87,7 @@ pub(super) fn ended(bus: &EventBus, origin: EventOrigin, end: Option<EventKind>,
     }
 }
 
-/// What the call was given and what it answers in the end, hooks included; nothing of one that waits.
+/// Input and answer of the call in the end, hooks included; nothing of one that waits.
 pub(super) fn details(
     record: &Record,
     row: &ToolExecution,
@@ -101,7 +101,7 @@ pub(super) fn details(
     Some(EventKind::ToolCallDetails { tool: row.tool.clone(), input: row.arguments.clone(), response, is_error })
 }
 
-/// Why there is no result, as the row tells it.
+/// The reason why there is no result, as the row tells it.
 fn words_of(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed(_, message) | Outcome::Refused(_, message) => message.clone(),

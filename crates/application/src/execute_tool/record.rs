@@ -282,7 +282,7 @@ impl Record {
         }
     }
 
-    /// What of a result may be told: texts without secrets and cut, binary content by its size; nothing where no text of
+    /// The part of a result that may be told: texts without secrets and cut, binary content by its size; none where no text of
     /// the call may be.
     pub(super) fn response(&self, result: &ToolResult) -> Value {
         if self.keep == RecordedArguments::None {

@@ -24,7 +24,7 @@ pub(super) struct Answer {
     pub(super) lost_call: Option<String>,
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, Default)]
 pub(super) enum End {
     /// As its protocol says.

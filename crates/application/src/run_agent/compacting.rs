@@ -43,7 +43,7 @@ impl std::fmt::Debug for CompactConversationCommand {
     }
 }
 
-/// How much shorter a conversation is.
+/// The length of a conversation before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortened {
     /// Tokens before, as far as can be told.
@@ -52,7 +52,7 @@ pub struct Shortened {
     pub after: u64,
 }
 
-/// Why a conversation is as long as before.
+/// The reason why a conversation is as long as before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotCompacted {

@@ -56,7 +56,7 @@ pub(super) struct Fitting {
     pub(super) asked: Size,
 }
 
-/// Why a conversation is as long as before, or why it is not known what became of it.
+/// The reason why a conversation is as long as before, or why nobody knows what became of it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotShortened {
     #[error("a hook is against it: {0}")]

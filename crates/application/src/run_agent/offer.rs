@@ -67,7 +67,7 @@ impl Offer {
         self.tools.iter().map(|tool| offered_tool(tool)).collect()
     }
 
-    /// Why no call of this name is made; `None`: it may be.
+    /// The reason why no call of this name is made; `None`: it may be.
     pub(super) fn refusal_of(&self, name: &str) -> Option<String> {
         if !self.is_closed || self.find(name).is_some() {
             return None;

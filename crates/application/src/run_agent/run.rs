@@ -458,7 +458,7 @@ impl Run {
 }
 
 impl Run {
-    /// Why this call of an answer is not made, whatever there is left.
+    /// The reason why this call of an answer is not made, whatever there is left.
     fn refusal(&self, index: usize, call: &ToolUse) -> Option<Made> {
         if index >= CALLS_OF_AN_ANSWER {
             let message =

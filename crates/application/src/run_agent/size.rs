@@ -1,4 +1,4 @@
-//! How large a request is, in tokens, as far as can be told without asking the model.
+//! The size of a request, in tokens, as far as can be told without asking the model.
 
 use toolstead_domain::model::{
     message::{Block, Message, ToolArguments, ToolResultBlock},

@@ -1,4 +1,4 @@
-//! How much an agent may use up.
+//! The bounds of an agent.
 
 use std::{fmt, time::Duration};
 

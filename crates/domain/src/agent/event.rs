@@ -93,7 +93,7 @@ pub enum AgentEvent {
     },
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentOutcome {

@@ -44,7 +44,7 @@ pub enum ConversationEventKind {
         blocks: Vec<Block>,
         /// The model, by the provider's name.
         model: String,
-        /// Why it stopped; `None`: it was taken back or broke off, and the blocks are what there was by then.
+        /// The reason why it stopped; `None`: it was taken back or broke off, and the blocks are what there was by then.
         stop: Option<StopReason>,
         /// What it took.
         usage: Usage,

@@ -1,9 +1,9 @@
-//! Why a model did not answer.
+//! The reason why a model did not answer.
 
 use crate::error_kind::ErrorKind;
 use std::time::Duration;
 
-/// Why a model did not answer. No secret is in its texts.
+/// The reason why a model did not answer. No secret is in its texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {

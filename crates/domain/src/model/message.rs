@@ -4,7 +4,7 @@ use crate::json_depth::is_deeper_than;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Who says a message.
+/// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Role {
@@ -18,7 +18,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Message {
-    /// Who says it.
+    /// The speaker.
     pub role: Role,
     /// What, in order.
     pub blocks: Vec<Block>,

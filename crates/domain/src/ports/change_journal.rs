@@ -49,7 +49,7 @@ pub struct JournalEntry {
 }
 
 impl JournalEntry {
-    /// Whether the entry only notes that nothing changed. There is nothing to take back, or to do again.
+    /// Tells whether the entry only notes that nothing changed. There is nothing to take back, or to do again.
     pub fn is_note(&self) -> bool {
         !self.changes.is_empty() && self.changes.iter().all(|change| change.before == change.after)
     }

@@ -10,7 +10,7 @@ use crate::{
 };
 use async_trait::async_trait;
 
-/// Why events were not added.
+/// The reason why events were not added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {

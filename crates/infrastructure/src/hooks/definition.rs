@@ -73,12 +73,12 @@ impl HookEvent {
         !self.is_of_agent() && !matches!(self, Self::SessionStart | Self::SessionEnd)
     }
 
-    /// Whether it is about an agent's run.
+    /// Tells whether it is about an agent's run.
     pub fn is_of_agent(self) -> bool {
         matches!(self, Self::UserPromptSubmit | Self::Stop | Self::PreCompact | Self::Notification)
     }
 
-    /// Whether a hook of it may be a gate: without its yes, what is about to happen does not.
+    /// Tells whether a hook of it may be a gate: without its yes, what is about to happen does not.
     pub fn may_be_gate(self) -> bool {
         matches!(self, Self::PreToolUse | Self::UserPromptSubmit)
     }

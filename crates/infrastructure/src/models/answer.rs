@@ -30,9 +30,9 @@ use toolstead_domain::{
 
 /// So often a request is sent at most.
 const MAX_TRIES: u32 = 5;
-/// How long a provider may be silent, before its answer and within it.
+/// The time that a provider may be silent, before its answer and within it.
 const SILENCE: Duration = Duration::from_secs(300);
-/// How long a whole answer may take.
+/// The time that a whole answer may take.
 const TIME_FOR_ALL: Duration = Duration::from_secs(3600);
 /// The longest event of a stream, and the longest answer that comes as one document, in bytes.
 const MAX_EVENT: usize = 8 << 20;
@@ -42,7 +42,7 @@ const MAX_ANSWER: usize = 64 << 20;
 const MAX_BLOCKS: usize = 10_000;
 /// Calls among them.
 const MAX_CALLS: usize = 256;
-/// How much is read of a response that is no answer, in bytes.
+/// The part that is read of a response that is no answer, in bytes.
 const MAX_REFUSAL: usize = 64 << 10;
 
 /// All that the requests to one model share.
@@ -231,7 +231,7 @@ struct Reading {
     until: Instant,
 }
 
-/// How an answer comes.
+/// The form in which an answer comes.
 enum Form {
     Stream(SseDecoder),
     Whole(Vec<u8>),

@@ -9,12 +9,12 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking};
 use toolstead_domain::{model::error::ModelError, sandbox_policy::SandboxPolicy, secret::Secret};
 
-/// How long a command may take to tell a key: somebody may have to unlock something.
+/// The time that a command may take to tell a key: somebody may have to unlock something.
 const TIME_FOR_COMMAND: Duration = Duration::from_secs(60);
 /// A longer text is no key, in bytes.
 const MAX_BYTES: usize = 16 << 10;
 
-/// How commands are run that tell keys ([`KeySource::Command`]). They are the person's own, and nothing confines them.
+/// The surroundings of commands that tell keys ([`KeySource::Command`]): the person's own, and nothing confines them.
 #[derive(Debug, Clone)]
 pub struct KeyCommands {
     /// Starts them.

@@ -14,7 +14,7 @@ use std::{
 /// A longer file holds no key.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// Why a file gives no key.
+/// The reason why a file gives no key.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyFileError {
     #[error("it cannot be read: {0}")]

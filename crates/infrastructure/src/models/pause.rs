@@ -1,4 +1,4 @@
-//! How long a provider is left alone before a request is made again.
+//! The time that a provider is left alone before a request is made again.
 
 use http::{HeaderMap, header};
 use std::{
@@ -19,7 +19,7 @@ pub(super) fn pause_after(tries: u32) -> Duration {
     pause.mul_f64(1.0 - 0.25 * (chance as f64 / 1000.0))
 }
 
-/// How long the provider wants to be left alone: `retry-after-ms`, else `Retry-After` as seconds or as a date, which is
+/// The pause that the provider wants: `retry-after-ms`, else `Retry-After` as seconds or as a date, which is
 /// measured from the provider's own `Date`, so that no clock has to be right.
 pub(super) fn wish(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);

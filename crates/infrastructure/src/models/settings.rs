@@ -81,7 +81,7 @@ pub struct ModelSettings {
     /// Tokens that it may think before it answers, for models that are given such a number; 0: it does not think; `None`:
     /// the provider's choice.
     pub thinking_tokens: Option<u64>,
-    /// How hard it thinks, for models that are given such a word; `None`: the provider's choice.
+    /// The effort of its thinking, for models that are given such a word; `None`: the provider's choice.
     pub reasoning_effort: Option<String>,
     /// It sees images.
     pub takes_images: bool,
@@ -89,7 +89,7 @@ pub struct ModelSettings {
     pub prices: Option<Prices>,
     /// Headers that each request has besides. Their values may be secrets, and are told by nothing.
     pub headers: BTreeMap<String, String>,
-    /// How much chance is in its answers; `None`: the provider's choice.
+    /// The part of chance in its answers; `None`: the provider's choice.
     pub temperature: Option<f64>,
 }
 

@@ -49,7 +49,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::dialects;
 
-/// How an agent works.
+/// The settings of an agent.
 #[derive(Debug, Default, Args)]
 pub(super) struct AgentFlags {
     /// The model, by its name in the configuration
@@ -109,7 +109,7 @@ pub(super) struct Agent {
     budgets: Budgets,
 }
 
-/// How it works, which stays the same throughout a conversation.
+/// Its settings, which stay the same throughout a conversation.
 #[derive(Debug, Clone, PartialEq)]
 struct Manner {
     profile: Option<String>,
@@ -424,7 +424,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// How a command ends whose run ended so.
+/// The end of a command whose run ended so.
 pub(super) fn exit(outcome: &AgentOutcome) -> Exit {
     match outcome {
         AgentOutcome::Finished => Exit::Done,

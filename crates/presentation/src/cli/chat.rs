@@ -127,7 +127,7 @@ struct Spent {
     turns: u64,
 }
 
-/// Whether the person stays.
+/// Tells whether the person stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goes {
     On,

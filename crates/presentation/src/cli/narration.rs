@@ -211,7 +211,7 @@ impl Narration {
     }
 }
 
-/// How a run ended, where it did not end by itself.
+/// The end of a run that did not end by itself.
 pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
     Some(match outcome {
         AgentOutcome::Finished => return None,

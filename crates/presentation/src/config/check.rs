@@ -392,7 +392,7 @@ fn name_fits(path: &[String]) -> Result<(), String> {
     }
 }
 
-/// Whether people can name something so: a model, a profile.
+/// Tells whether people can name something so: a model, a profile.
 fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
     (1..=64).contains(&name.len()) && name.chars().all(is_plain)

@@ -25,7 +25,7 @@ const UNKNOWN: KnownModel =
 /// An answer is asked to be no longer than this, though some models could write more.
 const LONGEST: u64 = 32_000;
 
-/// How a name begins; window; longest answer; dollars for a million tokens: input, from the cache, into the cache, output.
+/// A name's beginning; window; longest answer; dollars for a million tokens: input, from the cache, into the cache, output.
 type Row = (&'static str, u64, u64, [f64; 4]);
 
 /// The longer beginning comes first.

@@ -7,7 +7,7 @@ use toolstead_infrastructure::models::{KeySource, ModelSettings};
 /// Places of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPlaces {
-    /// Who says where it is served.
+    /// The origin of its address.
     pub address: Origin,
     /// Where its key is, in words.
     pub key: String,

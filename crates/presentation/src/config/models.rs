@@ -171,7 +171,7 @@ impl ConfiguredModels {
         usable.chain(self.unusable.keys().map(String::as_str))
     }
 
-    /// Whether some model bears the name, be it one that cannot be asked.
+    /// Tells whether some model bears the name, be it one that cannot be asked.
     pub(super) fn check_name(&self, name: &str) -> Result<(), NoSuchModel> {
         match self.named(name) {
             Ok(_) | Err(NoSuchModel::Unusable { .. }) => Ok(()),

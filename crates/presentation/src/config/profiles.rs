@@ -25,7 +25,7 @@ pub struct Profile {
     pub model: Option<String>,
     /// The tools that it offers; `None`: it says nothing of them.
     pub tools: Option<ToolSelection>,
-    /// Whether it offers any: without, `tools` are none.
+    /// True where it offers any: without, `tools` are none.
     pub use_tools: bool,
     /// The system prompt; empty: that of `[agent]`.
     pub prompt: String,

@@ -135,7 +135,7 @@ pub(super) const WHOLES: &[Whole] = &[
 ];
 
 impl Whole {
-    /// Whether the key of one of the section's tables belongs to it.
+    /// Tells whether the key of one of the section's tables belongs to it.
     pub(super) fn holds(&self, section: &str, key: &str) -> bool {
         self.section == section && (self.members.is_empty() || self.members.contains(&key))
     }

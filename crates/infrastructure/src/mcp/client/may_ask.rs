@@ -53,7 +53,7 @@ impl Clients {
         }
     }
 
-    /// Whether it is one alone.
+    /// Tells whether it is one alone.
     pub fn are_one(&self) -> bool {
         matches!(self, Self::One(_))
     }

@@ -61,7 +61,7 @@ pub(super) struct Peer {
     pub(super) said: Said,
     /// What we said that our client can do (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
-    /// Whether one client makes all calls, so that every question is for it.
+    /// True where one client makes all calls, so that every question is for it.
     pub(super) is_of_one_client: bool,
     lost: watch::Sender<Option<Loss>>,
     /// Until when the server wants to be left alone, as it said last.

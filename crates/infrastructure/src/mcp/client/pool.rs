@@ -119,7 +119,7 @@ pub(super) struct Lease {
 struct Room(#[expect(dead_code, reason = "held")] [OwnedSemaphorePermit; 2]);
 
 impl Key {
-    /// Whether everybody shares it who cannot be asked.
+    /// True where everybody shares it who cannot be asked.
     fn is_plain(&self) -> bool {
         self.capabilities.is_empty() && self.principal.is_none() && !self.is_exclusive
     }

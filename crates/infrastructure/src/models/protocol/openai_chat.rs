@@ -243,7 +243,7 @@ impl Braces {
         }
     }
 
-    /// Whether the object has ended.
+    /// Tells whether the object has ended.
     fn are_closed(&self) -> bool {
         self.has_begun && self.open == 0 && !self.is_in_text
     }

@@ -95,7 +95,7 @@ impl State {
         Self { device: found.dev(), inode: found.ino(), changed, bytes: found.len() }
     }
 
-    /// Whether the next change to it will have another time.
+    /// Tells whether the next change to it will have another time.
     fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(self.changed.0).is_ok_and(|changed| Duration::from_secs(changed) + MOMENT < now)

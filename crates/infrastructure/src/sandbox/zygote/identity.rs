@@ -115,7 +115,7 @@ pub(super) fn clear_capabilities() -> Result<(), Failure> {
 pub(super) struct IdMaps(HashMap<(u32, u32), OwnedFd>);
 
 impl IdMaps {
-    /// How many there are. None is ever let go of.
+    /// The number of them. None is ever let go of.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -40,7 +40,7 @@ struct Origin {
     mounts: File,
     /// When the entries of the root were changed last.
     top: (i64, i64),
-    /// How many maps of ids there were.
+    /// The number of maps of ids.
     maps: usize,
 }
 
@@ -59,7 +59,7 @@ impl ReadyInit {
         &self.orders
     }
 
-    /// Whether no run can come of it.
+    /// Tells whether no run can come of it.
     pub(super) fn is_spoilt(&self) -> bool {
         !matches!(poll(&mut [PollFd::new(&self.orders, PollFlags::IN)], Some(&AT_ONCE)), Ok(0))
     }

@@ -49,7 +49,7 @@ struct NamespaceZygote {
     ready: Option<ReadyInit>,
     /// A network that nobody has used, for the next run that gets one of its own: to make one takes long.
     spare: Option<OwnedFd>,
-    /// Whether the one before was given away.
+    /// True where the one before was given away.
     is_spent: bool,
     /// The last run. What the next one needs is made when that has ended and there is nothing else to do.
     parted: Option<OwnedFd>,

@@ -158,7 +158,7 @@ fn known(text: &str, provider: Option<(&str, &Origin)>) -> Result<Known, String>
     }
 }
 
-/// Whether a word of a list of tools is the name of one here. Signs and commas would adjust the choice.
+/// Tells whether a word of a list of tools is the name of one here. Signs and commas would adjust the choice.
 fn is_chosen(node: &Node, notes: &mut Vec<Problem>) -> bool {
     // What is no text is told when the list is checked.
     let Content::Text(text) = &node.content else { return true };

@@ -158,7 +158,7 @@ pub(super) fn definitions(tools: &[OfferedTool], offer: &Offer) -> Vec<Value> {
     tools.iter().map(definition).collect()
 }
 
-/// How the model is to think.
+/// The kind of thinking that is asked for.
 fn thinking(settings: &ModelSettings, messages: &[Message], max_tokens: u64) -> Option<Thinking> {
     match (settings.thinking_tokens, &settings.reasoning_effort) {
         (Some(tokens), _) => {

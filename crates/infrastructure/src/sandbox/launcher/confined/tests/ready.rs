@@ -49,7 +49,7 @@ fn waiting(before: &[i32]) -> i32 {
     })
 }
 
-/// Whether a process has ended, whoever reaps it.
+/// Tells whether a process has ended, whoever reaps it.
 fn is_over(process: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"));
     stat.is_err() || stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
