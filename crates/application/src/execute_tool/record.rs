@@ -282,8 +282,8 @@ impl Record {
         }
     }
 
-    /// The part of a result that may be told: texts without secrets and cut, binary content by its size; none where no text of
-    /// the call may be.
+    /// The part of a result that may be told: texts without secrets and cut, binary content by its size; none where no
+    /// text of the call may be.
     pub(super) fn response(&self, result: &ToolResult) -> Value {
         if self.keep == RecordedArguments::None {
             return Value::Null;
