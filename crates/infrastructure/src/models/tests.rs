@@ -10,11 +10,20 @@ use crate::{
     },
 };
 use futures::poll;
-use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    task::{JoinHandle, yield_now},
     time::{advance, pause, resume},
 };
 use toolstead_domain::{
@@ -259,6 +268,16 @@ async fn an_answer_has_no_more_calls_than_somebody_can_make() {
     }
 }
 
+/// Tells that something has come for who waits.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[tokio::test]
 async fn a_silent_provider_is_given_up_in_the_end() {
     let (listener, url) = listener().await;
@@ -283,11 +302,14 @@ async fn a_silent_provider_is_given_up_in_the_end() {
         assert!(poll!(&mut next).is_pending());
         advance(Duration::from_secs(200)).await;
         resume();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         stream.write_all(b": still here\n\n").await.unwrap();
-        tokio::select! {
-            told = &mut next => panic!("{told:?}"),
-            () = tokio::time::sleep(Duration::from_millis(50)) => {}
+        while !woken.0.load(Ordering::Relaxed) {
+            yield_now().await;
         }
+        assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         pause();
     }
     assert!(poll!(&mut next).is_pending());
