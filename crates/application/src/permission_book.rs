@@ -317,7 +317,11 @@ pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRo
         Access::ReachHost(host) => host.contains(['*', '?']),
         // It would be on the tool, whoever the receiver is.
         Access::Send(_) => true,
-        Access::ReadPath(_) | Access::WritePath(_) | Access::CallUpstream { .. } => false,
+        Access::ReadPath(_)
+        | Access::WritePath(_)
+        | Access::CallUpstream { .. }
+        | Access::RunAgent(_)
+        | Access::OfferTools(_) => false,
     };
     if says_more {
         return None;

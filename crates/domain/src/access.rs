@@ -29,6 +29,11 @@ pub enum Access {
         /// The tool's name over there.
         tool: Arc<str>,
     },
+    /// Hands work to an agent of this name.
+    RunAgent(Arc<str>),
+    /// Gives a program that the call runs the means to call tools: their canonical name, or a pattern of such names with
+    /// `*`. Each call that the program then makes is judged for itself.
+    OfferTools(Arc<str>),
 }
 
 /// One simple command that a call would run. A command line is as many accesses as it holds simple commands, so each
@@ -109,6 +114,10 @@ pub enum AccessKind {
     Send,
     /// Calling an MCP server's tool; rules name the tool itself.
     Upstream,
+    /// `Agent`, `Task`.
+    Agent,
+    /// `Tools`.
+    Offer,
 }
 
 impl Access {
@@ -121,6 +130,8 @@ impl Access {
             Self::ReachHost(_) => AccessKind::Reach,
             Self::Send(_) => AccessKind::Send,
             Self::CallUpstream { .. } => AccessKind::Upstream,
+            Self::RunAgent(_) => AccessKind::Agent,
+            Self::OfferTools(_) => AccessKind::Offer,
         }
     }
 
@@ -128,7 +139,12 @@ impl Access {
     pub fn path(&self) -> Option<&PathAccess> {
         match self {
             Self::ReadPath(path) | Self::WritePath(path) => Some(path),
-            Self::RunCommand(_) | Self::ReachHost(_) | Self::Send(_) | Self::CallUpstream { .. } => None,
+            Self::RunCommand(_)
+            | Self::ReachHost(_)
+            | Self::Send(_)
+            | Self::CallUpstream { .. }
+            | Self::RunAgent(_)
+            | Self::OfferTools(_) => None,
         }
     }
 
@@ -242,6 +258,8 @@ impl fmt::Display for Access {
             Self::ReachHost(host) => write!(f, "reach {host}"),
             Self::Send(receiver) => write!(f, "send to {receiver}"),
             Self::CallUpstream { server, tool } => write!(f, "call {tool} of the MCP server {server}"),
+            Self::RunAgent(agent) => write!(f, "hand work to the agent {agent}"),
+            Self::OfferTools(tools) => write!(f, "let the program call {tools}"),
         }
     }
 }

@@ -1,4 +1,5 @@
 //! An agent: a model that calls tools until it is done.
 
 pub mod budget;
+pub mod definition;
 pub mod event;

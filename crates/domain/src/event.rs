@@ -2,7 +2,7 @@
 
 use crate::{
     conversation::ConversationId, error_kind::ErrorKind, model::usage::Usage, ports::clock::Timestamp,
-    principal::Principal, tool_call::CallId,
+    principal::Principal, todo::TodoList, tool_call::CallId,
 };
 use serde_json::{Map, Value, json};
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -155,6 +155,11 @@ pub enum EventKind {
         /// Lines that are gone, likewise.
         lines_removed: Option<usize>,
     },
+    /// The plan of a session is another one.
+    TodoUpdated {
+        /// All of it.
+        todos: TodoList,
+    },
     /// Work began that may outlive its call.
     TaskStarted {
         /// The task's id.
@@ -270,6 +275,7 @@ impl EventKind {
             Self::ToolCallDetails { .. } => "tool_call_details",
             Self::Usage { .. } => "usage",
             Self::FileChanged { .. } => "file_changed",
+            Self::TodoUpdated { .. } => "todo_updated",
             Self::TaskStarted { .. } => "task_started",
             Self::TaskOutput { .. } => "task_output",
             Self::TaskFinished { .. } => "task_finished",
@@ -305,6 +311,7 @@ impl EventKind {
             | Self::ToolCallDetails { .. }
             | Self::Usage { .. }
             | Self::FileChanged { .. }
+            | Self::TodoUpdated { .. }
             | Self::TaskOutput { .. }
             | Self::McpServerState { .. }
             | Self::RegistryChanged { .. }) => same,
@@ -347,6 +354,7 @@ impl EventKind {
                 "tool": tool, "path": path.to_string_lossy(), "change": change.as_str(),
                 "lines_added": lines_added, "lines_removed": lines_removed,
             }),
+            Self::TodoUpdated { todos } => json!({"todos": todos.to_json()}),
             Self::TaskStarted { task, title } => json!({"task": task, "title": title}),
             Self::TaskOutput { task, bytes } => json!({"task": task, "bytes": bytes}),
             Self::TaskFinished { task, outcome } => json!({"task": task, "outcome": outcome}),

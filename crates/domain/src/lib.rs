@@ -38,6 +38,7 @@ pub mod session;
 pub mod task_request;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod todo;
 pub mod tool;
 pub mod tool_call;
 pub mod tool_execution;

@@ -3,6 +3,7 @@
 //! Signatures name all their lifetimes where they name one, because `mockall::mock!` takes no `'_`: each can be copied
 //! from here into a mock as it stands. Implementers leave them out: `request: ApprovalRequest<'_>` is the same signature.
 
+pub mod agent_catalogue;
 pub mod agent_hook;
 pub mod approval_rule;
 pub mod approver;
@@ -15,11 +16,14 @@ pub mod conversation_store;
 pub mod event_sink;
 pub mod execution_log;
 pub mod model_provider;
+pub mod models;
 pub mod output_store;
 pub mod rule_store;
 pub mod schema_validator;
 pub mod seen_files;
 pub mod stores;
+pub mod tasks;
+pub mod todo_store;
 pub mod tool_hook;
 pub mod tool_provider;
 pub mod tool_repository;

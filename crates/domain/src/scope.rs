@@ -45,6 +45,18 @@ impl Scope {
         Self { view: Some(view), ..self }
     }
 
+    /// The same through a window in the one that there is: what either of the two forbids is forbidden.
+    #[must_use]
+    pub fn narrowed_to(self, view: Arc<View>) -> Self {
+        let view = match &self.view {
+            None => view,
+            Some(outer) => {
+                View::new(format!("{}/{}", outer.name, view.name), Arc::new(outer.policy.narrowed(&view.policy)))
+            }
+        };
+        self.through(view)
+    }
+
     /// The same in the spelling of another tool system.
     #[must_use]
     pub fn in_dialect(self, dialect: Option<Dialect>) -> Self {

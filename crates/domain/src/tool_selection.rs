@@ -97,6 +97,26 @@ pub fn wildcard_match(pattern: &str, text: &str) -> bool {
     last.map_or(rest.is_empty(), |part| rest.ends_with(part))
 }
 
+/// Whether some text fits both patterns, where `*` stands for any characters, none included.
+pub fn patterns_meet(one: &str, other: &str) -> bool {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    // `meets[j]`: the rest of `one` behind `i` and the rest of `other` behind `j` have a text in common.
+    let mut meets = vec![false; other.len() + 1];
+    for i in (0..=one.len()).rev() {
+        let behind = std::mem::replace(&mut meets, vec![false; other.len() + 1]);
+        for j in (0..=other.len()).rev() {
+            meets[j] = match (one.get(i), other.get(j)) {
+                (None, None) => true,
+                (Some('*'), _) => behind[j] || (j < other.len() && meets[j + 1]),
+                (_, Some('*')) => meets[j + 1] || (i < one.len() && behind[j]),
+                (Some(a), Some(b)) => a == b && behind[j + 1],
+                _ => false,
+            };
+        }
+    }
+    meets[0]
+}
+
 /// A choice that both replaces and adjusts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` mixes names that replace the choice of tools with `+name` and `-name` that adjust it: use one form")]
@@ -124,6 +144,23 @@ mod tests {
         let chosen: Vec<&str> =
             ["echo", "glob", "grep"].into_iter().filter(|name| selection.includes(&tool(name))).collect();
         assert_eq!(chosen, expected, "{text:?}");
+    }
+
+    #[test]
+    fn two_patterns_meet_where_one_text_fits_both() {
+        for (one, other, meet) in [
+            ("grep", "grep", true),
+            ("grep", "glob", false),
+            ("mcp__git__*", "mcp__git__push", true),
+            ("mcp__*", "mcp__git__*", true),
+            ("*__push", "mcp__git__*", true),
+            ("a*c", "ab*", true),
+            ("a*c", "b*", false),
+            ("*", "", true),
+            ("a*", "", false),
+        ] {
+            assert_eq!((patterns_meet(one, other), patterns_meet(other, one)), (meet, meet), "{one} {other}");
+        }
     }
 
     #[test]

@@ -205,6 +205,8 @@ fn touched(access: &Access, characters: usize) -> Quoted {
         Access::CallUpstream { server, tool } => {
             format!("call {} of the MCP server {}", shown(tool), shown(server.as_str()))
         }
+        Access::RunAgent(agent) => format!("hand work to the agent {}", shown(agent)),
+        Access::OfferTools(tools) => format!("let the program that runs call the tools {}", shown(tools)),
     };
     Quoted { text, whole }
 }

@@ -25,6 +25,7 @@ use toolstead_domain::{
         calls::{Calls, ForeseenCall, NestedCall},
         tool_provider::CallOutcome,
     },
+    scope::{Scope, View},
     task_request::without_tasks,
     tool::Tool,
     tool_call::{CallId, ToolCall},
@@ -205,7 +206,13 @@ impl<'a> Nested<'a> {
         })
     }
 
-    fn command(&self, call: NestedCall, cancel: CancelSignal, parent: Option<Nesting>) -> ExecuteToolCommand {
+    fn command(
+        &self,
+        call: NestedCall,
+        scope: &Scope,
+        cancel: CancelSignal,
+        parent: Option<Nesting>,
+    ) -> ExecuteToolCommand {
         ExecuteToolCommand {
             meta: self.call.meta.clone(),
             labels: self.command.labels.clone(),
@@ -213,12 +220,12 @@ impl<'a> Nested<'a> {
             caller: Arc::new(Below(self.command.caller.clone())),
             cancel,
             parent,
-            ..ExecuteToolCommand::new(call.tool, call.arguments).within(self.command.scope.clone())
+            ..ExecuteToolCommand::new(call.tool, call.arguments).within(scope.clone())
         }
     }
 
-    fn tools(&self, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
-        let policy = self.handler.permissions.advertising(&self.command.scope);
+    fn tools(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
+        let policy = self.handler.permissions.advertising(scope);
         let snapshot = self.handler.registry.snapshot();
         let tools = snapshot.tools().iter().map(|one| &one.tool);
         tools.filter(|tool| tool.is_callable() && policy.advertises(tool) && which(tool)).cloned().collect()
@@ -235,30 +242,74 @@ impl<'a> Nested<'a> {
     }
 }
 
+/// The calls of a running call within a scope: its own, or a narrower one.
+struct Within<'a> {
+    nested: &'a Nested<'a>,
+    scope: Scope,
+}
+
 #[async_trait]
 impl Calls for Nested<'_> {
     fn list(&self) -> Vec<Arc<Tool>> {
-        self.tools(|_| true)
+        self.tools(&self.command.scope, |_| true)
     }
 
     fn search(&self, text: &str) -> Vec<Arc<Tool>> {
         let text = text.to_lowercase();
-        self.tools(|tool| mentions(tool, &text))
+        self.tools(&self.command.scope, |tool| mentions(tool, &text))
+    }
+
+    fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(Within { nested: self, scope: self.command.scope.clone().narrowed_to(view) })
     }
 
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
-        let command = self.command(call, self.branch().cancel.child(), None);
+        self.foresee_in(&self.command.scope, call).await
+    }
+
+    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+        self.call_in(&self.command.scope, call).await
+    }
+}
+
+#[async_trait]
+impl Calls for Within<'_> {
+    fn list(&self) -> Vec<Arc<Tool>> {
+        self.nested.tools(&self.scope, |_| true)
+    }
+
+    fn search(&self, text: &str) -> Vec<Arc<Tool>> {
+        let text = text.to_lowercase();
+        self.nested.tools(&self.scope, |tool| mentions(tool, &text))
+    }
+
+    fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(Within { nested: self.nested, scope: self.scope.clone().narrowed_to(view) })
+    }
+
+    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+        self.nested.foresee_in(&self.scope, call).await
+    }
+
+    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+        self.nested.call_in(&self.scope, call).await
+    }
+}
+
+impl Nested<'_> {
+    async fn foresee_in(&self, scope: &Scope, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+        let command = self.command(call, scope, self.branch().cancel.child(), None);
         let time = (self.deadline + self.waiting.so_far()).saturating_duration_since(Instant::now());
         self.handler.foresee_call(command, time).await.map_err(failure)
     }
 
-    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+    async fn call_in(&self, scope: &Scope, call: NestedCall) -> Result<ToolResult, ToolFailure> {
         let branch = self.branch();
         let nesting = branch.place(call.output_characters)?;
         self.recorded().await?;
         let last = self.deadline + nesting.grace(self.handler.settings.grace);
         let cancel = branch.cancel.child();
-        let made = self.handler.handle(self.command(call, cancel.clone(), Some(nesting)));
+        let made = self.handler.handle(self.command(call, scope, cancel.clone(), Some(nesting)));
         tokio::pin!(made);
         let outcome = tokio::select! {
             biased;

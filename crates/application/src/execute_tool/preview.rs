@@ -55,7 +55,12 @@ impl Previews<'_> {
             Access::WritePath(path) => {
                 self.policy.judge(&call.tool, &Access::ReadPath(path.clone())).verdict == Verdict::Allow
             }
-            Access::RunCommand(_) | Access::ReachHost(_) | Access::Send(_) | Access::CallUpstream { .. } => false,
+            Access::RunCommand(_)
+            | Access::ReachHost(_)
+            | Access::Send(_)
+            | Access::CallUpstream { .. }
+            | Access::RunAgent(_)
+            | Access::OfferTools(_) => false,
         };
         !accesses.is_empty() && accesses.iter().all(may_read)
     }

@@ -391,6 +391,8 @@ fn kind_of(access: &Access) -> String {
         AccessKind::Run => "run",
         AccessKind::Reach => "reach",
         AccessKind::Send => "send",
+        AccessKind::Agent => "agent",
+        AccessKind::Offer => "offer",
         AccessKind::Upstream => return access.to_string(),
     };
     kind.into()

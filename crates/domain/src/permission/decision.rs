@@ -193,6 +193,8 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
         Access::WritePath(path) => ("Write", path_pattern::narrowest(path)?),
         Access::RunCommand(command) => ("Bash", command_pattern::narrowest(command)?),
         Access::ReachHost(host) => ("WebFetch", format!("domain:{host}")),
+        Access::RunAgent(agent) => ("Agent", agent.to_string()),
+        Access::OfferTools(tools) => ("Tools", tools.to_string()),
         Access::Send(_) | Access::CallUpstream { .. } => return Some(tool.to_owned()),
     };
     // A rule is read without the blanks at its ends, and would mean something wider.

@@ -77,6 +77,8 @@ pub enum RuleSubject {
     Path,
     /// Hosts.
     Host,
+    /// Names of agents, and of tools that programs may call.
+    Name,
     /// Names of tools.
     ToolName,
     /// Arguments of a call.

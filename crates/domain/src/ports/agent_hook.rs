@@ -50,6 +50,16 @@ pub trait AgentHook: Send + Sync {
         AgentWord::default()
     }
 
+    /// A subagent is about to begin (SubagentStart); its name is the text.
+    async fn subagent_started<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
+        AgentWord::default()
+    }
+
+    /// A subagent is about to end because its model is done (SubagentStop); its last text is the text.
+    async fn subagent_stopping<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
+        AgentWord::default()
+    }
+
     /// A person is told something, or waited for (Notification).
     async fn notified<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()

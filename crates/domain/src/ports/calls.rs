@@ -1,6 +1,8 @@
 //! Calls that a tool makes while it runs.
 
-use crate::{access::Access, error_kind::ErrorKind, tool::Tool, tool_failure::ToolFailure, tool_result::ToolResult};
+use crate::{
+    access::Access, error_kind::ErrorKind, scope::View, tool::Tool, tool_failure::ToolFailure, tool_result::ToolResult,
+};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -19,6 +21,10 @@ pub trait Calls: Send + Sync {
 
     /// Those whose name, title or description holds this text; case does not count.
     fn search(&self, text: &str) -> Vec<Arc<Tool>>;
+
+    /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
+    /// well. What is approved through it holds in it alone.
+    fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
     /// Finds out what a call would be, without making it: the tool is found and the arguments are validated. Nothing runs,
     /// nobody is asked, and nothing is recorded.
@@ -95,6 +101,10 @@ impl Calls for NoCalls {
 
     fn search(&self, _: &str) -> Vec<Arc<Tool>> {
         Vec::new()
+    }
+
+    fn through<'a>(&'a self, _: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(Self)
     }
 
     async fn foresee(&self, _: NestedCall) -> Result<ForeseenCall, ToolFailure> {

@@ -42,6 +42,8 @@ fn access() -> impl Strategy<Value = Access> {
         path().prop_map(Access::WritePath),
         shared().prop_map(Access::ReachHost),
         shared().prop_map(Access::Send),
+        shared().prop_map(Access::RunAgent),
+        shared().prop_map(Access::OfferTools),
         shared().prop_map(move |tool| Access::CallUpstream { server: server(), tool }),
     ];
     leaf.prop_recursive(2, 12, 3, |inner| {

@@ -1,7 +1,7 @@
 //! `matches` and `not_matches`: what a rule is tried on when it is loaded.
 
 use crate::config::{command_lines::commands_of, problem::Problem, value::Example};
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 use toolstead_domain::{
     access::{Access, PathAccess},
     permission::rule::{PermissionRule, RuleSubject},
@@ -45,6 +45,12 @@ fn meets(rule: &PermissionRule, example: &str, roots: &WorkspaceRoots) -> Result
             let host = url::Url::parse(example).ok().and_then(|url| Some(url.host_str()?.to_owned()));
             let host = host.unwrap_or_else(|| example.to_ascii_lowercase());
             rule.meets(&[Access::ReachHost(host.into())], roots)
+        }
+        RuleSubject::Name => {
+            let name: Arc<str> = example.into();
+            [Access::RunAgent(name.clone()), Access::OfferTools(name)]
+                .into_iter()
+                .any(|access| rule.meets(&[access], roots))
         }
         RuleSubject::ToolName => rule.meets_name(example),
         RuleSubject::Arguments => {

@@ -12,11 +12,12 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::SilentCaller,
-        calls::Calls,
+        calls::{Calls, NoCalls},
         output_store::NoOutputs,
         tool_provider::{CallOutcome, ToolProvider},
     },
     principal::Principal,
+    scope::View,
     testing::samples,
     tool_input_schema::{Formats, ToolInputSchema},
 };
@@ -56,6 +57,10 @@ impl Calls for Tools {
 
     fn search(&self, _: &str) -> Vec<Arc<Tool>> {
         Vec::new()
+    }
+
+    fn through<'a>(&'a self, _: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(NoCalls)
     }
 
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {

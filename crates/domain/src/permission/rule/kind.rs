@@ -2,6 +2,7 @@
 
 mod command;
 mod host;
+mod name;
 mod parameter;
 mod path;
 
@@ -88,6 +89,9 @@ const HEADS: &[AccessHead] = &[
     AccessHead { name: "Write", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
     AccessHead { name: "Edit", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
     AccessHead { name: "Bash", access: AccessKind::Run, subject: RuleSubject::Command, parse: command::parse },
+    AccessHead { name: "Agent", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
+    AccessHead { name: "Task", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
+    AccessHead { name: "Tools", access: AccessKind::Offer, subject: RuleSubject::Name, parse: name::parse },
     AccessHead { name: "WebFetch", access: AccessKind::Reach, subject: RuleSubject::Host, parse: host::parse },
 ];
 

@@ -1,0 +1,47 @@
+//! `Agent(reviewer)`, `Tools(mcp__git__*)`: names of agents, and of tools that programs may call.
+
+use super::{Parsed, RuleKind};
+use crate::{
+    access::Access,
+    permission::{
+        path_pattern::PatternBase,
+        rule::{Effect, RuleSubject},
+    },
+    tool_selection::{patterns_meet, wildcard_match},
+    workspace_roots::WorkspaceRoots,
+};
+use std::sync::Arc;
+
+/// A name, with `*` for any characters.
+#[derive(Debug)]
+struct Name(String);
+
+pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> Parsed {
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '*' | ':' | '/');
+    match !text.is_empty() && text.chars().all(allowed) {
+        true => Ok(Arc::new(Name(text.into()))),
+        false => Err(format!("`{text}` is no name: write `Agent(reviewer)` or `Tools(mcp__git__*)`")),
+    }
+}
+
+impl RuleKind for Name {
+    fn subject(&self) -> RuleSubject {
+        RuleSubject::Name
+    }
+
+    fn covers(&self, access: &Access, _: &WorkspaceRoots) -> bool {
+        named(access).is_some_and(|name| wildcard_match(&self.0, name))
+    }
+
+    /// Also a pattern that leaves room for one of these names.
+    fn catches(&self, access: &Access, _: &WorkspaceRoots) -> bool {
+        named(access).is_some_and(|name| patterns_meet(&self.0, name))
+    }
+}
+
+fn named(access: &Access) -> Option<&str> {
+    match access {
+        Access::RunAgent(name) | Access::OfferTools(name) => Some(name),
+        _ => None,
+    }
+}
