@@ -5,7 +5,7 @@ use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, Default, Drop, Each, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
+        self, AnyDepth, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
         ZeroIs,
     },
 };
@@ -109,11 +109,12 @@ const TABLE: &[Row] = &[
             Words("type", "type", &[("f", "file"), ("d", "directory")]),
             Default("type", r#""any""#),
             Rename("maxdepth", "max_depth"),
+            Default("limit", "1000"),
         ],
     ),
     ("glob", "glob_tool", KODELET, &[Set("show_hidden", "false")]),
     ("glob", "search_files", TFO, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
-    ("go_tool", "go", CLAI, &[]),
+    ("go_tool", "go", CLAI, &[Fields("args")]),
     (
         "grep",
         "Grep",
@@ -147,7 +148,9 @@ const TABLE: &[Row] = &[
         &[
             Negate("case_sensitive", "ignore_case"),
             Rename("line_number", "line_numbers"),
+            Default("line_numbers", "false"),
             Rename("hidden", "show_hidden"),
+            Default("show_hidden", "false"),
             Set("output_mode", r#""content""#),
         ],
     ),
@@ -157,7 +160,12 @@ const TABLE: &[Row] = &[
         "list_directory",
         "file_tree",
         CLAI,
-        &[Rename("directory", "path"), Rename("level", "depth"), Default("depth", "0")],
+        &[
+            Rename("directory", "path"),
+            Rename("level", "depth"),
+            Default("depth", "0"),
+            Default("show_hidden", "false"),
+        ],
     ),
     ("list_directory", "list_directory", TFO, &[IfTrue("recursive", "depth", "0")]),
     (
@@ -218,6 +226,7 @@ const TABLE: &[Row] = &[
             Rename("file", "path"),
             Rename("number", "line_numbers"),
             Default("line_numbers", "false"),
+            Default("limit", "10000"),
             Rename("showEnds", "show_ends"),
             Rename("squeezeBlank", "squeeze_blank"),
         ],
@@ -316,7 +325,7 @@ mod tests {
             "cat",
             json!({"file": "a", "showEnds": true, "squeezeBlank": true}),
             "read_file",
-            json!({"path": "a", "line_numbers": false, "show_ends": true, "squeeze_blank": true}),
+            json!({"path": "a", "line_numbers": false, "limit": 10_000, "show_ends": true, "squeeze_blank": true}),
         );
         check(
             "rows_between",
@@ -379,7 +388,12 @@ mod tests {
             "list_directory",
             json!({"path": "a", "long": true, "show_hidden": false}),
         );
-        check("file_tree", json!({"directory": "a"}), "list_directory", json!({"path": "a", "depth": 0}));
+        check(
+            "file_tree",
+            json!({"directory": "a"}),
+            "list_directory",
+            json!({"path": "a", "depth": 0, "show_hidden": false}),
+        );
         check("Glob", json!({"pattern": "*"}), "glob", json!({"pattern": "*"}));
         check("glob_tool", json!({"pattern": "*"}), "glob", json!({"pattern": "*", "show_hidden": false}));
         check("search_files", json!({}), "glob", json!({"pattern": "**/*", "type": "any"}));
@@ -387,7 +401,7 @@ mod tests {
             "find",
             json!({"directory": "a", "name": "*.c", "type": "f", "maxdepth": 2}),
             "glob",
-            json!({"path": "a", "pattern": "**/*.c", "type": "file", "max_depth": 2}),
+            json!({"path": "a", "pattern": "**/*.c", "type": "file", "max_depth": 2, "limit": 1000}),
         );
         check(
             "Grep",
@@ -406,6 +420,12 @@ mod tests {
             json!({"pattern": "a", "case_sensitive": false, "line_number": true, "hidden": true}),
             "grep",
             json!({"pattern": "a", "ignore_case": true, "line_numbers": true, "show_hidden": true, "output_mode": "content"}),
+        );
+        check(
+            "rg",
+            json!({"pattern": "a"}),
+            "grep",
+            json!({"pattern": "a", "line_numbers": false, "show_hidden": false, "output_mode": "content"}),
         );
         check("date", json!({"utc": true, "unix": true}), "current_time", json!({"zone": "UTC", "style": "unix"}));
         check("line_count", json!({"file_path": "a"}), "file_info", json!({"path": "a", "only": "lines"}));
@@ -478,6 +498,12 @@ mod tests {
             json!({"command": "test", "args": ["./..."]}),
             "go_tool",
             json!({"command": "test", "args": ["./..."]}),
+        );
+        check(
+            "go",
+            json!({"command": "test", "args": " -v  ./... "}),
+            "go_tool",
+            json!({"command": "test", "args": ["-v", "./..."]}),
         );
         check(
             "ffprobe",
