@@ -14,6 +14,7 @@ pub mod context;
 mod faces;
 pub mod files;
 pub mod in_process_server;
+mod plans_in_memory;
 pub mod prelude;
 pub mod provider;
 pub mod run;
