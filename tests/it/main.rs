@@ -25,6 +25,8 @@ mod editing;
 mod editor;
 /// A program that embeds Toolstead adds tools of its own.
 mod embedding;
+/// Literal calls of other tool systems are answered as these systems answer.
+mod faces;
 /// What servers say reaches clients as they said it.
 mod fidelity;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.

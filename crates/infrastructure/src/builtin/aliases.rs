@@ -8,8 +8,8 @@ use crate::{
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
-        ZeroIs,
+        self, AnyDepth, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span,
+        Words, ZeroIs,
     },
 };
 
@@ -46,6 +46,7 @@ const TABLE: &[Row] = &[
         &[ShellLine("command", "args"), Rename("cwd", "working_dir"), Set("background", "true")],
     ),
     ("bash", "bash", KODELET, &[Seconds("timeout", "timeout_ms", 600)]),
+    ("bash", "bash", MICRO_X, &[]),
     ("bash", "cmd", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")]),
     ("bash", "execute_command", TFO, &[Seconds("timeout", "timeout_ms", 600)]),
     (
@@ -99,6 +100,7 @@ const TABLE: &[Row] = &[
         &[Rename("file_path", "path"), Set("count_lines", "false"), IfTrue("mime_type", "only", r#""mime""#)],
     ),
     ("file_info", "line_count", CLAI, &[Rename("file_path", "path"), Set("only", r#""lines""#)]),
+    ("git", "git", CLAI, &[]),
     ("glob", "Glob", CLAUDE_CODE, &[]),
     (
         "glob",
@@ -289,6 +291,7 @@ const TABLE: &[Row] = &[
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
     ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
+    ("write_file", "write_file", MICRO_X, &[]),
 ];
 
 /// The aliases of a tool, by its canonical name.

@@ -4,6 +4,7 @@ mod clai;
 mod claude_code;
 mod kodelet;
 mod micro_x;
+mod printed;
 mod tfo;
 
 use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
