@@ -67,6 +67,7 @@ const TABLE: &[Row] = &[
     ),
     ("delete_file", "delete_file", MICRO_X, &[Rename("file_path", "path")]),
     ("disk_info", "system-info__disk_info", MICRO_X, &[]),
+    ("echo", "echo", TFO, &[]),
     (
         "edit_file",
         "Edit",
@@ -247,6 +248,7 @@ const TABLE: &[Row] = &[
             Default("number_style", r#""colon""#),
         ],
     ),
+    ("read_file", "read_file", TFO, &[]),
     ("read_file", "read_file", MICRO_X, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
@@ -255,6 +257,7 @@ const TABLE: &[Row] = &[
         &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
     ),
     ("system_info", "system-info__system_info", MICRO_X, &[]),
+    ("system_info", "system_info", TFO, &[]),
     ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
     ("task_list", "clai_check", CLAI, &[Rename("run_id", "task_ids")]),
     ("task_list", "view_background_processes", KODELET, &[Set("kind", r#""shell""#)]),
@@ -290,6 +293,7 @@ const TABLE: &[Row] = &[
         KODELET,
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
+    ("write_file", "write_file", TFO, &[]),
     ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
     ("write_file", "write_file", MICRO_X, &[]),
 ];

@@ -6,6 +6,7 @@ mod kodelet;
 mod micro_x;
 mod printed;
 mod tfo;
+mod wording;
 
 use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 use toolstead_domain::alias::{Dialect, face::Face};
