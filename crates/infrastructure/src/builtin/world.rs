@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use toolstead_domain::{
     access::PathAccess,
     ports::{
+        agent_catalogue::{AgentCatalogue, NoAgents},
         change_journal::{ChangeJournal, NoJournal},
         clock::{Clock, Timestamp},
         event_sink::{EventSink, NoEvents},
@@ -38,6 +39,7 @@ pub struct World {
     programs: Arc<Programs>,
     tasks: Arc<Tasks>,
     decoding: Arc<Semaphore>,
+    agents: Arc<dyn AgentCatalogue>,
 }
 
 /// Images that are decoded at once.
@@ -61,6 +63,7 @@ impl World {
             programs: Arc::default(),
             tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
+            agents: Arc::new(NoAgents),
         }
     }
 
@@ -104,6 +107,12 @@ impl World {
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<Tasks>) -> Self {
         Self { tasks, ..self }
+    }
+
+    /// With these agents, skills and commands.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        Self { agents, ..self }
     }
 
     /// The folders that tools may work in.
@@ -151,6 +160,10 @@ impl World {
     /// The child processes that read documents.
     pub(super) fn helpers(&self) -> &Helpers {
         &self.helpers
+    }
+
+    pub(super) fn agents(&self) -> &dyn AgentCatalogue {
+        &*self.agents
     }
 
     pub(super) fn programs(&self) -> &Arc<Programs> {

@@ -1,0 +1,1 @@
+//! Files of people, good, wrong and hostile.
