@@ -5,7 +5,7 @@ mod programs;
 mod sessions;
 mod tree;
 
-use super::Faces;
+use super::{Faces, given::telling};
 use serde_json::Value;
 use std::path::Path;
 use toolstead_domain::{
@@ -356,7 +356,7 @@ fn found(answered: &Answered<'_>) -> Option<String> {
 fn hits(answered: &Answered<'_>) -> Option<String> {
     let given = |name| answered.text_argument(name).unwrap_or_default();
     match items(answered, "files")? {
-        [] => Some(format!("found no hits with pattern: '{}'", given("pattern"))),
+        [] => Some(format!("found no hits with pattern: '{}'", telling(given("pattern")))),
         // The one file that is searched is not named.
         [file] if file == given("path") => {
             let (text, named) = (answered.text(), format!("{}:", given("path")));
@@ -374,7 +374,7 @@ fn replaced(answered: &Answered<'_>) -> Option<String> {
         (Some(first), Some(last)) => format!(" ({first}-{last})"),
         _ => String::new(),
     };
-    let (pattern, replacement, path) = (text("pattern"), text("repl"), text("file_path"));
+    let (pattern, replacement, path) = (telling(text("pattern")), telling(text("repl")), text("file_path"));
     Some(format!("sed: replaced occurrences of {pattern:?} with {replacement:?} in {path}{lines}"))
 }
 

@@ -4,7 +4,7 @@ mod commands;
 mod files;
 mod search;
 
-use super::Faces;
+use super::{Faces, given::telling};
 use toolstead_domain::{
     alias::face::{Answered, Face, Said},
     error_kind::ErrorKind,
@@ -129,7 +129,7 @@ pub(super) const FACES: Faces = &[
                 "edit_mode": {"type": "string", "enum": ["replace", "insert", "delete"], "default": "replace"}},
                 "required": ["notebook_path", "new_source"]}"#,
         )
-        .saying(|answered| not_done(answered)),
+        .saying(not_done),
     ),
     (
         "Read",
@@ -178,7 +178,7 @@ fn not_done(answered: &Answered<'_>) -> Option<Said> {
 
 fn with_text(sentence: &str, answered: &Answered<'_>) -> String {
     match answered.text_argument("old_string") {
-        Some(text) => format!("{sentence}\nString: {text}"),
+        Some(text) => format!("{sentence}\nString: {}", telling(text)),
         None => sentence.to_owned(),
     }
 }

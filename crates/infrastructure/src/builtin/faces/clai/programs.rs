@@ -1,7 +1,7 @@
 //! What programs print. One that does not end with 0 failed.
 
 use super::{failed, shown};
-use crate::builtin::faces::printed::Printed;
+use crate::builtin::faces::{given::telling, printed::Printed};
 use serde_json::Value;
 use toolstead_domain::{
     alias::face::{Answered, Said},
@@ -10,7 +10,7 @@ use toolstead_domain::{
 
 /// Of a command line.
 pub(super) fn command(answered: &Answered<'_>, name: &str) -> Option<Said> {
-    let line = answered.text_argument("command").unwrap_or_default();
+    let line = telling(answered.text_argument("command").unwrap_or_default());
     let error = |error: &str| Some(failed(name, &format!("run freetext command {line:?}: {error}")));
     if let Err(failure) = answered.outcome {
         return match (failure.kind, &failure.partial) {

@@ -1,6 +1,7 @@
 //! Files: what was read, and what changed.
 
 use super::not_done;
+use crate::builtin::faces::given::with_members;
 use serde_json::{Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
 
@@ -18,7 +19,7 @@ pub(super) fn read(answered: &Answered<'_>) -> Option<Said> {
         "startLine": member("start_line").unwrap_or(&Value::from(1)),
         "totalLines": member("total_lines").unwrap_or(&Value::Null),
     });
-    Some(Said::text(answered.text()).with_structured(json!({"type": "text", "file": file})))
+    Some(with_members(answered, Said::text(answered.text()), json!({"type": "text", "file": file})))
 }
 
 pub(super) fn written(answered: &Answered<'_>) -> Option<Said> {
@@ -33,7 +34,7 @@ pub(super) fn written(answered: &Answered<'_>) -> Option<Said> {
         "structuredPatch": if is_new { json!([]) } else { patch(answered.member("diff")) },
     });
     let text = if is_new { created(path) } else { format!("The file {path} has been updated.") };
-    Some(Said::text(text).with_structured(shape))
+    Some(with_members(answered, Said::text(text), shape))
 }
 
 pub(super) fn edited(answered: &Answered<'_>) -> Option<Said> {
@@ -50,7 +51,7 @@ pub(super) fn edited(answered: &Answered<'_>) -> Option<Said> {
         "replaceAll": answered.arguments.get("replace_all") == Some(&Value::Bool(true)),
     });
     let said = if is_new(answered) { created(path) } else { updated(path, &answered.text()) };
-    Some(Said::text(said).with_structured(shape))
+    Some(with_members(answered, Said::text(said), shape))
 }
 
 pub(super) fn edited_several_times(answered: &Answered<'_>) -> Option<Said> {
