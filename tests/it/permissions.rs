@@ -352,8 +352,8 @@ fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an
 #[test]
 fn imported_rules_on_agents_count_in_either_spelling() {
     let home = Home::new();
-    let rules = r#"{"permissions": {"deny": ["Task(reviewer)", "Agent(my-plugin:*)"], "ask": ["Agent"]}}"#;
-    let file = beside(&home, "settings.json", rules);
+    let settings = r#"{"permissions": {"deny": ["Task(reviewer)", "Agent(my-plugin:*)"], "ask": ["Agent"]}}"#;
+    let file = beside(&home, "settings.json", settings);
     user(&home, &format!("[permissions]\nimport = [{file:?}]\n"));
     let all = ["deny Task(reviewer) at", "deny Agent(my-plugin:*) at", "ask Agent at"];
     assert_eq!(rules(&home), all.map(|rule| format!("{rule} settings.json:1")));

@@ -184,7 +184,7 @@ fn a_deny_rule_on_all_agents_hides_the_tool_that_bears_such_a_name() {
     let mut subagent = tool("subagent");
     let is_hidden = |tool: &Tool, rule: &str| !policy(Mode::Default, &[(D, rule)]).advertises(tool);
     assert!(!is_hidden(&subagent, "Agent"));
-    subagent.aliases = vec![Alias { name: "Task", dialect: Dialect("other"), rewrites: &[] }];
+    subagent.aliases = vec![Alias { name: "Task", dialect: Dialect("other"), rewrites: &[], face: None }];
     assert!(is_hidden(&subagent, "Agent") && is_hidden(&subagent, "Task") && is_hidden(&subagent, "subagent"));
     assert!(!is_hidden(&subagent, "Agent(reviewer)") && !is_hidden(&subagent, "Tools"));
 }
