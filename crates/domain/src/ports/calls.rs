@@ -92,8 +92,12 @@ pub struct NestedCall {
     /// The arguments: an object, or `Null` for an empty one.
     pub arguments: Value,
     /// As many characters of the result are wanted at most; `None`: as many as of any call. The rest is kept.
+    /// [`WHOLE_OUTPUT`]: all of it, since no model reads it.
     pub output_characters: Option<usize>,
 }
+
+/// The whole of a result, whatever the budget of those for models is.
+pub const WHOLE_OUTPUT: usize = usize::MAX;
 
 impl NestedCall {
     /// A call of the tool with these arguments.
@@ -105,6 +109,12 @@ impl NestedCall {
     #[must_use]
     pub fn answering_within(self, output_characters: usize) -> Self {
         Self { output_characters: Some(output_characters), ..self }
+    }
+
+    /// The same for a program: with its whole result.
+    #[must_use]
+    pub fn answering_whole(self) -> Self {
+        self.answering_within(WHOLE_OUTPUT)
     }
 }
 
