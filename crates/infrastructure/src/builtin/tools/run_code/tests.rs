@@ -10,7 +10,7 @@ use crate::{
             programs::{CommandSettings, Program, Programs},
         },
         testing::{TestRun, test_world},
-        tests::Bench,
+        tests::{Bench, definition},
     },
     sandbox::{
         launcher::Input as StandardInput,
@@ -212,4 +212,55 @@ async fn a_function_of_the_shell_takes_the_name_of_no_program() {
     let said = printed(Language::Shell, code).await;
     let expected = "function\nfunction\nfunction\nfunction\nfile\nfile\n";
     assert!(said.starts_with(expected) && said.contains("tool: command not found"), "{said}");
+}
+
+#[test]
+fn code_that_names_no_tools_gets_those_that_read_files() {
+    let bench = Bench::new();
+    let offered = |tools: Value| {
+        let mut arguments = json!({"language": "shell", "code": "true", "tools": tools});
+        if tools.is_null() {
+            arguments.as_object_mut().unwrap().shift_remove("tools");
+        }
+        let accesses = bench.call_unchecked("run_code", arguments).unwrap();
+        let of = |access: &Access| match access {
+            Access::OfferTools(name) => Some(name.to_string()),
+            _ => None,
+        };
+        accesses.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let usual = offered(Value::Null);
+    assert_eq!(usual, ["file_info", "glob", "grep", "list_directory", "read_file"]);
+    for name in &usual {
+        let tool = definition(name);
+        let reads = tool.annotations().read_only_hint == Some(true) && !tool.takes_command_lines;
+        assert!(reads && [Category::File, Category::Search].contains(&tool.category), "{name}");
+    }
+    assert_eq!(offered(json!(["mcp__git__*", "echo"])), ["echo", "mcp__git__*"]);
+    assert_eq!(offered(json!([])), [""; 0]);
+}
+
+#[test]
+fn code_ends_with_its_time_and_what_it_printed_is_told() {
+    for (language, code) in [
+        ("python", "print('begun')\nwhile True: pass"),
+        ("javascript", "console.log('begun');\nfor (;;);"),
+        ("shell", "echo begun; while :; do :; done"),
+    ] {
+        let arguments = json!({"language": language, "code": code, "tools": [], "timeout_ms": 1500});
+        let failure = Bench::new().call("run_code", arguments).unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::Timeout);
+        let text = failure.into_result().joined_text();
+        assert!(text.contains("begun") && text.contains("`timeout_ms`"), "{language}: {text}");
+    }
+}
+
+#[test]
+fn a_long_print_is_kept_under_a_handle() {
+    let bench = Bench::new();
+    let code = "for i in range(100_000): print(i)";
+    let result = bench.call("run_code", json!({"language": "python", "code": code, "tools": []})).unwrap();
+    let handle = result.structured_content().unwrap()["output"].as_str().unwrap().to_owned();
+    assert!(result.joined_text().contains(&format!("all of it is `{handle}`")));
+    assert!(bench.text("read_file", json!({"path": handle, "offset": -1})).contains("99999"));
 }
