@@ -11,6 +11,7 @@ mod blocking;
 pub mod built_in_tool;
 pub mod commands;
 pub mod context;
+mod faces;
 pub mod files;
 pub mod in_process_server;
 mod plans_in_memory;

@@ -92,7 +92,8 @@ pub(super) async fn run(
         Some(WHOLE_OUTPUT) => WHOLE_PAGE,
         Some(wanted) => context.output_characters.min(wanted),
     };
-    let context = CallContext { calls: &nested, output_characters, ..context };
+    let calls = nested.calls();
+    let context = CallContext { calls: &calls, output_characters, ..context };
     // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
     let ended = {
         let work = pin!(to_its_end(provider, call, &context, command.answers.clone()));
@@ -102,7 +103,7 @@ pub(super) async fn run(
     nested.end().await;
     asking.end().await;
     match ended? {
-        Ok(result) => Ok(CallOutcome::Done(result)),
+        Ok(result) => Ok(CallOutcome::Done(result.said_by_tool())),
         Err(failure) => {
             if let Some(cause) = &failure.source {
                 tracing::info!(call = %call.id, tool = %call.tool.name(), error = told(&**cause, redaction.as_deref()), "the tool failed");
