@@ -38,9 +38,8 @@ impl Place {
     fn begin(&mut self, tool: &str, arguments: &Value) -> u64 {
         self.calls += 1;
         let params = json!({"name": tool, "arguments": arguments});
-        self.client.send(
-            json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params}).to_string(),
-        );
+        self.client
+            .send(json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params}).to_string());
         self.calls
     }
 
@@ -211,10 +210,7 @@ fn calls_run_side_by_side_and_values_of_megabytes_come_through() {
                 "const said = await Promise.all(Array.from({ length: 20 }, (_, i) => tools.echo({ message: `${i}` })));\n\
                  console.log(said[0], said[19]);",
             ),
-            (
-                "shell",
-                "for i in {0..19}; do tool echo --message $i >said.$i & done; wait\necho $(cat said.0 said.19)",
-            ),
+            ("shell", "for i in {0..19}; do tool echo --message $i >said.$i & done; wait\necho $(cat said.0 said.19)"),
         ],
     );
 }
@@ -242,10 +238,7 @@ fn names_that_a_language_has_no_room_for_are_reached_by_their_own() {
 fn code_that_is_taken_back_ends_with_the_calls_that_it_makes() {
     for (language, code) in [
         ("python", "open('began', 'w').close()\nwhile True: tools.list_directory(path='.')"),
-        (
-            "javascript",
-            "require('fs').writeFileSync('began', '');\nfor (;;) await tools.listDirectory({ path: '.' });",
-        ),
+        ("javascript", "require('fs').writeFileSync('began', '');\nfor (;;) await tools.listDirectory({ path: '.' });"),
         ("shell", ": >began; while :; do tool list_directory --path . >/dev/null; done"),
     ] {
         let mut place = Place::new();
@@ -275,8 +268,13 @@ fn log(number: usize) -> String {
     for line in 0.. {
         let service = SERVICES[(number * 7 + line * line) % 4];
         let level = if (number + line * 3) % 11 == 0 { "ERROR" } else { "INFO" };
-        writeln!(log, "2026-03-01T12:{:02}:{:02}Z {level} {service} request {number}-{line} handled", line / 60, line % 60)
-            .unwrap();
+        writeln!(
+            log,
+            "2026-03-01T12:{:02}:{:02}Z {level} {service} request {number}-{line} handled",
+            line / 60,
+            line % 60
+        )
+        .unwrap();
         if log.len() >= 7_500 {
             return log;
         }
@@ -312,7 +310,8 @@ impl Way {
         let mut listed = place.client.answer(id);
         let listed: Vec<Value> = serde_json::from_value(listed["result"]["tools"].take()).unwrap();
         let definitions = tokens(listed.iter().filter(|tool| tools.contains(&tool["name"].as_str().unwrap())));
-        let asked: Vec<Value> = calls.iter().map(|(tool, arguments)| json!({"name": tool, "input": arguments})).collect();
+        let asked: Vec<Value> =
+            calls.iter().map(|(tool, arguments)| json!({"name": tool, "input": arguments})).collect();
         let mut answers = Vec::new();
         let mut said = String::new();
         for (tool, arguments) in calls {

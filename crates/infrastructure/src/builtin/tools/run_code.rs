@@ -97,7 +97,8 @@ impl BuiltInTool for RunCode {
         idempotent_hint: Some(false),
         open_world_hint: Some(true),
     };
-    const EXAMPLE: &str = r#"{"language": "python", "code": "found = tools.glob(pattern='**/*.toml')\nprint(len(found['files']))"}"#;
+    const EXAMPLE: &str =
+        r#"{"language": "python", "code": "found = tools.glob(pattern='**/*.toml')\nprint(len(found['files']))"}"#;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
@@ -107,7 +108,9 @@ impl BuiltInTool for RunCode {
     fn availability(&self, world: &World) -> Availability {
         match installed(world).is_empty() {
             false => Availability::Available,
-            true => Availability::Unavailable(format!("none of the programs {} is installed", programs_of(&Language::ALL))),
+            true => {
+                Availability::Unavailable(format!("none of the programs {} is installed", programs_of(&Language::ALL)))
+            }
         }
     }
 

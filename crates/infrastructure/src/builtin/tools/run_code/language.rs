@@ -34,7 +34,8 @@ impl Function {
             .and_then(Value::as_array)
             .map_or_else(Vec::new, |names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect());
         let properties = schema.get("properties").and_then(Value::as_object);
-        let rest = properties.into_iter().flatten().map(|(name, _)| name.clone()).filter(|name| !required.contains(name));
+        let rest =
+            properties.into_iter().flatten().map(|(name, _)| name.clone()).filter(|name| !required.contains(name));
         let parameters = required.iter().cloned().chain(rest).collect();
         Self(tool.name().to_string(), parameters, required)
     }
@@ -86,27 +87,20 @@ impl Language {
         }
     }
 
-    /// The line of the code that a failure is told of: the innermost one.
+    /// The line of the code that a failure is told of last: of several frames the innermost.
     pub(super) fn line_of_failure(self, told: &str) -> Option<u64> {
-        let number = |rest: &str| rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok();
-        let mut numbers = match self {
-            Self::Python => told.rmatch_indices("File \"code.py\", line "),
-            Self::Javascript => told.rmatch_indices("code.mjs:"),
-            Self::Shell => told.rmatch_indices("line "),
-        }
-        .filter(|(at, mark)| self != Self::Shell || in_shell(told, *at) && !mark.is_empty())
-        .filter_map(|(at, mark)| number(&told[at + mark.len()..]));
-        match self {
-            // The place stands before the trace, and the innermost frame is the first one.
-            Self::Javascript => numbers.last(),
-            Self::Python | Self::Shell => numbers.next(),
-        }
+        told.lines().rev().find_map(|line| {
+            let rest = match self {
+                Self::Python => line.trim_start().strip_prefix("File \"code.py\", line "),
+                Self::Javascript => line.strip_prefix("code.mjs:"),
+                Self::Shell => {
+                    let said = line.strip_prefix("code.sh: ")?;
+                    said.strip_prefix("eval: ").unwrap_or(said).strip_prefix("line ")
+                }
+            }?;
+            rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+        })
     }
-}
-
-/// Tells whether bash speaks of the code at this place.
-fn in_shell(told: &str, at: usize) -> bool {
-    told[..at].ends_with("code.sh: ") || told[..at].ends_with("code.sh: eval: ")
 }
 
 impl fmt::Display for Language {

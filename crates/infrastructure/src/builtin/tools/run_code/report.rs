@@ -82,7 +82,11 @@ impl Report<'_> {
             Some(kind @ ErrorKind::ExecutionFailed) => Ok(result.followed_by(ToolResult::error(kind, said))),
             Some(kind) => {
                 let failure = ToolFailure::new(kind, said).with_partial(result);
-                Err(if kind == ErrorKind::Timeout { failure.next("Give it more time with `timeout_ms`.") } else { failure })
+                Err(if kind == ErrorKind::Timeout {
+                    failure.next("Give it more time with `timeout_ms`.")
+                } else {
+                    failure
+                })
             }
         }
     }

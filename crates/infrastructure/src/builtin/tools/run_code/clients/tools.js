@@ -210,7 +210,7 @@
     });
     await code.evaluate();
   })().catch((error) => {
-    process.exitCode = 1;
+    isSettled = true;
     if (error instanceof SyntaxError && !/code\.mjs:/.test(error.stack)) {
       // Node knows the place, and tells it of what nobody catches.
       error.stack = `${error.name}: ${error.message}`;
@@ -218,6 +218,7 @@
       return;
     }
     process.stderr.write(shown(error));
+    process.exit(1);
   }).finally(() => {
     isSettled = true;
   });

@@ -113,6 +113,9 @@ class Tools:
         except KeyError as error:
             raise AttributeError(error.args[0]) from None
 
+    def __iter__(self):
+        return iter(self._named)
+
     def __dir__(self):
         return ["call", "help", "list", *self._attributes]
 
@@ -186,7 +189,8 @@ def run(code):
     tools = Tools(Wire(os.environ.get("TOOLSTEAD_TOOLS")), given["tools"])
 
     def help(thing=tools):
-        print(tools.help() if thing is tools else tools.help(thing) if isinstance(thing, Tool) else pydoc.render_doc(thing))
+        is_ours = thing is tools or isinstance(thing, Tool)
+        print(tools.help(None if thing is tools else thing) if is_ours else pydoc.plain(pydoc.render_doc(thing)))
 
     main = types.ModuleType("__main__")
     vars(main).update(tools=tools, ToolError=ToolError, help=help)
