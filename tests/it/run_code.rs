@@ -1,7 +1,7 @@
 //! Code that calls tools, through the real binary: real python3, node and bash in the sandbox, and each call on the path of
 //! every call.
 
-use crate::binaries::{Home, Pipe, stdout};
+use crate::binaries::{Home, Pipe, peer, python_program, stdout};
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -20,9 +20,13 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
+        Self::with(CONFIG)
+    }
+
+    fn with(config: &str) -> Self {
         let home = Home::new();
         let mut command = home.toolstead(&["mcp", "--config"]);
-        command.arg(home.config(CONFIG));
+        command.arg(home.config(config));
         let mut client = Pipe::start(command);
         client.initialize();
         Self { home, client, calls: 0 }
@@ -230,6 +234,41 @@ fn names_that_a_language_has_no_room_for_are_reached_by_their_own() {
                  console.log(await tools['current_time']({ zone: 'UTC' }) && said.includes('zone') ? 'True' : said);",
             ),
             ("shell", "tool current_time --zone UTC >/dev/null && echo True"),
+        ],
+    );
+}
+
+#[test]
+fn tools_of_servers_are_functions_as_far_as_the_rules_allow() {
+    let mut place = Place::with(&format!(
+        "[mcp_servers.git-hub]\ncommand = {:?}\nargs = [{:?}, \"good\"]\n[permissions]\n\
+         allow = [\"Bash\", \"Tools(*)\", \"mcp__git-hub__work\"]\ndeny = [\"mcp__git-hub__facts\"]\n",
+        python_program("python"),
+        peer("hostile_upstream.py")
+    ));
+    // A server has its tools once it was met.
+    assert_eq!(place.call("mcp__git-hub__work", &json!({"n": 1}))["content"][0]["text"], "1");
+    check(
+        &mut place,
+        &["mcp__git-hub__*"],
+        "mcp__git-hub__work 7 8\nrefused\n",
+        [
+            (
+                "python",
+                "print(*tools.list(), tools.mcp__git_hub__work(n=7), tools['mcp__git-hub__work']('8'))\n\
+                 try: tools.call('mcp__git-hub__facts')\nexcept ToolError: print('refused')",
+            ),
+            (
+                "javascript",
+                "console.log(...Object.keys(tools.list()), await tools.mcpGitHubWork({ n: 7 }),\n\
+                 await tools['mcp__git-hub__work']('8'));\n\
+                 try { await tools.call('mcp__git-hub__facts'); } catch { console.log('refused'); }",
+            ),
+            (
+                "shell",
+                "echo $(tool --list | cut -f1) $(tool mcp__git-hub__work --n 7) $(mcp__git-hub__work --n 8)\n\
+                 tool mcp__git-hub__facts 2>/dev/null || echo refused",
+            ),
         ],
     );
 }

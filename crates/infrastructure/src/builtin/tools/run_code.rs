@@ -59,7 +59,8 @@ pub(crate) struct Input {
     #[schemars(extend("x-advertised" = ""))]
     code: String,
     /// The tools that it may call, by name, or by patterns of names with `*`. Without it: `read_file`, `file_info`,
-    /// `list_directory`, `glob` and `grep`. Each call is judged by itself.
+    /// `list_directory`, `glob` and `grep`. A pattern leaves out tools that run programs or call tools. Each call is
+    /// judged by itself.
     #[schemars(length(max = MAX_PATTERNS), inner(length(min = 1, max = MAX_PATTERN_LENGTH)))]
     #[schemars(extend("x-advertised" = "Names or patterns (`mcp__git__*`); without it those that read files."))]
     tools: Option<Vec<String>>,
