@@ -1,6 +1,7 @@
 //! Which tools a run offers at all (`-t`, `--tools`).
 
 use crate::tool::Tool;
+use std::fmt;
 
 /// A choice of tools by name: canonical names, aliases, the spellings of a server's tools, and all of these with `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,6 +93,20 @@ impl ToolSelection {
     /// Whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
     pub fn may_hold_other_than(&self, is_built_in: impl Fn(&str) -> bool) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| !is_built_in(name)))
+    }
+}
+
+impl fmt::Display for ToolSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.only.as_deref() {
+            None => f.write_str("all")?,
+            Some([]) => return f.write_str("none"),
+            Some(only) => f.write_str(&only.join(", "))?,
+        }
+        match self.without.as_slice() {
+            [] => Ok(()),
+            without => write!(f, " without {}", without.join(", ")),
+        }
     }
 }
 
@@ -225,6 +240,14 @@ mod tests {
         }
         let selection = ToolSelection::only(["git__push", "grep", "x*"]);
         assert_eq!(selection.unmatched(tools.iter()), ["git__push", "x*"]);
+    }
+
+    #[test]
+    fn a_choice_is_told_in_words() {
+        for (text, told) in [("", "none"), ("a,b", "a, b"), ("-a,-b", "all without a, b")] {
+            assert_eq!(ToolSelection::all().adjusted(text).unwrap().to_string(), told);
+        }
+        assert_eq!(ToolSelection::all().to_string(), "all");
     }
 
     #[test]
