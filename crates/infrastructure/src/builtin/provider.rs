@@ -15,7 +15,9 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
         change_journal::ChangeJournal,
+        question_store::QuestionStore,
         seen_files::SeenFiles,
+        todo_store::TodoStore,
         tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     },
     principal::Principal,
@@ -171,6 +173,20 @@ impl BuiltInTools {
         self
     }
 
+    /// Keeps plans there, instead of in memory.
+    #[must_use]
+    pub fn with_todos(mut self, todos: Arc<dyn TodoStore>) -> Self {
+        self.world = self.world.with_todos(todos);
+        self
+    }
+
+    /// Keeps questions there that nobody can be asked in mid-call.
+    #[must_use]
+    pub fn with_questions(mut self, questions: Arc<dyn QuestionStore>) -> Self {
+        self.world = self.world.with_questions(questions);
+        self
+    }
+
     /// The tools' definitions, in the order of the list.
     pub fn definitions(&self) -> &[Tool] {
         &self.definitions
@@ -253,7 +269,7 @@ impl ToolProvider for BuiltInTools {
         let context =
             &CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
         let run = Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call, context };
-        let result = self.tool(call)?.run(&call.arguments, &run).await?;
+        let result = self.tool(call)?.run(&call.arguments, &run).await?.said_by_tool();
         let news = tasks.take_news(&viewer);
         Ok(CallOutcome::Done(if news.is_empty() { result } else { result.with_block(text_block(news.join("\n"))) }))
     }

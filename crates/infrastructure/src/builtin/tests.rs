@@ -39,6 +39,7 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
+        agent_catalogue::AgentCatalogue,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         output_store::OutputStore,
@@ -129,6 +130,18 @@ impl Bench {
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
         self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
         self
+    }
+
+    /// The same with these agents, skills and commands.
+    pub(super) fn with_agents(mut self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        self.run.world = self.run.world.with_agents(agents);
+        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self
+    }
+
+    /// The tools as they are listed now.
+    pub(super) fn listed(&self) -> Vec<Tool> {
+        self.runtime.block_on(self.run.tools.list()).unwrap()
     }
 
     /// The same by another clock.
@@ -363,8 +376,11 @@ impl Bench {
 /// The definition of a built-in tool.
 #[track_caller]
 pub(super) fn definition(name: &str) -> Tool {
-    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
-    tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap().clone()
+    definitions().into_iter().find(|tool| tool.name().as_str() == name).unwrap()
+}
+
+pub(super) fn definitions() -> Vec<Tool> {
+    BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap().definitions().to_vec()
 }
 
 #[test]
