@@ -245,6 +245,9 @@ const TABLE: &[Row] = &[
         CLAI,
         &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
     ),
+    ("skill", "Skill", CLAUDE_CODE, &[Rename("skill", "name"), Rename("args", "arguments")]),
+    ("skill", "load_skill", CLAI, &[Rename("skill_name", "name")]),
+    ("skill", "skill", KODELET, &[Rename("skill_name", "name")]),
     ("system_info", "system-info__system_info", MICRO_X, &[]),
     ("system_info", "system_info", TFO, &[]),
     ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
@@ -316,6 +319,8 @@ mod tests {
 
     #[test]
     fn arguments_of_every_spelling_become_valid_ones() {
+        check("Skill", json!({"skill": "a", "args": "b"}), "skill", json!({"name": "a", "arguments": "b"}));
+        check("load_skill", json!({"skill_name": "a"}), "skill", json!({"name": "a"}));
         check("Read", json!({"file_path": "a", "offset": 0}), "read_file", json!({"path": "a", "offset": 1}));
         check(
             "file_read",

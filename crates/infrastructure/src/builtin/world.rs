@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use toolstead_domain::{
     access::PathAccess,
     ports::{
+        agent_catalogue::{AgentCatalogue, NoAgents},
         change_journal::{ChangeJournal, NoJournal},
         clock::{Clock, Timestamp},
         event_sink::{EventSink, NoEvents},
@@ -45,6 +46,7 @@ pub struct World {
     models: Arc<dyn Models>,
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
+    agents: Arc<dyn AgentCatalogue>,
 }
 
 /// Images that are decoded at once.
@@ -71,6 +73,7 @@ impl World {
             models: Arc::new(NoModels),
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
+            agents: Arc::new(NoAgents),
         }
     }
 
@@ -134,6 +137,12 @@ impl World {
         Self { questions: Some(questions), ..self }
     }
 
+    /// With these agents, skills and commands.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        Self { agents, ..self }
+    }
+
     /// The folders that tools may work in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
@@ -191,6 +200,10 @@ impl World {
     /// The child processes that read documents.
     pub(super) fn helpers(&self) -> &Helpers {
         &self.helpers
+    }
+
+    pub(super) fn agents(&self) -> &dyn AgentCatalogue {
+        &*self.agents
     }
 
     pub(super) fn programs(&self) -> &Arc<Programs> {
