@@ -79,6 +79,7 @@ mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
 /// Documents are read in a child process that takes nothing down but itself.
+mod dialects;
 mod documents;
 /// What happens, for those who watch.
 mod events;

@@ -66,6 +66,7 @@ const TABLE: &[Row] = &[
     ),
     ("delete_file", "delete_file", MICRO_X, &[Rename("file_path", "path")]),
     ("disk_info", "system-info__disk_info", MICRO_X, &[]),
+    ("echo", "echo", TFO, &[]),
     (
         "edit_file",
         "Edit",
@@ -236,6 +237,7 @@ const TABLE: &[Row] = &[
             Default("number_style", r#""colon""#),
         ],
     ),
+    ("read_file", "read_file", TFO, &[]),
     ("read_file", "read_file", MICRO_X, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
@@ -247,6 +249,7 @@ const TABLE: &[Row] = &[
     ("skill", "load_skill", CLAI, &[Rename("skill_name", "name")]),
     ("skill", "skill", KODELET, &[Rename("skill_name", "name")]),
     ("system_info", "system-info__system_info", MICRO_X, &[]),
+    ("system_info", "system_info", TFO, &[]),
     ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
     ("task_list", "clai_check", CLAI, &[Rename("run_id", "task_ids")]),
     ("task_list", "view_background_processes", KODELET, &[Set("kind", r#""shell""#)]),
@@ -282,6 +285,7 @@ const TABLE: &[Row] = &[
         KODELET,
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
+    ("write_file", "write_file", TFO, &[]),
     ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
 ];
 
