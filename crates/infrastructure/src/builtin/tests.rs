@@ -39,6 +39,7 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
+        calls::{Calls, NoCalls},
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         output_store::OutputStore,
@@ -334,7 +335,7 @@ impl Bench {
     }
 
     async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
-        self.run.called(tool, arguments, time, || ()).await
+        self.run.called(tool, arguments, time, &NoCalls, || ()).await
     }
 
     /// One call, with something that happens between judging and running it.
@@ -344,7 +345,22 @@ impl Bench {
         arguments: Value,
         between: impl FnOnce(),
     ) -> Result<ToolResult, ToolFailure> {
-        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), between))
+        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), &NoCalls, between))
+    }
+
+    /// One call, with these calls out of it.
+    pub(super) fn call_among(
+        &self,
+        calls: &dyn Calls,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<ToolResult, ToolFailure> {
+        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), calls, || ()))
+    }
+
+    /// Work of a call of the tool, with these calls out of it.
+    pub(super) fn run_among<T>(&self, calls: &dyn Calls, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+        self.runtime.block_on(self.run.with_run_among(calls, tool, work))
     }
 
     fn accesses(&self, tool: &str, arguments: Value) -> Vec<Access> {
