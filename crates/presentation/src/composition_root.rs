@@ -29,6 +29,7 @@ use crate::{
     app::{App, AppParts},
     config::{
         Config,
+        agent_files::AgentFiles,
         environment::Environment,
         hooks::{
             choosing::{check_choices, check_filter_parameters},
@@ -184,6 +185,8 @@ pub struct Composition {
     pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
+    /// What people wrote down as Markdown files.
+    pub agent_files: Arc<AgentFiles>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     stores: Option<OpenStores>,
@@ -510,8 +513,10 @@ impl AppBuilder {
             }
             Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
+        let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
+            .with_agents(agent_files.clone())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
@@ -594,6 +599,7 @@ impl AppBuilder {
                 rules: config.pattern_base(),
                 program_tools: None,
             },
+            catalogue: agent_files.clone(),
         };
         let parts = AppParts {
             policy: config.policy(),
@@ -613,7 +619,7 @@ impl AppBuilder {
         app.agent.program_tools = Some(tools.clone());
         let (servers, event_file) = (Vec::new(), None);
         let mut composition =
-            Composition { app, servers, tools, config, hooks: command_hooks, tasks, event_file, stores };
+            Composition { app, servers, tools, config, hooks: command_hooks, agent_files, tasks, event_file, stores };
         let registered = async {
             let reports = reports::reports(&composition.config, &composition.app, version);
             composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;

@@ -40,6 +40,7 @@ use toolstead_domain::{
     },
     ports::{
         calls::{Calls, NoCalls},
+        agent_catalogue::AgentCatalogue,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         output_store::OutputStore,
@@ -130,6 +131,18 @@ impl Bench {
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
         self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
         self
+    }
+
+    /// The same with these agents, skills and commands.
+    pub(super) fn with_agents(mut self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        self.run.world = self.run.world.with_agents(agents);
+        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self
+    }
+
+    /// The tools as they are listed now.
+    pub(super) fn listed(&self) -> Vec<Tool> {
+        self.runtime.block_on(self.run.tools.list()).unwrap()
     }
 
     /// The same by another clock.
