@@ -63,6 +63,8 @@ mod swap_race;
 mod tasks;
 /// The pages of the built-in tools are those of their definitions.
 mod tool_docs;
+/// A command calls tools by the program `tool`, through the command line.
+mod tools_as_commands;
 
 /// The real binaries and the real peers, for the tests below.
 mod binaries;
