@@ -101,6 +101,8 @@ mod ordinary_life;
 /// Real servers stand behind us, and one may die.
 mod questions;
 mod real_servers;
+/// Code that calls tools.
+mod run_code;
 /// Where no namespaces can be had.
 mod sandbox_tiers;
 /// What servers run is what somebody said yes to.

@@ -43,10 +43,10 @@ pub struct World {
     programs: Arc<Programs>,
     tasks: Arc<Tasks>,
     decoding: Arc<Semaphore>,
+    agents: Arc<dyn AgentCatalogue>,
     models: Arc<dyn Models>,
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
-    agents: Arc<dyn AgentCatalogue>,
 }
 
 /// Images that are decoded at once.
@@ -70,10 +70,10 @@ impl World {
             programs: Arc::default(),
             tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
+            agents: Arc::new(NoAgents),
             models: Arc::new(NoModels),
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
-            agents: Arc::new(NoAgents),
         }
     }
 
@@ -119,6 +119,12 @@ impl World {
         Self { tasks, ..self }
     }
 
+    /// With these agents, skills and commands.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        Self { agents, ..self }
+    }
+
     /// Asks these models.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> Self {
@@ -135,12 +141,6 @@ impl World {
     #[must_use]
     pub fn with_questions(self, questions: Arc<dyn QuestionStore>) -> Self {
         Self { questions: Some(questions), ..self }
-    }
-
-    /// With these agents, skills and commands.
-    #[must_use]
-    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
-        Self { agents, ..self }
     }
 
     /// The folders that tools may work in.
