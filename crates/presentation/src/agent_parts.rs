@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use toolstead_application::run_agent::Compaction;
 use toolstead_domain::{
     permission::path_pattern::PatternBase,
-    ports::{self, agent_hook::AgentHook, model_provider::ModelProvider},
+    ports::{self, agent_hook::AgentHook, model_provider::ModelProvider, todo_store::TodoStore},
     tool_input_schema::nearest_name,
 };
 
@@ -38,6 +38,8 @@ pub struct AgentParts {
     pub hooks: Vec<Arc<dyn AgentHook>>,
     /// What holds for each run.
     pub defaults: AgentDefaults,
+    /// Keeps plans; `None`: there are none to tell again.
+    pub todos: Option<Arc<dyn TodoStore>>,
 }
 
 /// What holds for each run of an agent, unless somebody says otherwise.

@@ -184,6 +184,8 @@ pub struct Composition {
     pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
+    /// The questions that wait for somebody; `None`: none are kept.
+    pub questions: Option<Arc<dyn QuestionStore>>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     stores: Option<OpenStores>,
@@ -564,8 +566,9 @@ impl AppBuilder {
             built_in = built_in.with_todos(todos.clone());
             shop.world = shop.world.with_todos(todos.clone());
         }
-        if let Some(questions) = self.questions.or_else(|| stored.map(|stores| stores.questions.clone())) {
-            built_in = built_in.with_questions(questions);
+        let questions = self.questions.or_else(|| stored.map(|stores| stores.questions.clone()));
+        if let Some(questions) = &questions {
+            built_in = built_in.with_questions(questions.clone());
         }
         if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
             built_in = built_in.with_seen_files(seen_files.clone());
@@ -589,6 +592,7 @@ impl AppBuilder {
         let agents = AgentParts {
             models,
             hooks: agent_hooks,
+            todos,
             defaults: AgentDefaults {
                 settings: config.agent.clone(),
                 rules: config.pattern_base(),
@@ -613,7 +617,7 @@ impl AppBuilder {
         app.agent.program_tools = Some(tools.clone());
         let (servers, event_file) = (Vec::new(), None);
         let mut composition =
-            Composition { app, servers, tools, config, hooks: command_hooks, tasks, event_file, stores };
+            Composition { app, servers, tools, config, hooks: command_hooks, questions, tasks, event_file, stores };
         let registered = async {
             let reports = reports::reports(&composition.config, &composition.app, version);
             composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;

@@ -1,7 +1,6 @@
 //! The built-in resources and prompts as a provider: reports on Toolstead itself, files of the workspace, and prompts that
 //! stand in data files.
 
-mod file_uri;
 mod files;
 mod path_completion;
 mod prompts;
