@@ -76,6 +76,34 @@ error_kinds! {
 }
 
 impl ErrorKind {
+    /// The exit code of a command that failed so: of the command line, and of the program `tool` of a run.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::InvalidInput => 2,
+            Self::PermissionDenied | Self::ApprovalTimeout => 3,
+            Self::NotFound | Self::Disabled | Self::Unavailable => 4,
+            Self::Timeout | Self::Cancelled => 5,
+            Self::BudgetExhausted => 6,
+            Self::Internal => 70,
+            Self::ExecutionFailed
+            | Self::Io
+            | Self::StaleFile
+            | Self::NotRead
+            | Self::AmbiguousMatch
+            | Self::NoMatch
+            | Self::TooLarge
+            | Self::UnsupportedType
+            | Self::RateLimited
+            | Self::AuthRequired
+            | Self::UpstreamHttp
+            | Self::UpstreamProtocol
+            | Self::SessionNotReady
+            | Self::AlreadyInitialized
+            | Self::UnsupportedVersion
+            | Self::MissingCapability => 1,
+        }
+    }
+
     /// Whether the same call may succeed when it is simply made again.
     pub fn is_retryable(self) -> bool {
         matches!(
@@ -95,22 +123,6 @@ impl ErrorKind {
             Self::UnsupportedVersion => -32022,
             Self::SessionNotReady | Self::AlreadyInitialized => -32600,
             _ => -32603,
-        }
-    }
-
-    /// The number in the table of TelemetryFlow's clients, for those that still branch on numbers (`-320xx` view).
-    pub fn seed_code(self) -> i64 {
-        match self {
-            Self::NotFound => -32001,
-            Self::Disabled => -32004,
-            Self::Timeout => -32006,
-            Self::InvalidInput => -32602,
-            Self::RateLimited => -32007,
-            Self::SessionNotReady => -32008,
-            Self::AlreadyInitialized => -32009,
-            Self::UnsupportedVersion => -32010,
-            Self::Internal => -32603,
-            _ => -32005,
         }
     }
 
@@ -139,13 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn both_numeric_views_are_those_of_the_contract() {
-        let views = |kind: ErrorKind| (kind.json_rpc_code(), kind.seed_code());
-        assert_eq!(views(ErrorKind::NotFound), (-32602, -32001));
-        assert_eq!(views(ErrorKind::Disabled), (-32602, -32004));
-        assert_eq!(views(ErrorKind::ExecutionFailed), (-32603, -32005));
-        assert_eq!(views(ErrorKind::Timeout), (-32603, -32006));
-        assert_eq!(views(ErrorKind::RateLimited), (-32603, -32007));
-        assert_eq!(views(ErrorKind::Internal), (-32603, -32603));
+    fn the_numeric_view_is_that_of_the_protocol() {
+        for (kind, code) in [
+            (ErrorKind::NotFound, -32602),
+            (ErrorKind::Disabled, -32602),
+            (ErrorKind::ExecutionFailed, -32603),
+            (ErrorKind::Timeout, -32603),
+            (ErrorKind::Internal, -32603),
+        ] {
+            assert_eq!(kind.json_rpc_code(), code, "{kind}");
+        }
     }
 }

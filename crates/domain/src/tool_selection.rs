@@ -1,6 +1,7 @@
 //! Which tools a run offers at all (`-t`, `--tools`).
 
 use crate::tool::Tool;
+use std::fmt;
 
 /// A choice of tools by name: canonical names, aliases, the spellings of a server's tools, and all of these with `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -8,6 +9,17 @@ pub struct ToolSelection {
     /// `None`: everything. An empty list is nothing at all, never everything.
     only: Option<Vec<String>>,
     without: Vec<String>,
+    spelled: Spelled,
+}
+
+/// The names of a tool that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Spelled {
+    /// All that lead to it.
+    #[default]
+    Anyhow,
+    /// The one that rules know it by.
+    Canonically,
 }
 
 impl ToolSelection {
@@ -18,7 +30,13 @@ impl ToolSelection {
 
     /// Exactly these.
     pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { only: Some(names.into_iter().map(Into::into).collect()), without: Vec::new() }
+        Self { only: Some(names.into_iter().map(Into::into).collect()), ..Self::default() }
+    }
+
+    /// Exactly these, by the names that [rules know them by](Tool::rule_name), and patterns of such names. No alias and no
+    /// other spelling chooses a tool.
+    pub fn canonical(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { spelled: Spelled::Canonically, ..Self::only(names) }
     }
 
     /// Applies what a person typed. `a,b` replaces the choice, `+a,-b` adjusts it, and an empty text means no tools.
@@ -29,7 +47,7 @@ impl ToolSelection {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let adjusting = words.iter().filter(|word| word.starts_with(['+', '-'])).count();
         if adjusting == 0 {
-            return Ok(Self::only(words));
+            return Ok(Self { spelled: self.spelled, ..Self::only(words) });
         }
         if adjusting < words.len() {
             return Err(InvalidSelection { text: text.into() });
@@ -51,8 +69,8 @@ impl ToolSelection {
 
     /// Whether the tool is among them.
     pub fn includes(&self, tool: &Tool) -> bool {
-        let Some(only) = &self.only else { return !self.without.iter().any(|name| names(name, tool)) };
-        only.iter().any(|name| names(name, tool)) && !self.without.iter().any(|name| names(name, tool))
+        let is_without = || self.without.iter().any(|name| self.names_tool(name, tool));
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| self.names_tool(name, tool))) && !is_without()
     }
 
     /// Every name that was given, for checking against what exists.
@@ -62,12 +80,33 @@ impl ToolSelection {
 
     /// The names that were given and fit none of these tools.
     pub fn unmatched<'a>(&self, tools: impl Iterator<Item = &'a Tool> + Clone) -> Vec<&str> {
-        self.names().filter(|name| !tools.clone().any(|tool| names(name, tool))).collect()
+        self.names().filter(|name| !tools.clone().any(|tool| self.names_tool(name, tool))).collect()
+    }
+
+    fn names_tool(&self, pattern: &str, tool: &Tool) -> bool {
+        match self.spelled {
+            Spelled::Anyhow => names(pattern, tool),
+            Spelled::Canonically => wildcard_match(pattern, tool.rule_name().as_str()),
+        }
     }
 
     /// Whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
     pub fn may_hold_other_than(&self, is_built_in: impl Fn(&str) -> bool) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| !is_built_in(name)))
+    }
+}
+
+impl fmt::Display for ToolSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.only.as_deref() {
+            None => f.write_str("all")?,
+            Some([]) => return f.write_str("none"),
+            Some(only) => f.write_str(&only.join(", "))?,
+        }
+        match self.without.as_slice() {
+            [] => Ok(()),
+            without => write!(f, " without {}", without.join(", ")),
+        }
     }
 }
 
@@ -181,7 +220,7 @@ mod tests {
         };
         let mut grep =
             Tool::new(ToolName::parse("grep").unwrap(), Default::default(), Category::Search, ToolSource::BuiltIn);
-        grep.aliases = vec![Alias { name: "grep_tool", dialect: Dialect("other"), rewrites: &[] }];
+        grep.aliases = vec![Alias::new("grep_tool", Dialect("other"), &[])];
         let tools = [grep, upstream("git", "status"), upstream("other", "git_status"), upstream("other", "run")];
         for (text, expected) in [
             ("*_tool", &["grep"][..]),
@@ -201,6 +240,14 @@ mod tests {
         }
         let selection = ToolSelection::only(["git__push", "grep", "x*"]);
         assert_eq!(selection.unmatched(tools.iter()), ["git__push", "x*"]);
+    }
+
+    #[test]
+    fn a_choice_is_told_in_words() {
+        for (text, told) in [("", "none"), ("a,b", "a, b"), ("-a,-b", "all without a, b")] {
+            assert_eq!(ToolSelection::all().adjusted(text).unwrap().to_string(), told);
+        }
+        assert_eq!(ToolSelection::all().to_string(), "all");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod blocking;
 pub mod built_in_tool;
 pub mod commands;
 pub mod context;
+mod faces;
 pub mod files;
 pub mod in_process_server;
 mod model_answer;
@@ -44,6 +45,12 @@ pub fn spellings() -> Vec<&'static str> {
 /// The names of each built-in tool, its own first.
 pub fn spellings_by_tool() -> Vec<Vec<&'static str>> {
     tools::NAMES.iter().map(|(name, _)| spellings_of(name)).collect()
+}
+
+/// The names of the built-in tools that change nothing.
+pub fn names_that_only_read() -> Vec<&'static str> {
+    let reads = tools::HINTS.iter().filter(|(_, hints)| hints.read_only_hint == Some(true));
+    reads.map(|(name, _)| *name).collect()
 }
 
 /// Every name and alias of a built-in tool that takes command lines.

@@ -8,7 +8,13 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use toolstead_application::run_agent::Compaction;
 use toolstead_domain::{
     permission::path_pattern::PatternBase,
-    ports::{self, agent_hook::AgentHook, model_provider::ModelProvider, todo_store::TodoStore},
+    ports::{
+        self,
+        agent_catalogue::{AgentCatalogue, NoAgents},
+        agent_hook::AgentHook,
+        model_provider::ModelProvider,
+        todo_store::TodoStore,
+    },
     tool_input_schema::nearest_name,
 };
 
@@ -30,7 +36,7 @@ pub struct Models {
 }
 
 /// What an application needs for its agents.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct AgentParts {
     /// The models.
     pub models: Models,
@@ -40,6 +46,15 @@ pub struct AgentParts {
     pub defaults: AgentDefaults,
     /// Keeps plans; `None`: there are none to tell again.
     pub todos: Option<Arc<dyn TodoStore>>,
+    /// The agents, skills and commands that people wrote down.
+    pub catalogue: Arc<dyn AgentCatalogue>,
+}
+
+impl Default for AgentParts {
+    fn default() -> Self {
+        let (models, hooks, defaults, todos) = Default::default();
+        Self { models, hooks, defaults, todos, catalogue: Arc::new(NoAgents) }
+    }
 }
 
 /// What holds for each run of an agent, unless somebody says otherwise.
@@ -86,7 +101,8 @@ impl Models {
 }
 
 impl ports::models::Models for Models {
-    /// A model that bears the name `weak` or `strong` itself is meant by it.
+    /// A model that bears the name `weak` or `strong` itself is meant by it. A name that none bears may be that of a model at
+    /// its provider.
     fn model(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, String> {
         let is_there = |name: &str| self.usable.contains_key(name) || self.unusable.contains_key(name);
         let meant = match name {
@@ -94,6 +110,11 @@ impl ports::models::Models for Models {
             Some("strong") if !is_there("strong") => self.strong.as_deref(),
             name => name,
         };
+        if let Some(name) = meant.filter(|name| !is_there(name))
+            && let Some(model) = self.usable.values().find(|model| model.facts().model == name)
+        {
+            return Ok(model.clone());
+        }
         self.find(meant).map_err(|error| error.to_string())
     }
 }
@@ -163,6 +184,7 @@ mod tests {
         check(&two, Some("small"), Ok("small"));
         check(&two, Some("weak"), Ok("small"));
         check(&two, Some("strong"), Ok("main"));
+        check(&two, Some("scripted-1"), Ok("main"));
         check(&two, Some("mian"), Err("no model is called `mian`; did you mean `main`?"));
         check(&models(None, &["main"]), Some("weak"), Ok("main"));
         check(&models(Some("main"), &["main", "weak"]), Some("weak"), Ok("weak"));

@@ -29,6 +29,7 @@ use crate::{
     app::{App, AppParts},
     config::{
         Config,
+        agent_files::AgentFiles,
         environment::Environment,
         hooks::{
             choosing::{check_choices, check_filter_parameters},
@@ -184,11 +185,23 @@ pub struct Composition {
     pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
-    /// The questions that wait for somebody; `None`: none are kept.
-    pub questions: Option<Arc<dyn QuestionStore>>,
+    /// The questions that wait for somebody.
+    pub questions: WaitingQuestions,
+    /// What people wrote down as Markdown files.
+    pub agent_files: Arc<AgentFiles>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     stores: Option<OpenStores>,
+}
+
+/// Where questions wait for somebody; `None`: none are kept.
+#[derive(Clone)]
+pub struct WaitingQuestions(pub Option<Arc<dyn QuestionStore>>);
+
+impl std::fmt::Debug for WaitingQuestions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WaitingQuestions").field(&self.0.is_some()).finish()
+    }
 }
 
 /// An application that could not be built.
@@ -513,7 +526,9 @@ impl AppBuilder {
             Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
         let models = models::models(&config, &self.environment, self.models)?;
+        let agent_files = Arc::new(config.agent_files());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
+            .with_agents(agent_files.clone())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
@@ -598,6 +613,7 @@ impl AppBuilder {
                 rules: config.pattern_base(),
                 program_tools: None,
             },
+            catalogue: agent_files.clone(),
         };
         let parts = AppParts {
             policy: config.policy(),
@@ -616,8 +632,18 @@ impl AppBuilder {
         let tools = Arc::new(ProgramTools::new(app.registry.clone(), shop, of_program));
         app.agent.program_tools = Some(tools.clone());
         let (servers, event_file) = (Vec::new(), None);
-        let mut composition =
-            Composition { app, servers, tools, config, hooks: command_hooks, questions, tasks, event_file, stores };
+        let mut composition = Composition {
+            app,
+            servers,
+            tools,
+            config,
+            hooks: command_hooks,
+            questions,
+            agent_files,
+            tasks,
+            event_file,
+            stores,
+        };
         let registered = async {
             let reports = reports::reports(&composition.config, &composition.app, version);
             composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;

@@ -25,7 +25,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::{
-    access::PathAccess,
+    access::{CommandAccess, PathAccess},
     alias::{Alias, Dialect, Rewrite},
     category::Category,
     permission::{
@@ -192,12 +192,22 @@ fn tool_with_schema(name: &str, schema: Value) -> Tool {
     Tool::new(samples::tool(name).name().clone(), definition, Category::Utility, ToolSource::BuiltIn)
 }
 
+/// A tool that sends something.
+fn send() -> ScriptedTool {
+    ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"))
+}
+
+/// A tool that runs what no rule can say.
+fn opaque() -> ScriptedTool {
+    let command = CommandAccess::opaque("$(x)", "a substitution");
+    ScriptedTool::named("opaque").touches(vec![Access::RunCommand(command)]).answers(ToolResult::text("ran"))
+}
+
 fn provider() -> ScriptedProvider {
     let strict = json!({"type": "object", "required": ["path"], "additionalProperties": false,
                         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
     let mut read = tool_with_schema("read", strict);
-    read.aliases =
-        vec![Alias { name: "Read", dialect: Dialect("other"), rewrites: &[Rewrite::Rename("file_path", "path")] }];
+    read.aliases = vec![Alias::new("Read", Dialect("other"), &[Rewrite::Rename("file_path", "path")])];
     read.reads_outputs = Some(OutputReading::Lines { handle: "path", first: "offset" });
     let mut away = samples::tool("away");
     away.availability = Availability::Unavailable("the key is missing".into());

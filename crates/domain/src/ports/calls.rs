@@ -1,11 +1,12 @@
 //! Calls that a tool makes while it runs.
 
 use crate::{
-    access::Access, error_kind::ErrorKind, scope::View, tool::Tool, tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access, error_kind::ErrorKind, scope::View, tool::Tool, tool_failure::ToolFailure,
+    tool_input_schema::nearest_name, tool_result::ToolResult, tool_selection::ToolSelection,
 };
 use async_trait::async_trait;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// Calls tools out of a call, within its scope: on behalf of the same principal, in the same session, through the same
 /// view.
@@ -24,7 +25,18 @@ pub trait Calls: Send + Sync {
 
     /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
     /// well. What is approved through it holds in it alone.
+    /// What is approved through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave out.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
+
+    /// The same calls through the window of one run in this one, which holds these tools alone. All else is as it is here.
+    fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a>;
+
+    /// The names of a choice that fit no tool that may be called here.
+    fn unknown(&self, selection: &ToolSelection) -> Vec<UnknownName> {
+        let tools = self.list();
+        let unmatched = selection.unmatched(tools.iter().map(Arc::as_ref));
+        unmatched.into_iter().map(|name| UnknownName::among(name, &tools)).collect()
+    }
 
     /// Finds out what a call would be, without making it: the tool is found and the arguments are validated. Nothing runs,
     /// nobody is asked, and nothing is recorded.
@@ -41,6 +53,36 @@ pub trait Calls: Send + Sync {
     async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure>;
 }
 
+/// A name that was chosen and fits no tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownName {
+    /// The name, or the pattern of names.
+    pub name: String,
+    /// What may have been meant: the tool that bears this name beside its own, else the one with the nearest name.
+    pub nearest: Option<String>,
+}
+
+impl UnknownName {
+    fn among(name: &str, tools: &[Arc<Tool>]) -> Self {
+        let one = ToolSelection::only([name]);
+        let known = || tools.iter().map(|tool| tool.rule_name().as_str());
+        let meant = tools.iter().find(|tool| one.includes(tool)).map(|tool| tool.rule_name().as_str());
+        let nearest = meant.or_else(|| nearest_name(name, known()));
+        Self { name: name.into(), nearest: nearest.map(Into::into) }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no tool that may be called here is named `{}`", self.name)?;
+        match &self.nearest {
+            Some(nearest) => write!(f, ": did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A call of a tool out of another call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -50,8 +92,12 @@ pub struct NestedCall {
     /// The arguments: an object, or `Null` for an empty one.
     pub arguments: Value,
     /// As many characters of the result are wanted at most; `None`: as many as of any call. The rest is kept.
+    /// [`WHOLE_OUTPUT`]: all of it, since no model reads it.
     pub output_characters: Option<usize>,
 }
+
+/// The whole of a result, whatever the budget of those for models is.
+pub const WHOLE_OUTPUT: usize = usize::MAX;
 
 impl NestedCall {
     /// A call of the tool with these arguments.
@@ -63,6 +109,12 @@ impl NestedCall {
     #[must_use]
     pub fn answering_within(self, output_characters: usize) -> Self {
         Self { output_characters: Some(output_characters), ..self }
+    }
+
+    /// The same for a program: with its whole result.
+    #[must_use]
+    pub fn answering_whole(self) -> Self {
+        self.answering_within(WHOLE_OUTPUT)
     }
 }
 
@@ -104,6 +156,10 @@ impl Calls for NoCalls {
     }
 
     fn through<'a>(&'a self, _: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(Self)
+    }
+
+    fn window<'a>(&'a self, _: &str, _: ToolSelection) -> Box<dyn Calls + 'a> {
         Box::new(Self)
     }
 

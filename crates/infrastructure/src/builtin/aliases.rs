@@ -1,7 +1,10 @@
 //! The other spellings of the built-in tools: the one table of names and parameter renames of the five tool systems
 //! whose work continues here.
 
-use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
+use crate::{
+    builtin::faces::face_of,
+    dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO},
+};
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
@@ -254,6 +257,9 @@ const TABLE: &[Row] = &[
         CLAI,
         &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
     ),
+    ("skill", "Skill", CLAUDE_CODE, &[Rename("skill", "name"), Rename("args", "arguments")]),
+    ("skill", "load_skill", CLAI, &[Rename("skill_name", "name")]),
+    ("skill", "skill", KODELET, &[Rename("skill_name", "name")]),
     ("system_info", "system-info__system_info", MICRO_X, &[]),
     ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
     ("task_list", "clai_check", CLAI, &[Rename("run_id", "task_ids")]),
@@ -299,7 +305,11 @@ const TABLE: &[Row] = &[
 /// The aliases of a tool, by its canonical name.
 pub(super) fn aliases_of(tool: &str) -> Vec<Alias> {
     let rows = TABLE.iter().filter(|(canonical, ..)| *canonical == tool);
-    rows.map(|&(_, name, dialect, rewrites)| Alias { name, dialect, rewrites }).collect()
+    rows.map(|&(_, name, dialect, rewrites)| Alias {
+        face: face_of(dialect, name),
+        ..Alias::new(name, dialect, rewrites)
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -362,6 +372,8 @@ mod tests {
 
     #[test]
     fn arguments_of_every_spelling_become_valid_ones() {
+        check("Skill", json!({"skill": "a", "args": "b"}), "skill", json!({"name": "a", "arguments": "b"}));
+        check("load_skill", json!({"skill_name": "a"}), "skill", json!({"name": "a"}));
         check("Read", json!({"file_path": "a", "offset": 0}), "read_file", json!({"path": "a", "offset": 1}));
         check(
             "file_read",

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use toolstead_domain::{
     access::PathAccess,
     ports::{
+        agent_catalogue::{AgentCatalogue, NoAgents},
         change_journal::{ChangeJournal, NoJournal},
         clock::{Clock, Timestamp},
         event_sink::{EventSink, NoEvents},
@@ -47,6 +48,7 @@ pub struct World {
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
     seen_images: Arc<SeenImages>,
+    agents: Arc<dyn AgentCatalogue>,
 }
 
 /// Images that are decoded at once.
@@ -74,6 +76,7 @@ impl World {
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
             seen_images: Arc::default(),
+            agents: Arc::new(NoAgents),
         }
     }
 
@@ -135,6 +138,12 @@ impl World {
     #[must_use]
     pub fn with_questions(self, questions: Arc<dyn QuestionStore>) -> Self {
         Self { questions: Some(questions), ..self }
+    }
+
+    /// With these agents, skills and commands.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        Self { agents, ..self }
     }
 
     /// The folders that tools may work in.
@@ -199,6 +208,10 @@ impl World {
     /// The child processes that read documents.
     pub(super) fn helpers(&self) -> &Helpers {
         &self.helpers
+    }
+
+    pub(super) fn agents(&self) -> &dyn AgentCatalogue {
+        &*self.agents
     }
 
     pub(super) fn programs(&self) -> &Arc<Programs> {

@@ -220,7 +220,7 @@ pub(super) mod tests {
     pub(in crate::hooks) fn call(name: &str, arguments: Value) -> ToolCall {
         let mut tool = samples::tool(name);
         let theirs = THEIRS.iter().filter(|(ours, ..)| *ours == name);
-        tool.aliases = theirs.map(|(_, name, rewrites)| Alias { name, dialect: CLAUDE_CODE, rewrites }).collect();
+        tool.aliases = theirs.map(|(_, name, rewrites)| Alias::new(name, CLAUDE_CODE, rewrites)).collect();
         samples::call(1, tool, arguments)
     }
 

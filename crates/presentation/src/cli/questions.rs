@@ -66,7 +66,7 @@ impl Questions {
             }
         };
         let composition = global.compose(Servers::None).await?;
-        let outcome = match composition.questions.as_deref() {
+        let outcome = match composition.questions.0.as_deref() {
             Some(store) => self.command.unwrap_or(Command::List).run(store, &principal, global.json, output).await,
             None => Err(Failed::NotFound("no questions are kept here".into())),
         };

@@ -199,7 +199,8 @@ fn shown(index: usize, field: &Field) -> String {
     }
     for (number, choice) in field.choices().iter().enumerate() {
         // A title that begins with the value tells it already.
-        let line = match choice.title.starts_with(&choice.value) {
+        let rest = choice.title.strip_prefix(&choice.value);
+        let line = match rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": ")) {
             true => cut(&choice.title),
             false => format!("{} ({})", cut(&choice.value), cut(&choice.title)),
         };

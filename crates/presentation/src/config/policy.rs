@@ -26,7 +26,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{command_tools, spellings},
+    builtin::{command_tools, spellings, spellings_by_tool},
     mcp::client::config::ToolNames,
 };
 
@@ -163,6 +163,14 @@ pub(super) fn is_known_tool(name: &str) -> bool {
 /// resources and prompts.
 pub fn nameable() -> Vec<&'static str> {
     spellings().into_iter().chain(orchestration::NAMES.iter().copied()).chain(context::RULE_NAMES).collect()
+}
+
+/// The own name of the built-in tool that is called so; any other name stays.
+pub(super) fn canonical_name(name: &str) -> &str {
+    let tools = spellings_by_tool();
+    let is_own = tools.iter().any(|names| names.first() == Some(&name));
+    let tool = tools.iter().find(|names| !is_own && names.contains(&name));
+    tool.and_then(|names| names.first()).copied().unwrap_or(name)
 }
 
 /// Whether the name may be one of the spellings of an MCP server's tool.

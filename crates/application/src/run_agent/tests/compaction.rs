@@ -114,7 +114,7 @@ fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
         let events: Vec<ConversationEvent> =
             numbered.map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
         let plan = plan(&events, Kept::steps(1, 100_000), size::Scale::default(), 100_000).unwrap();
-        let event = plan.event("a summary");
+        let event = plan.event("a summary", &TodoList::default());
         let ConversationEventKind::Compacted { summary, .. } = &event else { panic!("{event:?}") };
         assert!(summary.contains("first words were:\nbuild a shed\n"), "{summary}");
         assert!(summary.contains("last words were:\npaint it blue\n"), "{summary}");
