@@ -29,6 +29,8 @@ mod editing;
 mod editor;
 /// A program that embeds Toolstead adds tools of its own.
 mod embedding;
+/// Literal calls of other tool systems are answered as these systems answer.
+mod faces;
 /// What servers say reaches clients as they said it.
 mod fidelity;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
@@ -82,7 +84,10 @@ mod context_cost;
 mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
+/// What each dialect costs a model.
+mod dialect_cost;
 /// Documents are read in a child process that takes nothing down but itself.
+mod dialects;
 mod documents;
 /// What happens, for those who watch.
 mod events;
@@ -104,6 +109,8 @@ mod ordinary_life;
 /// Real servers stand behind us, and one may die.
 mod questions;
 mod real_servers;
+/// Code that calls tools.
+mod run_code;
 /// Where no namespaces can be had.
 mod sandbox_tiers;
 /// What servers run is what somebody said yes to.

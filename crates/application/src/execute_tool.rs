@@ -417,7 +417,7 @@ impl ExecuteToolHandler {
 
     /// The face in which the caller of this command sees the answer.
     pub(crate) fn worn_face(&self, command: &ExecuteToolCommand) -> Option<WornFace> {
-        WornFace::of(&self.registry, command, self.settings.faces_in_tags)
+        WornFace::of(&self.registry, command, &self.settings)
     }
 
     /// The same under this id, which is that of its row, for one who has to know it beforehand. The outcome is told as

@@ -18,7 +18,7 @@ enum Spelled {
     /// All that lead to it.
     #[default]
     Anyhow,
-    /// The one that rules know it by.
+    /// Its own, and the one that rules know it by.
     Canonically,
 }
 
@@ -33,8 +33,8 @@ impl ToolSelection {
         Self { only: Some(names.into_iter().map(Into::into).collect()), ..Self::default() }
     }
 
-    /// Exactly these, by the names that [rules know them by](Tool::rule_name), and patterns of such names. No alias and no
-    /// other spelling chooses a tool.
+    /// Exactly these, by their [own names](Tool::name) and those that [rules know them by](Tool::rule_name), and patterns of
+    /// such names. No alias and no other spelling chooses a tool.
     pub fn canonical(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { spelled: Spelled::Canonically, ..Self::only(names) }
     }
@@ -86,7 +86,9 @@ impl ToolSelection {
     fn names_tool(&self, pattern: &str, tool: &Tool) -> bool {
         match self.spelled {
             Spelled::Anyhow => names(pattern, tool),
-            Spelled::Canonically => wildcard_match(pattern, tool.rule_name().as_str()),
+            Spelled::Canonically => {
+                [tool.name(), tool.rule_name()].iter().any(|name| wildcard_match(pattern, name.as_str()))
+            }
         }
     }
 

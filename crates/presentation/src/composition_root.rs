@@ -525,8 +525,8 @@ impl AppBuilder {
             }
             Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
-        let models = models::models(&config, &self.environment, self.models)?;
         let agent_files = Arc::new(config.agent_files());
+        let models = models::models(&config, &self.environment, self.models)?;
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_agents(agent_files.clone())
             .with_limits(config.file_limits.clone())

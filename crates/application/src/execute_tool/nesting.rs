@@ -270,7 +270,7 @@ impl Calls for Within<'_> {
     }
 
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
-        let policy = self.nested.handler.permissions.advertising(&self.scope).window(selection);
+        let policy = self.nested.handler.permissions.advertising(&self.scope).window_of_program(selection);
         self.through(View::of_run(name, Arc::new(policy)))
     }
 

@@ -87,12 +87,12 @@ pub(super) async fn run(
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);
     let nested = Nested::new(handler, command, call, context.deadline, &asking, record, is_on_record);
+    let calls = nested.calls();
     let output_characters = match parent.and_then(|nesting| nesting.output_characters) {
         None => context.output_characters,
         Some(WHOLE_OUTPUT) => WHOLE_PAGE,
         Some(wanted) => context.output_characters.min(wanted),
     };
-    let calls = nested.calls();
     let context = CallContext { calls: &calls, output_characters, ..context };
     // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
     let ended = {

@@ -28,7 +28,8 @@ pub trait Calls: Send + Sync {
     /// What is approved through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave out.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
-    /// The same calls through the window of one run in this one, which holds these tools alone. All else is as it is here.
+    /// The same calls through the window of one run of a program in this one. It holds these tools alone, save those that no
+    /// program may be offered. All else is as it is here.
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a>;
 
     /// The names of a choice that fit no tool that may be called here.
@@ -66,9 +67,8 @@ pub struct UnknownName {
 impl UnknownName {
     fn among(name: &str, tools: &[Arc<Tool>]) -> Self {
         let one = ToolSelection::only([name]);
-        let known = || tools.iter().map(|tool| tool.rule_name().as_str());
-        let meant = tools.iter().find(|tool| one.includes(tool)).map(|tool| tool.rule_name().as_str());
-        let nearest = meant.or_else(|| nearest_name(name, known()));
+        let meant = tools.iter().find(|tool| one.includes(tool)).map(|tool| tool.name().as_str());
+        let nearest = meant.or_else(|| nearest_name(name, tools.iter().map(|tool| tool.name().as_str())));
         Self { name: name.into(), nearest: nearest.map(Into::into) }
     }
 }

@@ -8,8 +8,8 @@ use crate::{
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, Default, Drop, Each, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
-        ZeroIs,
+        self, AnyDepth, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span,
+        Words, ZeroIs,
     },
 };
 
@@ -59,6 +59,7 @@ const TABLE: &[Row] = &[
         &[ShellLine("command", "args"), Rename("cwd", "working_dir"), Set("background", "true")],
     ),
     ("bash", "bash", KODELET, &[Seconds("timeout", "timeout_ms", 600)]),
+    ("bash", "bash", MICRO_X, &[]),
     ("bash", "cmd", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")]),
     ("bash", "execute_command", TFO, &[Seconds("timeout", "timeout_ms", 600)]),
     (
@@ -79,6 +80,7 @@ const TABLE: &[Row] = &[
     ),
     ("delete_file", "delete_file", MICRO_X, &[Rename("file_path", "path")]),
     ("disk_info", "system-info__disk_info", MICRO_X, &[]),
+    ("echo", "echo", TFO, &[]),
     (
         "edit_file",
         "Edit",
@@ -112,6 +114,7 @@ const TABLE: &[Row] = &[
         &[Rename("file_path", "path"), Set("count_lines", "false"), IfTrue("mime_type", "only", r#""mime""#)],
     ),
     ("file_info", "line_count", CLAI, &[Rename("file_path", "path"), Set("only", r#""lines""#)]),
+    ("git", "git", CLAI, &[]),
     ("glob", "Glob", CLAUDE_CODE, &[]),
     (
         "glob",
@@ -125,11 +128,12 @@ const TABLE: &[Row] = &[
             Words("type", "type", &[("f", "file"), ("d", "directory")]),
             Default("type", r#""any""#),
             Rename("maxdepth", "max_depth"),
+            Default("limit", "1000"),
         ],
     ),
     ("glob", "glob_tool", KODELET, &[Set("show_hidden", "false")]),
     ("glob", "search_files", TFO, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
-    ("go_tool", "go", CLAI, &[]),
+    ("go_tool", "go", CLAI, &[Fields("args")]),
     (
         "grep",
         "Grep",
@@ -163,7 +167,9 @@ const TABLE: &[Row] = &[
         &[
             Negate("case_sensitive", "ignore_case"),
             Rename("line_number", "line_numbers"),
+            Default("line_numbers", "false"),
             Rename("hidden", "show_hidden"),
+            Default("show_hidden", "false"),
             Set("output_mode", r#""content""#),
         ],
     ),
@@ -174,7 +180,12 @@ const TABLE: &[Row] = &[
         "list_directory",
         "file_tree",
         CLAI,
-        &[Rename("directory", "path"), Rename("level", "depth"), Default("depth", "0")],
+        &[
+            Rename("directory", "path"),
+            Rename("level", "depth"),
+            Default("depth", "0"),
+            Default("show_hidden", "false"),
+        ],
     ),
     ("list_directory", "list_directory", TFO, &[IfTrue("recursive", "depth", "0")]),
     (
@@ -235,6 +246,7 @@ const TABLE: &[Row] = &[
             Rename("file", "path"),
             Rename("number", "line_numbers"),
             Default("line_numbers", "false"),
+            Default("limit", "10000"),
             Rename("showEnds", "show_ends"),
             Rename("squeezeBlank", "squeeze_blank"),
         ],
@@ -250,6 +262,7 @@ const TABLE: &[Row] = &[
             Default("number_style", r#""colon""#),
         ],
     ),
+    ("read_file", "read_file", TFO, &[]),
     ("read_file", "read_file", MICRO_X, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
@@ -261,6 +274,7 @@ const TABLE: &[Row] = &[
     ("skill", "load_skill", CLAI, &[Rename("skill_name", "name")]),
     ("skill", "skill", KODELET, &[Rename("skill_name", "name")]),
     ("system_info", "system-info__system_info", MICRO_X, &[]),
+    ("system_info", "system_info", TFO, &[]),
     ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
     ("task_list", "clai_check", CLAI, &[Rename("run_id", "task_ids")]),
     ("task_list", "view_background_processes", KODELET, &[Set("kind", r#""shell""#)]),
@@ -299,7 +313,9 @@ const TABLE: &[Row] = &[
         KODELET,
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
+    ("write_file", "write_file", TFO, &[]),
     ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
+    ("write_file", "write_file", MICRO_X, &[]),
 ];
 
 /// The aliases of a tool, by its canonical name.
@@ -385,7 +401,7 @@ mod tests {
             "cat",
             json!({"file": "a", "showEnds": true, "squeezeBlank": true}),
             "read_file",
-            json!({"path": "a", "line_numbers": false, "show_ends": true, "squeeze_blank": true}),
+            json!({"path": "a", "line_numbers": false, "limit": 10_000, "show_ends": true, "squeeze_blank": true}),
         );
         check(
             "rows_between",
@@ -448,7 +464,12 @@ mod tests {
             "list_directory",
             json!({"path": "a", "long": true, "show_hidden": false}),
         );
-        check("file_tree", json!({"directory": "a"}), "list_directory", json!({"path": "a", "depth": 0}));
+        check(
+            "file_tree",
+            json!({"directory": "a"}),
+            "list_directory",
+            json!({"path": "a", "depth": 0, "show_hidden": false}),
+        );
         check("Glob", json!({"pattern": "*"}), "glob", json!({"pattern": "*"}));
         check("glob_tool", json!({"pattern": "*"}), "glob", json!({"pattern": "*", "show_hidden": false}));
         check("search_files", json!({}), "glob", json!({"pattern": "**/*", "type": "any"}));
@@ -456,7 +477,7 @@ mod tests {
             "find",
             json!({"directory": "a", "name": "*.c", "type": "f", "maxdepth": 2}),
             "glob",
-            json!({"path": "a", "pattern": "**/*.c", "type": "file", "max_depth": 2}),
+            json!({"path": "a", "pattern": "**/*.c", "type": "file", "max_depth": 2, "limit": 1000}),
         );
         check(
             "Grep",
@@ -475,6 +496,12 @@ mod tests {
             json!({"pattern": "a", "case_sensitive": false, "line_number": true, "hidden": true}),
             "grep",
             json!({"pattern": "a", "ignore_case": true, "line_numbers": true, "show_hidden": true, "output_mode": "content"}),
+        );
+        check(
+            "rg",
+            json!({"pattern": "a"}),
+            "grep",
+            json!({"pattern": "a", "line_numbers": false, "show_hidden": false, "output_mode": "content"}),
         );
         check("date", json!({"utc": true, "unix": true}), "current_time", json!({"zone": "UTC", "style": "unix"}));
         check("line_count", json!({"file_path": "a"}), "file_info", json!({"path": "a", "only": "lines"}));
@@ -547,6 +574,12 @@ mod tests {
             json!({"command": "test", "args": ["./..."]}),
             "go_tool",
             json!({"command": "test", "args": ["./..."]}),
+        );
+        check(
+            "go",
+            json!({"command": "test", "args": " -v  ./... "}),
+            "go_tool",
+            json!({"command": "test", "args": ["-v", "./..."]}),
         );
         check(
             "ffprobe",

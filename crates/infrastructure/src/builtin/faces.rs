@@ -2,9 +2,12 @@
 
 mod clai;
 mod claude_code;
+mod given;
 mod kodelet;
 mod micro_x;
+mod printed;
 mod tfo;
+mod wording;
 
 use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 use toolstead_domain::alias::{Dialect, face::Face};

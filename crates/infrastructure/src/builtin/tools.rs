@@ -39,6 +39,7 @@ built_in_tools! {
     glob::Glob,
     grep::Grep,
     bash::Bash,
+    run_code::RunCode,
     task_list::TaskList,
     task_output::TaskOutput,
     task_wait::TaskWait,

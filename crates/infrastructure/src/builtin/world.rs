@@ -44,11 +44,11 @@ pub struct World {
     programs: Arc<Programs>,
     tasks: Arc<Tasks>,
     decoding: Arc<Semaphore>,
+    agents: Arc<dyn AgentCatalogue>,
     models: Arc<dyn Models>,
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
     seen_images: Arc<SeenImages>,
-    agents: Arc<dyn AgentCatalogue>,
 }
 
 /// Images that are decoded at once.
@@ -72,11 +72,11 @@ impl World {
             programs: Arc::default(),
             tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
+            agents: Arc::new(NoAgents),
             models: Arc::new(NoModels),
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
             seen_images: Arc::default(),
-            agents: Arc::new(NoAgents),
         }
     }
 
@@ -122,6 +122,12 @@ impl World {
         Self { tasks, ..self }
     }
 
+    /// With these agents, skills and commands.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        Self { agents, ..self }
+    }
+
     /// Asks these models.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> Self {
@@ -138,12 +144,6 @@ impl World {
     #[must_use]
     pub fn with_questions(self, questions: Arc<dyn QuestionStore>) -> Self {
         Self { questions: Some(questions), ..self }
-    }
-
-    /// With these agents, skills and commands.
-    #[must_use]
-    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
-        Self { agents, ..self }
     }
 
     /// The folders that tools may work in.

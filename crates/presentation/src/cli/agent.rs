@@ -187,7 +187,13 @@ impl Manner {
             return Err(usage(format!("there is no agent `{name}`; {advice}")));
         };
         let agent = &found.item;
-        let model = agent.model.clone().filter(|model| match config.model(Some(model)) {
+        let by_strength = |model: &String| match model.as_str() {
+            "weak" => config.agent.weak_model.clone(),
+            "strong" => config.agent.strong_model.clone(),
+            _ => None,
+        };
+        let model = agent.model.as_ref().map(|model| by_strength(model).unwrap_or_else(|| model.clone()));
+        let model = model.filter(|model| match config.model(Some(model)) {
             Ok(_) => true,
             Err(_) if flags.model.is_some() => false,
             Err(error) => {

@@ -113,6 +113,7 @@ impl McpServer {
         cancel: CancelSignal,
     ) -> Option<Answer> {
         let generation = client.generation();
+        let unknown = dialects::unknown_tool(self.app.dialect, &request.tool);
         let command = ExecuteToolCommand {
             labels: trace_context::labels(&request.meta),
             meta: request.meta,
@@ -126,16 +127,21 @@ impl McpServer {
         };
         let number = |kind| dialects::error_number(self.app.dialect, kind);
         let failed = |failure: ToolFailure| {
-            let (kind, number) = (failure.kind, number(failure.kind));
+            let (kind, number) = (failure.kind, dialects::failure_number(self.app.dialect, failure.kind));
             error_result(id, failure.into_result(), kind, number, generation)
         };
         Some(match self.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => {
-                let number = result.error_kind().and_then(number);
+                let number = result.error_kind().and_then(|kind| dialects::failure_number(self.app.dialect, kind));
                 done(id, result, number, generation)
             }
             Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions),
-            Err(ExecuteToolError::NotCallable(failure)) => Answer::numbered_failure(id, &failure, number(failure.kind)),
+            Err(ExecuteToolError::NotCallable(mut failure)) => {
+                if failure.kind == ErrorKind::NotFound {
+                    failure.message = unknown.unwrap_or(failure.message);
+                }
+                Answer::numbered_failure(id, &failure, number(failure.kind))
+            }
             // Clients that know errors by numbers look for this one among the errors of the protocol.
             Err(ExecuteToolError::Refused(failure))
                 if failure.kind == ErrorKind::InvalidInput && number(failure.kind).is_some() =>

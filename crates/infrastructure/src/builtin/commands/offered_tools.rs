@@ -13,12 +13,11 @@ use toolstead_domain::{
     access::Access,
     category::Category,
     error_kind::ErrorKind,
-    permission::policy::{Mode, PermissionPolicy},
     ports::calls::Calls,
-    scope::View,
     tool::Tool,
     tool_failure::ToolFailure,
     tool_input_schema::nearest_name,
+    tool_name::ToolName,
     tool_selection::{ToolSelection, wildcard_match},
 };
 
@@ -73,20 +72,16 @@ impl Offer {
     pub(crate) fn open<'a>(&self, run: &Run<'a>) -> Result<OfferedTools<'a>, ToolFailure> {
         let context = run.context();
         let known = context.calls.list();
-        let mut tools: Vec<Arc<Tool>> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
         for pattern in &self.patterns {
-            let before = tools.len();
-            tools.extend(known.iter().filter(|tool| takes_in(pattern, tool)).cloned());
-            if tools.len() == before {
+            let before = names.len();
+            names.extend(known.iter().filter(|tool| takes_in(pattern, tool)).map(|tool| tool.name().as_str()));
+            if names.len() == before {
                 return Err(fits_none(pattern, &known));
             }
         }
-        tools.sort_unstable_by(|one, other| one.name().cmp(other.name()));
-        tools.dedup_by(|one, other| one.name() == other.name());
-        let selection = ToolSelection::only(tools.iter().map(|tool| tool.name().as_str()));
-        let roots = context.grant.roots().clone();
-        let policy = PermissionPolicy { mode: Mode::Bypass, roots, selection, ..PermissionPolicy::default() };
-        let calls = context.calls.through(View::new(format!("run {}", context.id), Arc::new(policy)));
+        let calls = context.calls.window(&format!("run {}", context.id), ToolSelection::canonical(names));
+        let tools = calls.list();
         Ok(OfferedTools { tools, calls })
     }
 }
@@ -139,8 +134,9 @@ pub(crate) async fn offering<T>(
 /// Tells whether a pattern means a tool. What runs programs or calls tools is meant by its whole name alone: with it a
 /// program could do more than what the list shows.
 fn takes_in(pattern: &str, tool: &Tool) -> bool {
-    let name = tool.name().as_str();
-    pattern == name || (pattern.contains('*') && !leads_further(tool) && wildcard_match(pattern, name))
+    let mut names = [tool.name(), tool.rule_name()].into_iter().map(ToolName::as_str);
+    names
+        .any(|name| pattern == name || (pattern.contains('*') && !leads_further(tool) && wildcard_match(pattern, name)))
 }
 
 fn leads_further(tool: &Tool) -> bool {

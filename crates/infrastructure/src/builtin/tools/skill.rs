@@ -143,3 +143,105 @@ fn told_folder(folder: &Path, run: &Run<'_>) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::tests::Bench;
+    use async_trait::async_trait;
+    use serde_json::{Value, json};
+    use std::sync::Mutex;
+    use toolstead_domain::{
+        agent::definition::{AgentDefinition, PromptCommand},
+        permission::rule::Effect,
+        ports::agent_catalogue::AgentCatalogue,
+    };
+
+    /// Skills that a test changes.
+    #[derive(Default)]
+    struct Skills(Mutex<Vec<Arc<Written>>>);
+
+    impl Skills {
+        fn of(skills: impl IntoIterator<Item = Written>) -> Arc<Self> {
+            Arc::new(Self(Mutex::new(skills.into_iter().map(Arc::new).collect())))
+        }
+    }
+
+    #[async_trait]
+    impl AgentCatalogue for Skills {
+        fn agents(&self) -> Vec<Arc<AgentDefinition>> {
+            Vec::new()
+        }
+
+        fn skills(&self) -> Vec<Arc<Written>> {
+            self.0.lock().unwrap().clone()
+        }
+
+        fn commands(&self) -> Vec<Arc<PromptCommand>> {
+            Vec::new()
+        }
+    }
+
+    fn pdf(folder: Option<&Path>) -> Written {
+        let mut skill = Written::new("pdf", "Handles\n  PDF files", "Use pypdf on $1.");
+        skill.folder = folder.map(Path::to_path_buf);
+        skill
+    }
+
+    #[test]
+    fn the_instructions_come_with_what_they_are_for_and_where_their_files_lie() {
+        let bench = Bench::new();
+        bench.put("skills/pdf/SKILL.md", "");
+        let folder = bench.path("skills/pdf");
+        let bench = bench.with_agents(Skills::of([pdf(Some(&folder))]));
+        let text = bench.text("skill", json!({"name": "pdf", "arguments": "a.pdf"}));
+        assert!(text.starts_with("Use pypdf on a.pdf.\n\n(The files of this skill lie in \""), "{text}");
+        let outside = Bench::new().with_agents(Skills::of([pdf(Some(Path::new("/elsewhere/pdf")))]));
+        let text = outside.text("skill", json!({"name": "/pdf"}));
+        assert!(text.contains("\"/elsewhere/pdf\", is not in the workspace"), "{text}");
+        assert_eq!(
+            Bench::new().with_agents(Skills::of([pdf(None)])).text("skill", json!({"name": "pdf"})),
+            "Use pypdf on ."
+        );
+    }
+
+    #[test]
+    fn a_rule_that_closes_the_file_closes_the_skill() {
+        let bench = Bench::new();
+        bench.put("skills/pdf/SKILL.md", "");
+        let folder = bench.path("skills/pdf");
+        let rule = format!("Read(/{}/**)", folder.display());
+        let bench = bench.with_rule(Effect::Deny, &rule).with_agents(Skills::of([pdf(Some(&folder))]));
+        let refused = bench.call("skill", json!({"name": "pdf"})).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{}", refused.text());
+    }
+
+    #[test]
+    fn an_unknown_skill_names_those_that_there_are() {
+        let bench = Bench::new().with_agents(Skills::of([pdf(None), Written::new("xlsx", "d", "x")]));
+        for (name, said) in [("pfd", "Did you mean `pdf`?"), ("kubernetes", "There are `pdf`, `xlsx`.")] {
+            let failure = bench.call("skill", json!({"name": name})).unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::NotFound);
+            assert!(failure.text().contains(said), "{}", failure.text());
+        }
+        assert_eq!(bench.text("skill", json!({})), "- `pdf`: Handles PDF files\n- `xlsx`: d");
+    }
+
+    #[test]
+    fn the_list_of_tools_tells_the_skills_of_now_within_a_budget() {
+        let skills = Skills::of([]);
+        let bench = Bench::new().with_agents(skills.clone());
+        let listed = || bench.listed().into_iter().find(|tool| tool.name().as_str() == "skill").unwrap();
+        assert!(matches!(listed().availability, Availability::Unavailable(why) if why.contains("SKILL.md")));
+        let many = (0..100).map(|number| Arc::new(Written::new(format!("s{number}"), "long ".repeat(200), "x")));
+        *skills.0.lock().unwrap() = many.collect();
+        let tool = listed();
+        assert_eq!(tool.availability, Availability::Available);
+        assert!(tool.aliases.iter().any(|alias| alias.name == "Skill"));
+        let told = tool.advertised()["description"].as_str().unwrap();
+        assert!(told.contains("- `s0`: long long") && told.contains(" more: call `skill` without a name"), "{told}");
+        assert!(told.chars().count() < BUDGET + 600 && !told.contains("`s99`"), "{}", told.len());
+        let whole: Value = tool.definition()["description"].clone();
+        assert!(whole.as_str().unwrap().contains("- `s0`:"));
+    }
+}

@@ -177,12 +177,17 @@ const ROLE: &str = "TOOLSTEAD_TEST_AS_NOBODY";
 
 /// Runs the body as this user, and where that is root a second time as nobody, in a process of its own.
 fn as_both(test: &str, body: impl AsyncFnOnce()) {
+    as_both_of(module_path!(), test, body);
+}
+
+/// The same for a test of another module.
+fn as_both_of(module: &str, test: &str, body: impl AsyncFnOnce()) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(body());
     if rustix::process::geteuid().as_raw() != 0 {
         return;
     }
-    again(module_path!(), test, |command| {
+    again(module, test, |command| {
         command.uid(65534).gid(65534);
     });
 }
