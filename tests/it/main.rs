@@ -11,6 +11,10 @@ mod agent;
 mod approvals;
 /// Which crate may use which, and under which licences.
 mod architecture;
+/// Tools ask the configured models.
+mod asked_models;
+/// An agent asks the person: by forms, at a terminal, and later.
+mod asked_person;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
