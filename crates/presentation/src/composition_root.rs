@@ -638,7 +638,7 @@ impl AppBuilder {
             tools,
             config,
             hooks: command_hooks,
-            questions,
+            questions: WaitingQuestions(questions),
             agent_files,
             tasks,
             event_file,

@@ -73,7 +73,8 @@ impl Calls for Tools {
             Some(("read", path)) => Access::ReadPath(PathAccess::plain(path)),
             Some(("write" | "fail", path)) => Access::WritePath(PathAccess::plain(path)),
             _ if call.tool == "alone" => {
-                let tool = Tool { stands_alone: true, ..samples::tool("alone") };
+                let mut tool = samples::tool("alone");
+                tool.stands_alone = true;
                 return Ok(ForeseenCall::new(Arc::new(tool), Some(Vec::new())));
             }
             _ if call.tool == NAME => return Ok(ForeseenCall::new(Arc::new(samples::tool(NAME)), None)),
