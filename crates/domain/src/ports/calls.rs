@@ -1,7 +1,14 @@
 //! Calls that a tool makes while it runs.
 
 use crate::{
-    access::Access, error_kind::ErrorKind, scope::View, tool::Tool, tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    error_kind::ErrorKind,
+    ports::caller::Caller,
+    scope::View,
+    tool::Tool,
+    tool_call::CallId,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -25,6 +32,29 @@ pub trait Calls: Send + Sync {
     /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
     /// well. What is approved through it holds in it alone.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
+
+    /// The same calls for an agent of this name, in a session of its own: what they read, begin and are allowed for a session
+    /// is that session's.
+    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>) -> Box<dyn Calls + 'a> {
+        let _ = (agent, session);
+        Box::new(NoCalls)
+    }
+
+    /// Calls for an agent that may go on once the running call is over. Each has a place among the open calls and a time of
+    /// its own, and the running call is the parent of its row; questions go to this caller. All else is as
+    /// [`for_agent`](Self::for_agent) says.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when it cannot be put on record that the running call began them.
+    async fn outliving(
+        &self,
+        agent: Arc<str>,
+        session: Arc<str>,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Box<dyn Calls>, ToolFailure> {
+        let _ = (agent, session, caller);
+        Err(NoCalls::refusal())
+    }
 
     /// Finds out what a call would be, without making it: the tool is found and the arguments are validated. Nothing runs,
     /// nobody is asked, and nothing is recorded.
@@ -51,18 +81,26 @@ pub struct NestedCall {
     pub arguments: Value,
     /// As many characters of the result are wanted at most; `None`: as many as of any call. The rest is kept.
     pub output_characters: Option<usize>,
+    /// The id of its row, which nobody else has; `None`: a new one.
+    pub id: Option<CallId>,
 }
 
 impl NestedCall {
     /// A call of the tool with these arguments.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
-        Self { tool: tool.into(), arguments, output_characters: None }
+        Self { tool: tool.into(), arguments, output_characters: None, id: None }
     }
 
     /// The same, with a result of so many characters at most.
     #[must_use]
     pub fn answering_within(self, output_characters: usize) -> Self {
         Self { output_characters: Some(output_characters), ..self }
+    }
+
+    /// The same with this id.
+    #[must_use]
+    pub fn with_id(self, id: CallId) -> Self {
+        Self { id: Some(id), ..self }
     }
 }
 

@@ -53,6 +53,7 @@ impl Asked {
             client,
             caller: Arc::new(SilentCaller),
             within: None,
+            agent: None,
             decision,
         }
     }
