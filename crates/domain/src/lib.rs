@@ -28,6 +28,7 @@ pub mod permission;
 pub mod ports;
 pub mod principal;
 pub mod provider_identity;
+pub mod question;
 pub mod sandbox_policy;
 pub mod scope;
 pub mod secret;

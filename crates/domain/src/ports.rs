@@ -18,6 +18,7 @@ pub mod execution_log;
 pub mod model_provider;
 pub mod models;
 pub mod output_store;
+pub mod question_store;
 pub mod rule_store;
 pub mod schema_validator;
 pub mod seen_files;

@@ -9,8 +9,10 @@ pub mod in_memory_change_journal;
 pub mod in_memory_conversations;
 pub mod in_memory_execution_log;
 pub mod in_memory_output_store;
+pub mod in_memory_questions;
 pub mod in_memory_rule_store;
 pub mod in_memory_seen_files;
+pub mod in_memory_todos;
 pub mod in_memory_tool_repository;
 pub mod recording_caller;
 pub mod recording_events;
@@ -31,6 +33,8 @@ pub mod conversation_store_contract;
 pub mod execution_log_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod output_store_contract;
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod question_store_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod reopened_contract;
 #[expect(clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
@@ -39,6 +43,8 @@ pub mod schema_validator_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod seen_files_contract;
 pub mod stores_contract;
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod todo_store_contract;
 #[cfg(feature = "json-schema")]
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod tool_provider_contract;

@@ -13,6 +13,7 @@ pub mod commands;
 pub mod context;
 pub mod files;
 pub mod in_process_server;
+mod plans_in_memory;
 pub mod prelude;
 pub mod provider;
 pub mod run;

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use toolstead_application::run_agent::Compaction;
 use toolstead_domain::{
     permission::path_pattern::PatternBase,
-    ports::{agent_hook::AgentHook, model_provider::ModelProvider},
+    ports::{self, agent_hook::AgentHook, model_provider::ModelProvider},
     tool_input_schema::nearest_name,
 };
 
@@ -21,6 +21,10 @@ pub struct Models {
     pub unusable: BTreeMap<String, String>,
     /// The one that is asked where nobody names one.
     pub default: Option<String>,
+    /// The one for small work; `None`: the default one.
+    pub weak: Option<String>,
+    /// The one for hard work; `None`: the default one.
+    pub strong: Option<String>,
     /// Where a person configures one.
     pub file: String,
 }
@@ -79,6 +83,19 @@ impl Models {
     }
 }
 
+impl ports::models::Models for Models {
+    /// A model that bears the name `weak` or `strong` itself is meant by it.
+    fn model(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, String> {
+        let is_there = |name: &str| self.usable.contains_key(name) || self.unusable.contains_key(name);
+        let meant = match name {
+            Some("weak") if !is_there("weak") => self.weak.as_deref(),
+            Some("strong") if !is_there("strong") => self.strong.as_deref(),
+            name => name,
+        };
+        self.find(meant).map_err(|error| error.to_string())
+    }
+}
+
 impl AgentDefaults {
     /// When what came before is made shorter.
     pub fn compaction(&self) -> Compaction {
@@ -111,5 +128,41 @@ impl fmt::Debug for Models {
 impl fmt::Debug for AgentParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentParts").field("models", &self.models).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{ports::models::Models as _, testing::scripted_model::ScriptedModel};
+
+    fn models(weak: Option<&str>, names: &[&str]) -> Models {
+        let model = |name: &&str| {
+            ((*name).to_owned(), Arc::new(ScriptedModel::answering([]).named(name)) as Arc<dyn ModelProvider>)
+        };
+        Models {
+            usable: names.iter().map(model).collect(),
+            default: Some("main".into()),
+            weak: weak.map(str::to_owned),
+            ..Models::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(models: &Models, asked: Option<&str>, expected: Result<&str, &str>) {
+        let found = models.model(asked);
+        assert_eq!(found.as_ref().map(|model| model.name()).map_err(|reason| reason.as_str()), expected, "{asked:?}");
+    }
+
+    #[test]
+    fn a_model_is_asked_for_by_its_name_or_its_strength() {
+        let two = models(Some("small"), &["main", "small"]);
+        check(&two, None, Ok("main"));
+        check(&two, Some("small"), Ok("small"));
+        check(&two, Some("weak"), Ok("small"));
+        check(&two, Some("strong"), Ok("main"));
+        check(&two, Some("mian"), Err("no model is called `mian`; did you mean `main`?"));
+        check(&models(None, &["main"]), Some("weak"), Ok("main"));
+        check(&models(Some("main"), &["main", "weak"]), Some("weak"), Ok("weak"));
     }
 }

@@ -64,8 +64,10 @@ use toolstead_domain::{
         execution_log::ExecutionLog,
         model_provider::ModelProvider,
         output_store::{NoOutputs, OutputStore},
+        question_store::QuestionStore,
         rule_store::RuleStore,
         stores::Stores,
+        todo_store::TodoStore,
         tool_hook::ToolHook,
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
@@ -162,6 +164,8 @@ pub struct AppBuilder {
     output_store: Option<Arc<dyn OutputStore>>,
     change_journal: Option<Arc<dyn ChangeJournal>>,
     conversations: Option<Arc<dyn ConversationStore>>,
+    todos: Option<Arc<dyn TodoStore>>,
+    questions: Option<Arc<dyn QuestionStore>>,
     going_on: Option<GoingOn>,
     clients: Calling,
     starts_when_used: bool,
@@ -264,6 +268,8 @@ impl App {
             output_store: None,
             change_journal: None,
             conversations: None,
+            todos: None,
+            questions: None,
             going_on: None,
             clients: Calling::Any(Map::new()),
             starts_when_used: false,
@@ -408,6 +414,22 @@ impl AppBuilder {
         self
     }
 
+    /// Replaces the store of plans of the configured database. Where also repository and audit trail are replaced there is
+    /// no database, and without a store plans are kept in memory.
+    #[must_use]
+    pub fn todos(mut self, store: Arc<dyn TodoStore>) -> Self {
+        self.todos = Some(store);
+        self
+    }
+
+    /// Replaces the store of questions that wait for somebody. Where also repository and audit trail are replaced there is
+    /// no database, and without a store a question that nobody can be asked at once fails.
+    #[must_use]
+    pub fn questions(mut self, store: Arc<dyn QuestionStore>) -> Self {
+        self.questions = Some(store);
+        self
+    }
+
     /// Says that sessions go on in other processes, as those of the command line do: what they have read is kept in the
     /// database, and detached tasks are found by later processes.
     #[must_use]
@@ -488,12 +510,14 @@ impl AppBuilder {
             }
             Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
+        let models = models::models(&config, &self.environment, self.models)?;
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
             .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
-            .with_tasks(tasks.clone());
+            .with_tasks(tasks.clone())
+            .with_models(Arc::new(models.clone()));
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
         let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };
@@ -535,6 +559,14 @@ impl AppBuilder {
         shop.world = shop.world.with_journal(journal.clone());
         let conversations = self.conversations.or_else(|| stored.map(|stores| stores.conversations.clone()));
         let conversations = conversations.unwrap_or_else(|| Arc::new(NoConversations));
+        let todos = self.todos.or_else(|| stored.map(|stores| stores.todos.clone()));
+        if let Some(todos) = &todos {
+            built_in = built_in.with_todos(todos.clone());
+            shop.world = shop.world.with_todos(todos.clone());
+        }
+        if let Some(questions) = self.questions.or_else(|| stored.map(|stores| stores.questions.clone())) {
+            built_in = built_in.with_questions(questions);
+        }
         if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
             built_in = built_in.with_seen_files(seen_files.clone());
             shop.world = shop.world.with_seen_files(seen_files.clone());
@@ -555,7 +587,7 @@ impl AppBuilder {
         let ports =
             ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, words: self.remedy_words };
         let agents = AgentParts {
-            models: models::models(&config, &self.environment, self.models)?,
+            models,
             hooks: agent_hooks,
             defaults: AgentDefaults {
                 settings: config.agent.clone(),

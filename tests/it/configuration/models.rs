@@ -175,6 +175,10 @@ fn wrong_values_are_told_with_their_lines_and_without_what_may_be_a_key() {
         &format!("{MAIN}[agent]\nsummarizer = \"weak\""),
         ":5: `agent.summarizer`: no model is called `weak`; there are main",
     );
+    fails(
+        &format!("{MAIN}[agent]\nweak_model = \"mian\""),
+        ":5: `agent.weak_model`: no model is called `mian`; did you mean `main`?",
+    );
     fails("[agent]\ncompact_at = 1.5", ":2: `agent.compact_at` must be a number from 0.1 to 0.95, got a fraction");
 }
 

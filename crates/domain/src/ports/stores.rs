@@ -2,7 +2,8 @@
 
 use crate::ports::{
     change_journal::ChangeJournal, conversation_store::ConversationStore, execution_log::ExecutionLog,
-    output_store::OutputStore, seen_files::SeenFiles, tool_repository::ToolRepository,
+    output_store::OutputStore, question_store::QuestionStore, seen_files::SeenFiles, todo_store::TodoStore,
+    tool_repository::ToolRepository,
 };
 use std::{fmt, sync::Arc};
 
@@ -21,6 +22,10 @@ pub struct Stores {
     pub seen_files: Arc<dyn SeenFiles>,
     /// Conversations with agents: `testing::conversation_store_contract`.
     pub conversations: Arc<dyn ConversationStore>,
+    /// Plans of sessions: `testing::todo_store_contract`.
+    pub todos: Arc<dyn TodoStore>,
+    /// Questions that wait for somebody: `testing::question_store_contract`.
+    pub questions: Arc<dyn QuestionStore>,
 }
 
 impl fmt::Debug for Stores {

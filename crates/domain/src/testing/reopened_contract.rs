@@ -4,7 +4,9 @@
 //! the store as the next process finds it: what it gave before has come to its end, in whatever way. The way that tells
 //! most is the worst one, without closing anything.
 
-use super::{change_journal_contract, conversation_store_contract, samples};
+use super::{
+    change_journal_contract, conversation_store_contract, question_store_contract, samples, todo_store_contract,
+};
 use crate::{
     content_digest::ContentDigest,
     ports::{
@@ -12,8 +14,10 @@ use crate::{
         conversation_store::{AppendError, ConversationStore},
         execution_log::{ExecutionFilter, ExecutionLog},
         output_store::OutputStore,
+        question_store::QuestionStore,
         seen_files::SeenFiles,
         stores::Stores,
+        todo_store::TodoStore,
         tool_repository::{Catalogue, ToolRepository},
     },
     principal::Principal,
@@ -34,6 +38,8 @@ pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
     reopened_change_journal_contract(async || reopen().await.change_journal).await;
     reopened_seen_files_contract(async || reopen().await.seen_files).await;
     reopened_conversations_contract(async || reopen().await.conversations).await;
+    reopened_todos_contract(async || reopen().await.todos).await;
+    reopened_questions_contract(async || reopen().await.questions).await;
 }
 
 /// Checks that catalogues and switches last.
@@ -183,13 +189,40 @@ pub async fn reopened_conversations_contract(mut reopen: impl AsyncFnMut() -> Ar
     assert_eq!(more, events * 2, "numbers go on without a gap");
 }
 
+/// Checks that plans last: an agent goes on with its own.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_todos_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn TodoStore>) {
+    let owner = Principal::local();
+    reopen().await.replace(&owner, "lasting", todo_store_contract::plan()).await.unwrap();
+    let lasting = reopen().await.todos(&owner, "lasting").await.unwrap();
+    assert_eq!(lasting, todo_store_contract::plan(), "a plan lasts");
+}
+
+/// Checks that questions and their answers last: whoever answers does it in another process.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_questions_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn QuestionStore>) {
+    let owner = Principal::local();
+    let questions = question_store_contract::questions;
+    let id = reopen().await.keep(&owner, "lasting", samples::START, questions()).await.unwrap();
+    let answers: Vec<String> = questions().iter().map(|one| one.header.clone()).collect();
+    reopen().await.answer(&owner, id, answers.clone()).await.unwrap();
+    let found = reopen().await.find(&owner, id).await.unwrap();
+    let found = found.map(|found| (found.questions, found.answers));
+    assert_eq!(found, Some((questions(), Some(answers))), "questions last with their answers");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{
         block_on::block_on, in_memory_change_journal::InMemoryChangeJournal,
         in_memory_conversations::InMemoryConversations, in_memory_execution_log::InMemoryExecutionLog,
-        in_memory_output_store::InMemoryOutputStore, in_memory_seen_files::InMemorySeenFiles,
+        in_memory_output_store::InMemoryOutputStore, in_memory_questions::InMemoryQuestions,
+        in_memory_seen_files::InMemorySeenFiles, in_memory_todos::InMemoryTodos,
         in_memory_tool_repository::InMemoryToolRepository,
     };
 
@@ -201,6 +234,8 @@ mod tests {
             change_journal: Arc::new(InMemoryChangeJournal::new()),
             seen_files: Arc::new(InMemorySeenFiles::new()),
             conversations: Arc::new(InMemoryConversations::new()),
+            todos: Arc::new(InMemoryTodos::new()),
+            questions: Arc::new(InMemoryQuestions::new()),
         }
     }
 
@@ -231,5 +266,7 @@ mod tests {
         assert!(fails(&|| block_on(reopened_change_journal_contract(async || opened().change_journal))));
         assert!(fails(&|| block_on(reopened_seen_files_contract(async || opened().seen_files))));
         assert!(fails(&|| block_on(reopened_conversations_contract(async || opened().conversations))));
+        assert!(fails(&|| block_on(reopened_todos_contract(async || opened().todos))));
+        assert!(fails(&|| block_on(reopened_questions_contract(async || opened().questions))));
     }
 }

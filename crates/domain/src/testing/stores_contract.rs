@@ -3,7 +3,8 @@
 use super::{
     change_journal_contract::change_journal_contract, conversation_store_contract::conversation_store_contract,
     execution_log_contract::execution_log_contract, output_store_contract::output_store_contract,
-    seen_files_contract::seen_files_contract, tool_repository_contract::tool_repository_contract,
+    question_store_contract::question_store_contract, seen_files_contract::seen_files_contract,
+    todo_store_contract::todo_store_contract, tool_repository_contract::tool_repository_contract,
 };
 use crate::ports::stores::Stores;
 
@@ -19,4 +20,6 @@ pub async fn stores_contract(stores: &Stores) {
     output_store_contract(&*stores.output_store).await;
     seen_files_contract(&*stores.seen_files).await;
     conversation_store_contract(&*stores.conversations).await;
+    todo_store_contract(&*stores.todos).await;
+    question_store_contract(&*stores.questions).await;
 }

@@ -15,7 +15,9 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
         change_journal::ChangeJournal,
+        question_store::QuestionStore,
         seen_files::SeenFiles,
+        todo_store::TodoStore,
         tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     },
     principal::Principal,
@@ -168,6 +170,20 @@ impl BuiltInTools {
     #[must_use]
     pub fn with_seen_files(mut self, seen: Arc<dyn SeenFiles>) -> Self {
         self.world = self.world.with_seen_files(seen);
+        self
+    }
+
+    /// Keeps plans there, instead of in memory.
+    #[must_use]
+    pub fn with_todos(mut self, todos: Arc<dyn TodoStore>) -> Self {
+        self.world = self.world.with_todos(todos);
+        self
+    }
+
+    /// Keeps questions there that nobody can be asked in mid-call.
+    #[must_use]
+    pub fn with_questions(mut self, questions: Arc<dyn QuestionStore>) -> Self {
+        self.world = self.world.with_questions(questions);
         self
     }
 

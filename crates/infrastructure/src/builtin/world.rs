@@ -5,6 +5,7 @@ use crate::{
         blocking::on_blocking_thread,
         commands::{programs::Programs, tasks::Tasks},
         files::{file_limits::FileLimits, reverting::judged::JudgedEntries, seen_files::SeenInMemory},
+        plans_in_memory::PlansInMemory,
         text::line_index::LineIndexes,
     },
     sandbox::{helper::Helpers, workspace::Workspace},
@@ -17,7 +18,10 @@ use toolstead_domain::{
         change_journal::{ChangeJournal, NoJournal},
         clock::{Clock, Timestamp},
         event_sink::{EventSink, NoEvents},
+        models::{Models, NoModels},
+        question_store::QuestionStore,
         seen_files::SeenFiles,
+        todo_store::TodoStore,
     },
     tool_failure::ToolFailure,
 };
@@ -38,6 +42,9 @@ pub struct World {
     programs: Arc<Programs>,
     tasks: Arc<Tasks>,
     decoding: Arc<Semaphore>,
+    models: Arc<dyn Models>,
+    todos: Arc<dyn TodoStore>,
+    questions: Option<Arc<dyn QuestionStore>>,
 }
 
 /// Images that are decoded at once.
@@ -61,6 +68,9 @@ impl World {
             programs: Arc::default(),
             tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
+            models: Arc::new(NoModels),
+            todos: Arc::new(PlansInMemory::default()),
+            questions: None,
         }
     }
 
@@ -106,6 +116,24 @@ impl World {
         Self { tasks, ..self }
     }
 
+    /// Asks these models.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn Models>) -> Self {
+        Self { models, ..self }
+    }
+
+    /// Keeps plans there, instead of in memory.
+    #[must_use]
+    pub fn with_todos(self, todos: Arc<dyn TodoStore>) -> Self {
+        Self { todos, ..self }
+    }
+
+    /// Keeps questions there that nobody can be asked in mid-call. Without it such questions fail.
+    #[must_use]
+    pub fn with_questions(self, questions: Arc<dyn QuestionStore>) -> Self {
+        Self { questions: Some(questions), ..self }
+    }
+
     /// The folders that tools may work in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
@@ -146,6 +174,18 @@ impl World {
     /// Where the lines of large files lie, as far as they were read.
     pub(super) fn lines(&self) -> &Arc<LineIndexes> {
         &self.lines
+    }
+
+    pub(super) fn models(&self) -> &Arc<dyn Models> {
+        &self.models
+    }
+
+    pub(super) fn todos(&self) -> &Arc<dyn TodoStore> {
+        &self.todos
+    }
+
+    pub(super) fn questions(&self) -> Option<&Arc<dyn QuestionStore>> {
+        self.questions.as_ref()
     }
 
     /// The child processes that read documents.

@@ -14,9 +14,11 @@ use super::{
     migrations,
     open_error::OpenError,
     output_store::SqliteOutputStore,
+    question_store::SqliteQuestionStore,
     recorder::Recorder,
     seen_files::SqliteSeenFiles,
     tidying::Tidying,
+    todo_store::SqliteTodoStore,
     tool_repository::SqliteToolRepository,
     writer::Writer,
 };
@@ -34,7 +36,8 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolstead_domain::ports::{
     change_journal::ChangeJournal, clock::Clock, conversation_store::ConversationStore, execution_log::ExecutionLog,
-    output_store::OutputStore, seen_files::SeenFiles, stores::Stores, tool_repository::ToolRepository,
+    output_store::OutputStore, question_store::QuestionStore, seen_files::SeenFiles, stores::Stores,
+    todo_store::TodoStore, tool_repository::ToolRepository,
 };
 
 /// An open database. Several processes, and several of these in one process, may have the same file open.
@@ -104,6 +107,8 @@ impl Database {
             change_journal: self.change_journal(workspace),
             seen_files: self.seen_files(workspace),
             conversations: self.conversations(workspace),
+            todos: self.todos(workspace),
+            questions: self.questions(workspace),
         }
     }
 
@@ -138,6 +143,16 @@ impl Database {
     /// The conversations with agents in a workspace.
     pub fn conversations(&self, workspace: &Path) -> Arc<dyn ConversationStore> {
         Arc::new(SqliteConversationStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
+    }
+
+    /// The plans of sessions in a workspace.
+    pub fn todos(&self, workspace: &Path) -> Arc<dyn TodoStore> {
+        Arc::new(SqliteTodoStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
+    }
+
+    /// The questions of a workspace that wait for somebody.
+    pub fn questions(&self, workspace: &Path) -> Arc<dyn QuestionStore> {
+        Arc::new(SqliteQuestionStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
     /// Returns when everything is deleted that need not have been kept any longer when the database was opened.

@@ -37,6 +37,8 @@ fn migrations() -> Vec<Migration> {
         migration!(11, "0011_labels.sql"),
         migration!(12, "0012_kinds_of_requests.sql"),
         migration!(13, "0013_conversations.sql"),
+        migration!(14, "0014_plans.sql"),
+        migration!(15, "0015_deferred_questions.sql"),
     ]
 }
 

@@ -22,6 +22,8 @@ pub(super) fn models(
     let mut models = Models {
         unusable: config.models.unusable.clone(),
         default: config.default_model.clone(),
+        weak: config.agent.weak_model.clone(),
+        strong: config.agent.strong_model.clone(),
         file: folder.map_or("a configuration file".into(), |file| file.display().to_string()),
         ..Models::default()
     };

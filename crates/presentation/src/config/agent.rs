@@ -21,6 +21,10 @@ pub struct AgentSettings {
     pub compact_at: f64,
     /// The model that writes summaries, by its name in the configuration; `None`: the one that is asked.
     pub summarizer: Option<String>,
+    /// The model for small work, likewise; `None`: the default one.
+    pub weak_model: Option<String>,
+    /// The model for hard work, likewise.
+    pub strong_model: Option<String>,
     /// The system prompt; `None`: the built-in one.
     pub prompt: Option<String>,
 }
@@ -34,16 +38,22 @@ pub(super) fn agent(resolved: &Resolved, models: &ConfiguredModels, problems: &m
         let said = setting(key)?.contributions;
         said.into_iter().find(|one| one.kind == LayerKind::Administrator).map(|one| one.value)
     };
-    let summarizer = text("summarizer");
-    if let Some(reason) = summarizer.as_deref().and_then(|name| models.check_name(name).err()) {
-        let origin = setting("summarizer").and_then(|one| one.origins.first().cloned()).unwrap_or(Origin::Default);
-        problems.push(Problem::new(origin, format!("`agent.summarizer`: {reason}")));
-    }
+    let mut model = |key: &str| {
+        let name = text(key);
+        if let Some(reason) = name.as_deref().and_then(|name| models.check_name(name).err()) {
+            let origin = setting(key).and_then(|one| one.origins.first().cloned()).unwrap_or(Origin::Default);
+            problems.push(Problem::new(origin, format!("`agent.{key}`: {reason}")));
+        }
+        name
+    };
+    let [summarizer, weak_model, strong_model] = ["summarizer", "weak_model", "strong_model"].map(&mut model);
     AgentSettings {
         budgets: budgets(value),
         ceilings: budgets(ceiling),
         compact_at: value("compact_at").and_then(|share| share.as_number()).unwrap_or(0.8),
         summarizer,
+        weak_model,
+        strong_model,
         prompt: text("prompt"),
     }
 }

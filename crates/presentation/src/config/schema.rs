@@ -294,6 +294,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["agent", "max_seconds"], whole(30 * DAY), Capped, SMALLER, None, "Time of one run."),
     key(&["agent", "compact_at"], Kind::Number { least: 0.1, most: 0.95 }, Highest, Waits, Some("0.8"), "How full the model's window may become before what came first is made shorter."),
     key(&["agent", "summarizer"], Kind::Text, Highest, Waits, None, "The model that writes summaries then, by its name in `[models]`. Default: the one that is asked."),
+    key(&["agent", "weak_model"], Kind::Text, Highest, Waits, None, "The model for small work, which tools and subagents ask as `weak`. Default: `default_model`."),
+    key(&["agent", "strong_model"], Kind::Text, Highest, Waits, None, "The model for hard work, which they ask as `strong`. Default: `default_model`."),
     key(&["events", "tool_call_details"], Kind::Boolean, Highest, Waits, Some("false"), "Whether each call that ended is told with its input and its result, secrets taken out."),
     key(&["database", "url"], Kind::Database, Highest, Waits, None, "Where tools and the audit trail are kept: `sqlite://PATH`. Default: `toolstead.db` in the data folder."),
     key(&["audit", "arguments"], Kind::Word(&["redacted", "full", "none"]), Highest, Waits, Some("\"redacted\""), "What the audit trail keeps of arguments, beside their digest, and of every text that tells of them."),

@@ -1,0 +1,217 @@
+//! Questions that wait for somebody.
+
+use super::{
+    fault::{Fault, store_error},
+    writer::Writer,
+};
+use async_trait::async_trait;
+use futures::FutureExt;
+use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
+use std::{os::unix::ffi::OsStrExt, path::PathBuf, sync::Arc};
+use toolstead_domain::{
+    ports::{
+        clock::Timestamp,
+        question_store::{QuestionError, QuestionStore, WAITING_OF_A_SESSION},
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+    question::{DeferredQuestions, Question, QuestionId},
+};
+
+/// As many are kept of a principal in a workspace, answered or not, and in all.
+const OF_A_PRINCIPAL: i64 = 1_000;
+const IN_ALL: i64 = 5_000;
+
+/// Writes through the [`Writer`], reads from the pool.
+pub(super) struct SqliteQuestionStore {
+    writer: Writer,
+    readers: SqlitePool,
+    workspace: PathBuf,
+}
+
+/// Whose questions in which workspace.
+struct Owner {
+    principal: String,
+    workspace: Vec<u8>,
+}
+
+impl SqliteQuestionStore {
+    /// The questions of this workspace in this database.
+    pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
+        Self { writer, readers, workspace }
+    }
+
+    fn owner(&self, principal: &Principal) -> Owner {
+        Owner { principal: principal.id().to_owned(), workspace: self.workspace.as_os_str().as_bytes().to_vec() }
+    }
+
+    async fn one(&self, owner: Owner, id: QuestionId) -> Result<Option<DeferredQuestions>, Fault> {
+        let row = sqlx::query(
+            "SELECT number, session, asked, questions, answers FROM deferred_questions
+             WHERE principal = $1 AND workspace = $2 AND number = $3",
+        )
+        .bind(owner.principal)
+        .bind(owner.workspace)
+        .bind(i64::from(id.0))
+        .fetch_optional(&self.readers)
+        .await?;
+        row.as_ref().map(deferred).transpose()
+    }
+
+    async fn all_waiting(&self, owner: Owner) -> Result<Vec<DeferredQuestions>, Fault> {
+        let rows = sqlx::query(
+            "SELECT number, session, asked, questions, answers FROM deferred_questions
+             WHERE principal = $1 AND workspace = $2 AND answers IS NULL ORDER BY number",
+        )
+        .bind(owner.principal)
+        .bind(owner.workspace)
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter().map(deferred).collect()
+    }
+}
+
+#[async_trait]
+impl QuestionStore for SqliteQuestionStore {
+    async fn keep(
+        &self,
+        principal: &Principal,
+        session: &str,
+        at: Timestamp,
+        questions: Vec<Question>,
+    ) -> Result<QuestionId, QuestionError> {
+        let failed = |fault: Arc<Fault>| QuestionError::Store(store_error("keep the questions", fault));
+        let text = serde_json::to_string(&questions).map_err(|error| failed(Fault::Refused(error.into()).into()))?;
+        let (owner, session) = (self.owner(principal), session.to_owned());
+        let kept = self.writer.apply(move |connection| insert(connection, owner, session, at, text).boxed()).await;
+        kept.map_err(failed)?
+    }
+
+    async fn find(&self, principal: &Principal, id: QuestionId) -> Result<Option<DeferredQuestions>, StoreError> {
+        let found = self.one(self.owner(principal), id).await;
+        found.map_err(|fault| store_error(format!("read the questions {id}"), fault))
+    }
+
+    async fn waiting(&self, principal: &Principal) -> Result<Vec<DeferredQuestions>, StoreError> {
+        let waiting = self.all_waiting(self.owner(principal)).await;
+        waiting.map_err(|fault| store_error("list the questions", fault))
+    }
+
+    async fn answer(&self, principal: &Principal, id: QuestionId, answers: Vec<String>) -> Result<(), QuestionError> {
+        let owner = self.owner(principal);
+        let answered = self.writer.apply(move |connection| answer(connection, owner, id, answers).boxed()).await;
+        answered.map_err(|fault| store_error(format!("answer the questions {id}"), fault))?
+    }
+}
+
+/// One transaction: the bound, the questions, and room for them.
+async fn insert(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    session: String,
+    at: Timestamp,
+    questions: String,
+) -> Result<Result<QuestionId, QuestionError>, Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let waiting: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM deferred_questions
+         WHERE principal = $1 AND workspace = $2 AND session = $3 AND answers IS NULL",
+    )
+    .bind(&owner.principal)
+    .bind(&owner.workspace)
+    .bind(&session)
+    .fetch_one(&mut *transaction)
+    .await?;
+    let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+    if waiting >= WAITING_OF_A_SESSION {
+        return Ok(Err(QuestionError::TooMany(waiting)));
+    }
+    let number: i64 = sqlx::query_scalar(
+        "INSERT INTO deferred_questions (principal, workspace, number, session, asked, questions)
+         VALUES ($1, $2, (SELECT coalesce(max(number), 0) + 1 FROM deferred_questions
+                          WHERE principal = $1 AND workspace = $2), $3, $4, $5)
+         RETURNING number",
+    )
+    .bind(&owner.principal)
+    .bind(&owner.workspace)
+    .bind(&session)
+    .bind(at.0)
+    .bind(questions)
+    .fetch_one(&mut *transaction)
+    .await?;
+    // The newest stays in any case, so that no number is given twice.
+    sqlx::query("DELETE FROM deferred_questions WHERE principal = $1 AND workspace = $2 AND number <= $3")
+        .bind(&owner.principal)
+        .bind(&owner.workspace)
+        .bind(number - OF_A_PRINCIPAL)
+        .execute(&mut *transaction)
+        .await?;
+    sqlx::query(
+        "DELETE FROM deferred_questions AS old WHERE seq <= (
+             SELECT seq FROM deferred_questions ORDER BY seq DESC LIMIT 1 OFFSET $1)
+         AND number < (SELECT max(number) FROM deferred_questions AS newer
+                       WHERE newer.principal = old.principal AND newer.workspace = old.workspace)",
+    )
+    .bind(IN_ALL)
+    .execute(&mut *transaction)
+    .await?;
+    let id = number_of(number)?;
+    transaction.commit().await?;
+    Ok(Ok(id))
+}
+
+async fn answer(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    id: QuestionId,
+    answers: Vec<String>,
+) -> Result<Result<(), QuestionError>, Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let row = sqlx::query(
+        "SELECT number, session, asked, questions, answers FROM deferred_questions
+         WHERE principal = $1 AND workspace = $2 AND number = $3",
+    )
+    .bind(&owner.principal)
+    .bind(&owner.workspace)
+    .bind(i64::from(id.0))
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let Some(found) = row.as_ref().map(deferred).transpose()? else { return Ok(Err(QuestionError::NotFound(id))) };
+    if found.answers.is_some() {
+        return Ok(Err(QuestionError::Answered(id)));
+    }
+    let (questions, given) = (found.questions.len(), answers.len());
+    if questions != given {
+        return Ok(Err(QuestionError::Mismatch { questions, answers: given }));
+    }
+    let text = serde_json::to_string(&answers).map_err(|error| Fault::Refused(error.into()))?;
+    sqlx::query("UPDATE deferred_questions SET answers = $4 WHERE principal = $1 AND workspace = $2 AND number = $3")
+        .bind(&owner.principal)
+        .bind(&owner.workspace)
+        .bind(i64::from(id.0))
+        .bind(text)
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(Ok(()))
+}
+
+fn deferred(row: &SqliteRow) -> Result<DeferredQuestions, Fault> {
+    let questions: Vec<Question> = from_json(row.try_get("questions")?)?;
+    let answers: Option<String> = row.try_get("answers")?;
+    Ok(DeferredQuestions {
+        id: number_of(row.try_get("number")?)?,
+        session: row.try_get("session")?,
+        asked: Timestamp(row.try_get("asked")?),
+        questions,
+        answers: answers.map(from_json).transpose()?,
+    })
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(text: String) -> Result<T, Fault> {
+    serde_json::from_str(&text).map_err(|error| Fault::Unreadable(error.into()))
+}
+
+fn number_of(number: i64) -> Result<QuestionId, Fault> {
+    u32::try_from(number).map(QuestionId).map_err(|error| Fault::Unreadable(error.into()))
+}
