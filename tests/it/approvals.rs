@@ -22,7 +22,7 @@ use std::{
 use toolstead_application::event_bus::EventBus;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
-    access::{Access, PathAccess},
+    access::{Access, CommandAccess, PathAccess},
     permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
         approver::ApprovalScope,
@@ -57,7 +57,7 @@ use toolstead_presentation::{
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(300);
 
-/// A house whose tool `write` is asked about, and `send` without any rule that could allow it.
+/// A house whose tool `write` is asked about, `opaque` without any rule that could allow it, and `send` each time.
 struct House {
     app: TestApp,
     store: Arc<InMemoryRuleStore>,
@@ -70,6 +70,9 @@ impl House {
             .answers(ToolResult::text("written"));
         let send =
             ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+        let opaque = ScriptedTool::named("opaque")
+            .touches(vec![Access::RunCommand(CommandAccess::opaque("$(x)", "a substitution"))])
+            .answers(ToolResult::text("ran"));
         let roots = InputRequest { method: "roots/list".into(), params: Value::Null };
         let curious = ScriptedTool::named("curious").asks(roots).ends_by(|moment| {
             Ending::Done(ToolResult::text(moment.responses.iter().map(|one| one.0.to_string()).collect::<String>()))
@@ -84,7 +87,7 @@ impl House {
             let said = moment.responses.iter().map(|one| one.0["content"].to_string());
             Ending::Done(ToolResult::text(said.collect::<Vec<_>>().join(" and ")))
         });
-        let tools = [echo(), write, send, curious, nosy];
+        let tools = [echo(), write, send, opaque, curious, nosy];
         let provider = Arc::new(tools.into_iter().fold(ScriptedProvider::new("scripted"), ScriptedProvider::with));
         let (log, store) = (Arc::new(InMemoryExecutionLog::new()), Arc::new(InMemoryRuleStore::new()));
         let ports = ExecuteToolPorts {
@@ -422,14 +425,19 @@ async fn a_modern_client_over_http_is_not_asked_again_after_a_yes_for_the_sessio
 async fn a_modern_client_on_pipes_answers_in_the_same_way() {
     let house = House::new(LONG).await;
     let mut client = StdioClient::start(&house.app, StdioSettings::default());
-    let send = |id: i64, text: &str| modern_call(id, "send", json!({"text": text}));
-    let asked = client.ask(send(1, "hi")).await;
-    let choices = &asked["result"]["inputRequests"]["toolstead/approval"]["params"]["requestedSchema"]["properties"];
-    assert_eq!(choices["part_1"]["enum"], json!(["deny", "once", "session"]), "no rule covers sending");
-    let told = client.ask(retried(2, send(1, "hi"), &asked, accept("session"))).await;
-    assert_eq!(text_of(&told), "sent");
-    assert_eq!(text_of(&client.ask(send(3, "hi")).await), "sent");
-    assert_eq!(client.ask(send(4, "other")).await["result"]["resultType"], "input_required");
+    let call = |id: i64, tool: &str, text: &str| modern_call(id, tool, json!({"text": text}));
+    for (tool, choices, answer) in
+        [("opaque", json!(["deny", "once", "session"]), "session"), ("send", json!(["deny", "once"]), "once")]
+    {
+        let asked = client.ask(call(1, tool, "hi")).await;
+        let form = &asked["result"]["inputRequests"]["toolstead/approval"]["params"]["requestedSchema"];
+        assert_eq!(form["properties"]["part_1"]["enum"], choices, "no rule covers it");
+        let told = client.ask(retried(2, call(1, tool, "hi"), &asked, accept(answer))).await;
+        assert_eq!(text_of(&told), if tool == "send" { "sent" } else { "ran" });
+        assert_eq!(client.ask(call(4, tool, "other")).await["result"]["resultType"], "input_required");
+    }
+    assert_eq!(text_of(&client.ask(call(3, "opaque", "hi")).await), "ran");
+    assert_eq!(client.ask(call(3, "send", "hi")).await["result"]["resultType"], "input_required");
 }
 
 /// What a client says when it is asked for a name.

@@ -182,7 +182,7 @@ impl ListToolsHandler {
             version,
             from,
             &query.filter,
-            query.scope.view.as_ref().map(|view| &view.name),
+            query.scope.view.as_ref().map(ToString::to_string),
         ))
     }
 }

@@ -3,12 +3,13 @@
 use arc_swap::ArcSwap;
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    hash::{Hash, Hasher},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 use toolstead_domain::{
-    access::{Access, Clarity},
+    access::{Access, AccessKind, Clarity},
     permission::{
-        decision::narrowest_rule,
+        decision::{Verdict, narrowest_rule},
         path_pattern::PatternBase,
         policy::PermissionPolicy,
         rule::{Effect, PermissionRule, RuleOrigin},
@@ -18,7 +19,7 @@ use toolstead_domain::{
         rule_store::RuleStore,
     },
     principal::Principal,
-    scope::Scope,
+    scope::{Scope, View},
     tool::Tool,
     tool_name::ToolName,
     workspace_roots::WorkspaceRoots,
@@ -28,8 +29,10 @@ use toolstead_domain::{
 const MAX_SESSIONS: usize = 1024;
 /// Approvals that are kept of one session, of either kind. The oldest is forgotten.
 const MAX_APPROVALS: usize = 256;
-/// Policies of views that are kept. Another one is made anew.
+/// Policies of windows that are kept. Another one is made anew.
 const MAX_NARROWED: usize = 64;
+/// Policies that are kept with the approvals of one window. Another one is made anew.
+const MAX_JOINED: usize = 8;
 
 /// The policy of each session: the configured one, with the allow rules that people approved. They never get past a deny
 /// or ask rule, or a mode: nothing but allow rules is ever added.
@@ -52,22 +55,87 @@ pub struct CallIdentity {
 struct Sessions {
     by_key: HashMap<SessionKey, SessionApprovals>,
     uses: u64,
-    /// Policies of views, the last one last, with what each was made of.
+    /// Policies of windows, the last one last, with what each was made of.
     narrowed: VecDeque<Narrowed>,
 }
 
-/// Whose approvals they are. Those that were given through a view hold in that view of the session alone.
+/// Whose approvals they are. Those that were given through a window hold in that window of the session alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SessionKey {
     principal: Principal,
     session: Arc<str>,
-    view: Option<Arc<str>>,
+    window: Option<Window>,
+}
+
+/// A window, as approvals know it again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Window {
+    /// By its name, in the window around it.
+    Named(Arc<str>, Option<Arc<Window>>),
+    Run(Run),
+}
+
+/// The window of a run: this one and no other, for as long as there is one.
+#[derive(Debug, Clone)]
+struct Run(Weak<View>);
+
+impl PartialEq for Run {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
+impl Eq for Run {}
+
+impl Hash for Run {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ptr().hash(state);
+    }
+}
+
+impl Window {
+    fn of(view: &Arc<View>) -> Self {
+        match view.is_run {
+            true => Self::Run(Run(Arc::downgrade(view))),
+            false => Self::Named(view.name.clone(), view.within.as_ref().map(|outer| Arc::new(Self::of(outer)))),
+        }
+    }
+
+    /// Whether nobody can see through it any more.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Run(run) => run.0.strong_count() == 0,
+            Self::Named(_, outer) => outer.as_ref().is_some_and(|outer| outer.is_over()),
+        }
+    }
 }
 
 impl SessionKey {
+    fn through(scope: &Scope, view: Option<&Arc<View>>) -> Self {
+        let window = view.map(Window::of);
+        Self { principal: scope.principal.clone(), session: scope.session.clone(), window }
+    }
+
     fn of(scope: &Scope) -> Self {
-        let view = scope.view.as_ref().map(|view| view.name.clone());
-        Self { principal: scope.principal.clone(), session: scope.session.clone(), view }
+        Self::through(scope, scope.view.as_ref())
+    }
+
+    /// That of the session, and then those of the windows, the outermost first.
+    fn all(scope: &Scope) -> Vec<Self> {
+        let mut keys: Vec<Self> = scope.windows().map(|view| Self::through(scope, Some(view))).collect();
+        keys.push(Self::through(scope, None));
+        keys.reverse();
+        keys
+    }
+
+    /// Where a yes for the session is kept: beside the runs in which it was given, and in the innermost of them, whose own
+    /// policy it answers too.
+    fn for_session(scope: &Scope) -> Vec<Self> {
+        let beside = scope.windows().find(|view| !view.is_run);
+        let is_run = scope.view.as_ref().is_some_and(|view| view.is_run);
+        let mut keys = vec![Self::through(scope, beside)];
+        keys.extend(is_run.then(|| Self::of(scope)));
+        keys
     }
 }
 
@@ -82,8 +150,8 @@ struct Narrowed {
 struct SessionApprovals {
     rules: VecDeque<Arc<PermissionRule>>,
     exact: VecDeque<(CallIdentity, Access)>,
-    /// The policies with the rules, and what each was joined from; by [`Part`].
-    joined: [Option<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>; 2],
+    /// What the rules were joined to, the last one last, and the policies with them.
+    joined: VecDeque<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>,
     used: u64,
 }
 
@@ -99,49 +167,63 @@ impl PermissionBook {
         Self { policy: ArcSwap::new(policy), store, sessions: Mutex::default() }
     }
 
-    /// The policy for calls in a scope. A view narrows it; a yes that was given through the view is one to both.
+    /// The policy for calls in a scope. Each window narrows it. A yes answers the policies that were asked: that in force
+    /// and those of the windows as far as the one through which it was given.
     pub fn policy_of(&self, scope: &Scope) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
         let mut sessions = self.lock();
         if sessions.by_key.is_empty() && scope.view.is_none() {
             return policy;
         }
-        let of_session = SessionKey { view: None, ..SessionKey::of(scope) };
-        let policy = sessions.joined(&of_session, policy, Part::Own);
-        let Some(view) = &scope.view else { return policy };
-        let of_view = SessionKey::of(scope);
-        let policy = sessions.joined(&of_view, policy, Part::Own);
-        let by = sessions.joined(&of_view, view.policy.clone(), Part::View);
-        sessions.narrow(policy, by)
+        let keys = SessionKey::all(scope);
+        let policy = sessions.joined(&keys, policy);
+        outermost_first(scope).enumerate().fold(policy, |policy, (index, view)| {
+            let by = sessions.joined(&keys[index + 1..], view.policy.clone());
+            sessions.narrow(policy, by)
+        })
     }
 
     /// The policy that lists are made with: what people approved shows no tool more.
     pub fn advertising(&self, scope: &Scope) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
-        match &scope.view {
-            None => policy,
-            Some(view) => self.lock().narrow(policy, view.policy.clone()),
+        if scope.view.is_none() {
+            return policy;
         }
-    }
-
-    /// Whether this access of this very call was approved in the session, where no rule could say so.
-    pub fn is_approved(&self, scope: &Scope, call: &CallIdentity, access: Option<&Access>) -> bool {
-        let Some(access) = access else { return false };
         let mut sessions = self.lock();
-        sessions
-            .find(&SessionKey::of(scope))
-            .is_some_and(|approvals| approvals.exact.iter().any(|(known, part)| known == call && part == access))
+        outermost_first(scope).fold(policy, |policy, view| sessions.narrow(policy, view.policy.clone()))
     }
 
-    /// For how long a part may be approved: by a rule, or without one for the same call in the same session.
+    /// Whether this access of this very call was approved in the session, where no rule could say so. What was approved
+    /// outside of a window is no answer to what that window asks about.
+    pub fn is_approved(&self, scope: &Scope, tool: &Tool, call: &CallIdentity, access: Option<&Access>) -> bool {
+        let Some(access) = access else { return false };
+        let keys = SessionKey::all(scope);
+        let mut sessions = self.lock();
+        let mut is_known = |key: &SessionKey| {
+            let approvals = sessions.find(key);
+            approvals.is_some_and(|kept| kept.exact.iter().any(|(known, part)| known == call && part == access))
+        };
+        let Some(at) = keys.iter().rposition(&mut is_known) else { return false };
+        outermost_first(scope).enumerate().skip(at).all(|(index, view)| {
+            let by = sessions.joined(&keys[index + 1..], view.policy.clone());
+            by.judge(tool, access).verdict == Verdict::Allow
+        })
+    }
+
+    /// For how long a part that touches this may be approved: by a rule, or without one for the same call. What is sent is
+    /// approved each time.
     ///
     /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept; and it
-    /// would not get past a view.
-    pub fn scopes(&self, scope: &Scope, has_rule: bool) -> Vec<ApprovalScope> {
+    /// would not get past a window.
+    pub fn scopes(&self, scope: &Scope, access: &Access, has_rule: bool) -> Vec<ApprovalScope> {
+        if access.kind() == AccessKind::Send {
+            return vec![ApprovalScope::Once];
+        }
         let may_keep = has_rule && scope.principal == Principal::local() && scope.view.is_none();
-        let is_offered = |scope: &ApprovalScope| match scope {
+        let is_offered = |holds: &ApprovalScope| match holds {
             ApprovalScope::Once | ApprovalScope::Session => true,
-            ApprovalScope::Project | ApprovalScope::Always => may_keep && self.store.keeps(*scope),
+            ApprovalScope::Run => scope.view.as_ref().is_some_and(|view| view.is_run),
+            ApprovalScope::Project | ApprovalScope::Always => may_keep && self.store.keeps(*holds),
         };
         ApprovalScope::ALL.iter().copied().filter(is_offered).collect()
     }
@@ -158,14 +240,20 @@ impl PermissionBook {
         if !part.scopes.contains(&holds) {
             return ApprovalScope::Once;
         }
+        let keys = match holds {
+            ApprovalScope::Once => return ApprovalScope::Once,
+            ApprovalScope::Run => vec![SessionKey::of(scope)],
+            ApprovalScope::Session | ApprovalScope::Project | ApprovalScope::Always => SessionKey::for_session(scope),
+        };
         match (holds, &part.rule, &part.access) {
-            (ApprovalScope::Once, ..) | (_, None, None) => ApprovalScope::Once,
+            (_, None, None) => ApprovalScope::Once,
             (_, None, Some(access)) => {
-                let approved = (call.clone(), access.clone());
-                bounded_push(&mut self.lock().of(SessionKey::of(scope)).exact, approved);
-                ApprovalScope::Session
+                let mut sessions = self.lock();
+                for key in keys {
+                    bounded_push(&mut sessions.of(key).exact, (call.clone(), access.clone()));
+                }
+                holds.min(ApprovalScope::Session)
             }
-            (ApprovalScope::Session, Some(rule), _) => self.remember_in_session(scope, rule),
             (ApprovalScope::Project | ApprovalScope::Always, Some(rule), _) => match self.store.keep(rule, holds).await
             {
                 Ok(origin) => {
@@ -174,23 +262,27 @@ impl PermissionBook {
                 }
                 Err(error) => {
                     tracing::warn!(%rule, %error, "an approval could not be kept");
-                    match part.scopes.contains(&ApprovalScope::Session) {
-                        true => self.remember_in_session(scope, rule),
+                    match part.scopes.contains(&ApprovalScope::Session) && self.remember_rule(keys, rule) {
+                        true => ApprovalScope::Session,
                         false => ApprovalScope::Once,
                     }
                 }
             },
+            (_, Some(rule), _) => match self.remember_rule(keys, rule) {
+                true => holds,
+                false => ApprovalScope::Once,
+            },
         }
     }
 
-    /// Allows what a program says, in one session alone, and through the scope's view alone where it has one.
+    /// Allows what a program says, in one session alone, and through the scope's window alone where it has one.
     pub fn allow_in_session(&self, scope: &Scope, rules: impl IntoIterator<Item = PermissionRule>) {
         let mut sessions = self.lock();
         let approvals = sessions.of(SessionKey::of(scope));
         for rule in rules {
             bounded_push(&mut approvals.rules, Arc::new(rule));
         }
-        approvals.joined = Default::default();
+        approvals.joined.clear();
     }
 
     /// Forgets what was approved in a session that is over.
@@ -198,13 +290,15 @@ impl PermissionBook {
         self.lock().by_key.retain(|key, _| (&key.principal, &key.session) != (principal, session));
     }
 
-    fn remember_in_session(&self, scope: &Scope, rule: &str) -> ApprovalScope {
-        let Some(rule) = allowing(rule, RuleOrigin::Session) else { return ApprovalScope::Once };
+    fn remember_rule(&self, keys: Vec<SessionKey>, rule: &str) -> bool {
+        let Some(rule) = allowing(rule, RuleOrigin::Session) else { return false };
         let mut sessions = self.lock();
-        let approvals = sessions.of(SessionKey::of(scope));
-        bounded_push(&mut approvals.rules, rule);
-        approvals.joined = Default::default();
-        ApprovalScope::Session
+        for key in keys {
+            let approvals = sessions.of(key);
+            bounded_push(&mut approvals.rules, rule.clone());
+            approvals.joined.clear();
+        }
+        true
     }
 
     /// Puts a rule in force for everybody from the next call on.
@@ -225,22 +319,20 @@ impl PermissionBook {
     }
 }
 
-/// The part of a view's policy to which approved rules are joined.
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    /// The policy in force.
-    Own,
-    /// The view's.
-    View,
+/// The windows of a scope.
+fn outermost_first(scope: &Scope) -> impl Iterator<Item = &Arc<View>> {
+    let mut windows: Vec<&Arc<View>> = scope.windows().collect();
+    windows.reverse();
+    windows.into_iter()
 }
 
 impl Sessions {
-    /// The policy with the rules that were approved under the key.
-    fn joined(&mut self, key: &SessionKey, policy: Arc<PermissionPolicy>, part: Part) -> Arc<PermissionPolicy> {
-        match self.find(key) {
-            Some(approvals) if !approvals.rules.is_empty() => approvals.join(policy, part),
+    /// The policy with the rules that were approved under these keys.
+    fn joined(&mut self, keys: &[SessionKey], policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
+        keys.iter().fold(policy, |policy, key| match self.find(key) {
+            Some(approvals) if !approvals.rules.is_empty() => approvals.join(policy),
             _ => policy,
-        }
+        })
     }
 
     fn narrow(&mut self, policy: Arc<PermissionPolicy>, by: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
@@ -263,8 +355,11 @@ impl Sessions {
         Some(approvals)
     }
 
-    /// Those of the session, which get a place if they have none.
+    /// Those under the key, which get a place if they have none. Those of runs that are over make room.
     fn of(&mut self, key: SessionKey) -> &mut SessionApprovals {
+        if !self.by_key.contains_key(&key) {
+            self.by_key.retain(|key, _| !key.window.as_ref().is_some_and(Window::is_over));
+        }
         if self.by_key.len() >= MAX_SESSIONS && !self.by_key.contains_key(&key) {
             let oldest = self.by_key.iter().min_by_key(|(_, approvals)| approvals.used).map(|(key, _)| key.clone());
             oldest.map(|oldest| self.by_key.remove(&oldest));
@@ -277,18 +372,18 @@ impl Sessions {
 }
 
 impl SessionApprovals {
-    /// The policy with the rules of the session.
-    fn join(&mut self, policy: Arc<PermissionPolicy>, part: Part) -> Arc<PermissionPolicy> {
-        let known = &mut self.joined[part as usize];
-        if let Some((of, joined)) = known
-            && Arc::ptr_eq(of, &policy)
-        {
+    /// The policy with the rules.
+    fn join(&mut self, policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
+        if let Some((_, joined)) = self.joined.iter().find(|(of, _)| Arc::ptr_eq(of, &policy)) {
             return joined.clone();
+        }
+        if self.joined.len() >= MAX_JOINED {
+            self.joined.pop_front();
         }
         let mut whole = PermissionPolicy::clone(&policy);
         whole.rules.extend(self.rules.iter().cloned());
         let joined = Arc::new(whole);
-        *known = Some((policy, joined.clone()));
+        self.joined.push_back((policy, joined.clone()));
         joined
     }
 }
@@ -315,13 +410,12 @@ pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRo
         // The rule would be on the whole line, of which this is one part, and on all that it may do another time.
         Access::RunCommand(command) => matches!(command.clarity, Clarity::Opaque(_)),
         Access::ReachHost(host) => host.contains(['*', '?']),
-        // It would be on the tool, whoever the receiver is.
-        Access::Send(_) => true,
         Access::ReadPath(_)
         | Access::WritePath(_)
         | Access::CallUpstream { .. }
         | Access::RunAgent(_)
-        | Access::OfferTools(_) => false,
+        | Access::OfferTools(_)
+        | Access::Send(_) => false,
     };
     if says_more {
         return None;

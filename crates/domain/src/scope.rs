@@ -1,7 +1,7 @@
 //! On whose behalf, through which window and in which spelling something is asked for.
 
 use crate::{alias::Dialect, permission::policy::PermissionPolicy, principal::Principal};
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// The scope of lists, searches and calls: what is shown in a scope and what may be called in it are the same.
 ///
@@ -29,10 +29,15 @@ pub struct Scope {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct View {
-    /// Tells it apart: what was approved through a view holds in views of that name alone.
+    /// Tells it apart: what was approved through a view holds in views of that name, in the same window, alone.
     pub name: Arc<str>,
-    /// What holds beside the policy in force.
+    /// What holds beside the policy in force, and beside the policies of the windows around it.
     pub policy: Arc<PermissionPolicy>,
+    /// The window that this one is in; `None`: none.
+    pub within: Option<Arc<View>>,
+    /// Whether it is there for one run alone. Then its name tells nothing apart: what was approved through it holds in this
+    /// very window, and is forgotten with it.
+    pub is_run: bool,
 }
 
 impl Scope {
@@ -52,9 +57,7 @@ impl Scope {
     pub fn narrowed_to(self, view: Arc<View>) -> Self {
         let view = match &self.view {
             None => view,
-            Some(outer) => {
-                View::new(format!("{}/{}", outer.name, view.name), Arc::new(outer.policy.narrowed(&view.policy)))
-            }
+            Some(outer) => view.inside(outer),
         };
         self.through(view)
     }
@@ -63,6 +66,11 @@ impl Scope {
     #[must_use]
     pub fn for_agent(self, agent: Arc<str>, session: Arc<str>) -> Self {
         Self { session, agent: Some(agent), ..self }
+    }
+
+    /// The windows that it is seen through, the innermost first.
+    pub fn windows(&self) -> impl Iterator<Item = &Arc<View>> {
+        std::iter::successors(self.view.as_ref(), |view| view.within.as_ref())
     }
 
     /// The same in the spelling of another tool system.
@@ -82,6 +90,35 @@ impl Default for Scope {
 impl View {
     /// A view of that name under the policy.
     pub fn new(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), policy })
+        Arc::new(Self { name: name.into(), policy, within: None, is_run: false })
+    }
+
+    /// The window of one run under the policy. Each one that is made is another window, whatever its name.
+    pub fn of_run(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), policy, within: None, is_run: true })
+    }
+
+    /// The same window in another one.
+    fn inside(&self, outer: &Arc<Self>) -> Arc<Self> {
+        let within = match &self.within {
+            None => outer.clone(),
+            Some(between) => between.inside(outer),
+        };
+        Arc::new(Self {
+            name: self.name.clone(),
+            policy: self.policy.clone(),
+            within: Some(within),
+            is_run: self.is_run,
+        })
+    }
+}
+
+impl fmt::Display for View {
+    /// The names of all windows, the outermost first.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(within) = &self.within {
+            write!(f, "{within}/")?;
+        }
+        f.write_str(&self.name)
     }
 }

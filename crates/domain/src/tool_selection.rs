@@ -8,6 +8,17 @@ pub struct ToolSelection {
     /// `None`: everything. An empty list is nothing at all, never everything.
     only: Option<Vec<String>>,
     without: Vec<String>,
+    spelled: Spelled,
+}
+
+/// The names of a tool that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Spelled {
+    /// All that lead to it.
+    #[default]
+    Anyhow,
+    /// The one that rules know it by.
+    Canonically,
 }
 
 impl ToolSelection {
@@ -18,7 +29,13 @@ impl ToolSelection {
 
     /// Exactly these.
     pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { only: Some(names.into_iter().map(Into::into).collect()), without: Vec::new() }
+        Self { only: Some(names.into_iter().map(Into::into).collect()), ..Self::default() }
+    }
+
+    /// Exactly these, by the names that [rules know them by](Tool::rule_name), and patterns of such names. No alias and no
+    /// other spelling chooses a tool.
+    pub fn canonical(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { spelled: Spelled::Canonically, ..Self::only(names) }
     }
 
     /// Applies what a person typed. `a,b` replaces the choice, `+a,-b` adjusts it, and an empty text means no tools.
@@ -29,7 +46,7 @@ impl ToolSelection {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let adjusting = words.iter().filter(|word| word.starts_with(['+', '-'])).count();
         if adjusting == 0 {
-            return Ok(Self::only(words));
+            return Ok(Self { spelled: self.spelled, ..Self::only(words) });
         }
         if adjusting < words.len() {
             return Err(InvalidSelection { text: text.into() });
@@ -51,8 +68,8 @@ impl ToolSelection {
 
     /// Whether the tool is among them.
     pub fn includes(&self, tool: &Tool) -> bool {
-        let Some(only) = &self.only else { return !self.without.iter().any(|name| names(name, tool)) };
-        only.iter().any(|name| names(name, tool)) && !self.without.iter().any(|name| names(name, tool))
+        let is_without = || self.without.iter().any(|name| self.names_tool(name, tool));
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| self.names_tool(name, tool))) && !is_without()
     }
 
     /// Every name that was given, for checking against what exists.
@@ -62,7 +79,14 @@ impl ToolSelection {
 
     /// The names that were given and fit none of these tools.
     pub fn unmatched<'a>(&self, tools: impl Iterator<Item = &'a Tool> + Clone) -> Vec<&str> {
-        self.names().filter(|name| !tools.clone().any(|tool| names(name, tool))).collect()
+        self.names().filter(|name| !tools.clone().any(|tool| self.names_tool(name, tool))).collect()
+    }
+
+    fn names_tool(&self, pattern: &str, tool: &Tool) -> bool {
+        match self.spelled {
+            Spelled::Anyhow => names(pattern, tool),
+            Spelled::Canonically => wildcard_match(pattern, tool.rule_name().as_str()),
+        }
     }
 
     /// Whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.

@@ -33,10 +33,7 @@ use toolstead_domain::{
     client_profile::ClientProfile,
     conversation::ConversationId,
     model::message::{Block, Image},
-    permission::{
-        policy::{Mode, PermissionPolicy},
-        rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
-    },
+    permission::rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
     ports::{
         caller::{Caller, SilentCaller},
         model_provider::ModelProvider,
@@ -268,9 +265,7 @@ impl Query {
 
 /// A window through which these tools alone are seen. All else is as the policy in force says.
 pub(crate) fn window(app: &App, name: String, selection: ToolSelection) -> Arc<View> {
-    let roots = app.policy.roots.clone();
-    let policy = PermissionPolicy { mode: Mode::Bypass, roots, selection, ..PermissionPolicy::default() };
-    View::new(name, Arc::new(policy))
+    View::new(name, Arc::new(app.policy.window(selection)))
 }
 
 impl QueryServer {

@@ -92,7 +92,7 @@ impl Approvals<'_> {
         // It answers what is asked by default, and never what a rule or a hook asks.
         parts.retain(|part| {
             !matches!(part.cause, Cause::Default(_))
-                || !self.book.is_approved(&command.scope, &identity, part.access.as_ref())
+                || !self.book.is_approved(&command.scope, &call.tool, &identity, part.access.as_ref())
         });
         if parts.is_empty() {
             record.approved_by("what was approved in this session, for exactly this call".into());
@@ -177,7 +177,7 @@ impl Approvals<'_> {
             return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
         };
         let rule = rule_to_remember(&call.tool, asked, self.policy.workspace());
-        let scopes = self.book.scopes(scope, rule.is_some());
+        let scopes = self.book.scopes(scope, asked, rule.is_some());
         ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
     }
 }

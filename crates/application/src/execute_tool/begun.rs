@@ -20,6 +20,7 @@ use toolstead_domain::{
     tool_call::CallId,
     tool_failure::ToolFailure,
     tool_result::ToolResult,
+    tool_selection::ToolSelection,
 };
 use uuid::Uuid;
 
@@ -60,6 +61,11 @@ impl Calls for Begun {
 
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {
         Box::new(Self { scope: self.scope.clone().narrowed_to(view), ..self.clone() })
+    }
+
+    fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
+        let policy = self.handler.permissions.advertising(&self.scope).window(selection);
+        self.through(View::of_run(name, Arc::new(policy)))
     }
 
     fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>) -> Box<dyn Calls + 'a> {

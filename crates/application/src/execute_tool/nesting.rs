@@ -33,6 +33,7 @@ use toolstead_domain::{
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
     tool_result::ToolResult,
+    tool_selection::ToolSelection,
 };
 use uuid::Uuid;
 
@@ -183,6 +184,11 @@ impl<'a> Nested<'a> {
         Self { handler, command, call, deadline, waiting, at_work, record, on_record, branch: OnceLock::new() }
     }
 
+    /// The calls within the scope of the call itself.
+    pub(super) fn calls(&self) -> Within<'_> {
+        Within { nested: self, scope: self.command.scope.clone() }
+    }
+
     /// Ends what is left of them, and returns once they are on record.
     pub(super) async fn end(&self) {
         let Some(branch) = self.branch.get() else { return };
@@ -255,46 +261,9 @@ impl<'a> Nested<'a> {
 }
 
 /// The calls of a running call within a scope: its own, or a narrower one.
-struct Within<'a> {
+pub(super) struct Within<'a> {
     nested: &'a Nested<'a>,
     scope: Scope,
-}
-
-#[async_trait]
-impl Calls for Nested<'_> {
-    fn list(&self) -> Vec<Arc<Tool>> {
-        self.tools(&self.command.scope, |_| true)
-    }
-
-    fn search(&self, text: &str) -> Vec<Arc<Tool>> {
-        let text = text.to_lowercase();
-        self.tools(&self.command.scope, |tool| mentions(tool, &text))
-    }
-
-    fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {
-        Box::new(Within { nested: self, scope: self.command.scope.clone().narrowed_to(view) })
-    }
-
-    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>) -> Box<dyn Calls + 'a> {
-        Box::new(Within { nested: self, scope: self.command.scope.clone().for_agent(agent, session) })
-    }
-
-    async fn outliving(
-        &self,
-        agent: Arc<str>,
-        session: Arc<str>,
-        caller: Arc<dyn Caller>,
-    ) -> Result<Box<dyn Calls>, ToolFailure> {
-        self.begun(self.command.scope.clone().for_agent(agent, session), caller).await
-    }
-
-    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
-        self.foresee_in(&self.command.scope, call).await
-    }
-
-    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
-        self.call_in(&self.command.scope, call).await
-    }
 }
 
 #[async_trait]
@@ -323,6 +292,11 @@ impl Calls for Within<'_> {
         caller: Arc<dyn Caller>,
     ) -> Result<Box<dyn Calls>, ToolFailure> {
         self.nested.begun(self.scope.clone().for_agent(agent, session), caller).await
+    }
+
+    fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
+        let policy = self.nested.handler.permissions.advertising(&self.scope).window(selection);
+        self.through(View::of_run(name, Arc::new(policy)))
     }
 
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {

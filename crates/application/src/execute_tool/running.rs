@@ -85,9 +85,10 @@ pub(super) async fn run(
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);
     let nested = Nested::new(handler, command, call, context.deadline, &asking, record, is_on_record);
+    let calls = nested.calls();
     let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
     let context =
-        CallContext { calls: &nested, output_characters: context.output_characters.min(output_characters), ..context };
+        CallContext { calls: &calls, output_characters: context.output_characters.min(output_characters), ..context };
     // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
     let ended = {
         let work = pin!(to_its_end(provider, call, &context, command.answers.clone()));

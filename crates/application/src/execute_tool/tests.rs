@@ -25,7 +25,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::{
-    access::PathAccess,
+    access::{CommandAccess, PathAccess},
     alias::{Alias, Dialect, Rewrite},
     category::Category,
     permission::{
@@ -190,6 +190,17 @@ fn write(path: &str) -> Vec<Access> {
 fn tool_with_schema(name: &str, schema: Value) -> Tool {
     let definition = json!({"name": name, "inputSchema": schema}).as_object().unwrap().clone();
     Tool::new(samples::tool(name).name().clone(), definition, Category::Utility, ToolSource::BuiltIn)
+}
+
+/// A tool that sends something.
+fn send() -> ScriptedTool {
+    ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"))
+}
+
+/// A tool that runs what no rule can say.
+fn opaque() -> ScriptedTool {
+    let command = CommandAccess::opaque("$(x)", "a substitution");
+    ScriptedTool::named("opaque").touches(vec![Access::RunCommand(command)]).answers(ToolResult::text("ran"))
 }
 
 fn provider() -> ScriptedProvider {

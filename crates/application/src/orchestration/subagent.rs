@@ -308,7 +308,7 @@ fn selection(agent: &AgentDefinition, depth: u32, calls: &dyn Calls) -> ToolSele
     }
     let tools = calls.list();
     let chosen = tools.iter().filter(|tool| agent.tools.includes(tool) && (may_hand_on || tool.name().as_str() != NAME));
-    ToolSelection::only(chosen.map(|tool| tool.name().to_string()))
+    ToolSelection::canonical(chosen.map(|tool| tool.name().to_string()))
 }
 
 impl fmt::Debug for Agents {

@@ -48,7 +48,7 @@ impl Shelf {
 
     fn part(&self, access: Access) -> ApprovalPart {
         let rule = rule_to_remember(&self.tool, &access, &policy(&[]).roots);
-        let scopes = self.book.scopes(&of(&Principal::local(), "s"), rule.is_some());
+        let scopes = self.book.scopes(&of(&Principal::local(), "s"), &access, rule.is_some());
         ApprovalPart { access: Some(access), cause: Cause::Default("asked"), rule, scopes }
     }
 
@@ -117,8 +117,9 @@ async fn a_scope_that_was_not_offered_is_once() {
 #[test]
 fn only_the_person_at_this_machine_may_have_rules_kept() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
-    let scopes = |principal: &Principal, has_rule| shelf.book.scopes(&of(principal, "s"), has_rule);
-    assert_eq!(scopes(&Principal::local(), true), ApprovalScope::ALL);
+    let scopes = |principal: &Principal, has_rule| shelf.book.scopes(&of(principal, "s"), &write("/w/a"), has_rule);
+    let all = [ApprovalScope::Once, ApprovalScope::Session, ApprovalScope::Project, ApprovalScope::Always];
+    assert_eq!(scopes(&Principal::local(), true), all);
     for (principal, has_rule) in [(Principal::local(), false), (Principal::token("t"), true)] {
         assert_eq!(scopes(&principal, has_rule), [ApprovalScope::Once, ApprovalScope::Session]);
     }
@@ -136,7 +137,9 @@ async fn deny_and_ask_rules_win_over_what_was_approved() {
     }
     let planning = PermissionPolicy { mode: Mode::Plan, ..policy(&[]) };
     let book = PermissionBook::new(Arc::new(planning), Arc::new(InMemoryRuleStore::new()));
-    book.remember_in_session(&of(&Principal::local(), "s"), "Write(//w/a)");
+    let rule =
+        PermissionRule::parse(Effect::Allow, "Write(//w/a)", RuleOrigin::Session, &PatternBase::default()).unwrap();
+    book.allow_in_session(&of(&Principal::local(), "s"), [rule]);
     let decided = book.policy_of(&of(&Principal::local(), "s")).decide(&shelf.tool, &Map::new(), &[write("/w/a")]);
     assert_eq!(decided.verdict, Verdict::Deny);
 }
@@ -144,37 +147,38 @@ async fn deny_and_ask_rules_win_over_what_was_approved() {
 #[tokio::test]
 async fn what_no_rule_can_say_is_approved_for_the_very_same_call() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
-    let send = Access::Send("a@example.com".into());
-    let part = shelf.part(send.clone());
+    let opaque = |line: &str| Access::RunCommand(CommandAccess::opaque(line, "a substitution"));
+    let shown = opaque("$(a)");
+    let part = shelf.part(shown.clone());
     assert_eq!((&part.rule, part.scopes.as_slice()), (&None, &[ApprovalScope::Once, ApprovalScope::Session][..]));
     let (local, session) = (Principal::local(), Arc::from("s"));
     let held = shelf.book.remember(&of(&local, &session), &identity("1"), &part, ApprovalScope::Session).await;
     assert_eq!(held, ApprovalScope::Session);
-    let approved =
-        |digest: &str, access: &Access| shelf.book.is_approved(&of(&local, &session), &identity(digest), Some(access));
-    assert!(approved("1", &send));
-    assert!(!approved("2", &send) && !approved("1", &Access::Send("b@example.com".into())));
-    assert!(!shelf.book.is_approved(&of(&local, "t"), &identity("1"), Some(&send)));
-    assert!(!shelf.book.is_approved(&of(&local, &session), &identity("1"), None));
+    let approved = |session: &str, digest: &str, access: Option<&Access>| {
+        shelf.book.is_approved(&of(&local, session), &shelf.tool, &identity(digest), access)
+    };
+    assert!(approved("s", "1", Some(&shown)));
+    assert!(!approved("s", "2", Some(&shown)) && !approved("s", "1", Some(&opaque("$(b)"))));
+    assert!(!approved("t", "1", Some(&shown)) && !approved("s", "1", None));
 }
 
 #[tokio::test]
 async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let local = Principal::local();
-    let send = |number: usize| Access::Send(number.to_string().into());
+    let line = |number: usize| Access::RunCommand(CommandAccess::opaque(number.to_string(), "a substitution"));
     let is_approved = |session: &str, number: usize| {
-        shelf.book.is_approved(&of(&local, session), &identity("1"), Some(&send(number)))
+        shelf.book.is_approved(&of(&local, session), &shelf.tool, &identity("1"), Some(&line(number)))
     };
     for number in 0..=MAX_APPROVALS {
-        shelf.remember("s", send(number), ApprovalScope::Session).await;
+        shelf.remember("s", line(number), ApprovalScope::Session).await;
     }
     assert!(!is_approved("s", 0) && is_approved("s", 1));
     for number in 1..MAX_SESSIONS {
-        shelf.remember(&format!("s{number}"), send(7), ApprovalScope::Session).await;
+        shelf.remember(&format!("s{number}"), line(7), ApprovalScope::Session).await;
     }
     assert!(is_approved("s", 1), "it was used just now");
-    shelf.remember("one more", send(7), ApprovalScope::Session).await;
+    shelf.remember("one more", line(7), ApprovalScope::Session).await;
     assert_eq!(shelf.book.lock().by_key.len(), MAX_SESSIONS);
     assert!(is_approved("one more", 7) && !is_approved("s1", 7) && is_approved("s2", 7));
 }

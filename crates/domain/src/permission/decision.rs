@@ -193,9 +193,12 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
         Access::WritePath(path) => ("Write", path_pattern::narrowest(path)?),
         Access::RunCommand(command) => ("Bash", command_pattern::narrowest(command)?),
         Access::ReachHost(host) => ("WebFetch", format!("domain:{host}")),
+        // A star would stand for other agents.
+        Access::RunAgent(agent) if agent.contains('*') => return None,
         Access::RunAgent(agent) => ("Agent", agent.to_string()),
         Access::OfferTools(tools) => ("Tools", tools.to_string()),
-        Access::Send(_) | Access::CallUpstream { .. } => return Some(tool.to_owned()),
+        Access::CallUpstream { .. } => return Some(tool.to_owned()),
+        Access::Send(_) => return None,
     };
     // A rule is read without the blanks at its ends, and would mean something wider.
     if spec != spec.trim() {

@@ -88,6 +88,13 @@ impl PermissionPolicy {
         Self { within: Some(Arc::new(Within { policies, roots })), ..self.clone() }
     }
 
+    /// A window on these tools alone: all that this policy's roots hold is allowed to them there. What else this policy says
+    /// is for this policy to say, which holds beside it.
+    #[must_use]
+    pub fn window(&self, selection: ToolSelection) -> Self {
+        Self { mode: Mode::Bypass, roots: self.workspace().clone(), selection, ..Self::default() }
+    }
+
     /// The same without the rules that are not kept, in whatever it was narrowed by as well.
     #[must_use]
     pub(super) fn keeping(&self, keep: &impl Fn(&PermissionRule) -> bool) -> Self {

@@ -272,10 +272,8 @@ impl PermissionRule {
         }
         let head = match &self.head {
             Head::Access(head) => access.kind() == head.access,
-            // Sending is never covered by a pattern.
-            Head::Tool(pattern) => {
-                names(pattern, tool) && (access.kind() != AccessKind::Send || !pattern.contains('*'))
-            }
+            // Sending is asked about each time.
+            Head::Tool(pattern) => access.kind() != AccessKind::Send && names(pattern, tool),
         };
         head && self.spec_for(tool).is_ok_and(|spec| self.covers_access(spec, access, roots))
     }

@@ -81,6 +81,9 @@ pub struct ApprovalPart {
 pub enum ApprovalScope {
     /// For this call.
     Once,
+    /// Until the run ends through whose window the call is made, and in that run alone: by the part's rule, or without one
+    /// for the same tool with the same arguments.
+    Run,
     /// Until the session ends: by the part's rule, or without one for the same tool with the same arguments.
     Session,
     /// In this project, by the part's rule.
@@ -91,12 +94,13 @@ pub enum ApprovalScope {
 
 impl ApprovalScope {
     /// All scopes, the narrowest first.
-    pub const ALL: &[Self] = &[Self::Once, Self::Session, Self::Project, Self::Always];
+    pub const ALL: &[Self] = &[Self::Once, Self::Run, Self::Session, Self::Project, Self::Always];
 
     /// The scope as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Once => "once",
+            Self::Run => "run",
             Self::Session => "session",
             Self::Project => "project",
             Self::Always => "always",

@@ -8,11 +8,13 @@ use crate::{
     tool::Tool,
     tool_call::CallId,
     tool_failure::ToolFailure,
+    tool_input_schema::nearest_name,
     tool_result::ToolResult,
+    tool_selection::ToolSelection,
 };
 use async_trait::async_trait;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// Calls tools out of a call, within its scope: on behalf of the same principal, in the same session, through the same
 /// view.
@@ -31,6 +33,7 @@ pub trait Calls: Send + Sync {
 
     /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
     /// well. What is approved through it holds in it alone.
+    /// What is approved through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave out.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
     /// The same calls for an agent of this name, in a session of its own: what they read, begin and are allowed for a session
@@ -56,6 +59,16 @@ pub trait Calls: Send + Sync {
         Err(NoCalls::refusal())
     }
 
+    /// The same calls through the window of one run in this one, which holds these tools alone. All else is as it is here.
+    fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a>;
+
+    /// The names of a choice that fit no tool that may be called here.
+    fn unknown(&self, selection: &ToolSelection) -> Vec<UnknownName> {
+        let tools = self.list();
+        let unmatched = selection.unmatched(tools.iter().map(Arc::as_ref));
+        unmatched.into_iter().map(|name| UnknownName::among(name, &tools)).collect()
+    }
+
     /// Finds out what a call would be, without making it: the tool is found and the arguments are validated. Nothing runs,
     /// nobody is asked, and nothing is recorded.
     ///
@@ -69,6 +82,36 @@ pub trait Calls: Send + Sync {
     /// [`ToolFailure`] when the call was refused, failed, or was taken back. A failure that the tool reports in its own
     /// result is `Ok` with `isError`.
     async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure>;
+}
+
+/// A name that was chosen and fits no tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownName {
+    /// The name, or the pattern of names.
+    pub name: String,
+    /// What may have been meant: the tool that bears this name beside its own, else the one with the nearest name.
+    pub nearest: Option<String>,
+}
+
+impl UnknownName {
+    fn among(name: &str, tools: &[Arc<Tool>]) -> Self {
+        let one = ToolSelection::only([name]);
+        let known = || tools.iter().map(|tool| tool.rule_name().as_str());
+        let meant = tools.iter().find(|tool| one.includes(tool)).map(|tool| tool.rule_name().as_str());
+        let nearest = meant.or_else(|| nearest_name(name, known()));
+        Self { name: name.into(), nearest: nearest.map(Into::into) }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no tool that may be called here is named `{}`", self.name)?;
+        match &self.nearest {
+            Some(nearest) => write!(f, ": did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A call of a tool out of another call.
@@ -142,6 +185,10 @@ impl Calls for NoCalls {
     }
 
     fn through<'a>(&'a self, _: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(Self)
+    }
+
+    fn window<'a>(&'a self, _: &str, _: ToolSelection) -> Box<dyn Calls + 'a> {
         Box::new(Self)
     }
 

@@ -96,6 +96,7 @@ fn schema(index: usize, row: &Row) -> Value {
 fn meaning(scope: ApprovalScope) -> &'static str {
     match scope {
         ApprovalScope::Once => "this call",
+        ApprovalScope::Run => "until this run ends",
         ApprovalScope::Session => "until this session ends",
         ApprovalScope::Project => "from now on in this project",
         ApprovalScope::Always => "from now on everywhere",
@@ -167,8 +168,10 @@ mod tests {
         let schema = &form.params["requestedSchema"];
         assert_eq!(schema["required"], json!(["part_1", "part_2"]));
         let fields = &schema["properties"];
-        assert_eq!(fields["part_1"]["enum"], json!(["deny", "once", "session", "project", "always"]));
-        assert_eq!(fields["part_2"]["enum"], json!(["deny", "once", "session"]));
+        assert_eq!(fields["part_1"]["enum"], json!(["deny", "once", "run", "session", "project", "always"]));
+        assert_eq!(fields["part_2"]["enum"], json!(["deny", "once", "run"]));
+        let meanings = fields["part_2"]["description"].as_str().unwrap();
+        assert_eq!(meanings, "deny: nothing runs; once: this call; run: until this run ends");
         assert_eq!(
             (&fields["part_1"]["title"], &fields["part_1"]["default"]),
             (&json!("1. write `/w/a`"), &json!("deny"))
@@ -177,8 +180,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_an_accept_with_a_choice_for_each_part_grants() {
-        let granted = answered(json!({"action": "accept", "content": {"part_1": "always", "part_2": "once"}})).await;
-        let scopes = vec![ApprovalScope::Always, ApprovalScope::Once];
+        let granted = answered(json!({"action": "accept", "content": {"part_1": "always", "part_2": "run"}})).await;
+        let scopes = vec![ApprovalScope::Always, ApprovalScope::Run];
         assert_eq!(granted, Approval::Granted { by: "the person at agent 1".into(), scopes });
         for answer in [
             json!({"action": "decline"}),

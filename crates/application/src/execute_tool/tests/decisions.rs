@@ -92,22 +92,36 @@ async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_
 }
 
 #[tokio::test]
-async fn sending_is_approved_for_the_same_arguments_alone() {
-    let send =
-        ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+async fn what_no_rule_can_say_is_approved_for_the_same_arguments_alone() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
     let approver = Arc::new(ScriptedApprover::answering([yes()]));
     let plan = Plan { approver: approver.clone(), ..Default::default() };
-    let house = plan.house(ScriptedProvider::new("built-in").with(send)).await;
+    let house = plan.house(ScriptedProvider::new("built-in").with(opaque())).await;
     for _ in 0..2 {
-        assert_eq!(house.call("send", json!({"text": "hi"})).await, "sent");
+        assert_eq!(house.call("opaque", json!({"text": "hi"})).await, "ran");
     }
-    assert!(house.call("send", json!({"text": "other"})).await.starts_with("refused permission_denied"));
+    assert!(house.call("opaque", json!({"text": "other"})).await.starts_with("refused permission_denied"));
     let question = &approver.questions()[0];
     assert_eq!((&question.parts[0].rule, question.parts[0].scopes.len()), (&None, 2));
     let rows = house.log.rows();
     let approved_by = rows[1].decision.as_ref().unwrap().approved_by.as_deref();
     assert_eq!(approved_by, Some("what was approved in this session, for exactly this call"));
+}
+
+#[tokio::test]
+async fn sending_is_asked_about_every_time() {
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
+    let plan = Plan { rules: vec![(Effect::Allow, "send")], approver: approver.clone(), ..Default::default() };
+    let house = plan.house(ScriptedProvider::new("built-in").with(send())).await;
+    for _ in 0..2 {
+        assert_eq!(house.call("send", json!({})).await, "sent");
+    }
+    assert!(house.call("send", json!({})).await.starts_with("refused permission_denied"));
+    let questions = approver.questions();
+    assert_eq!(questions.len(), 3);
+    assert!(questions.iter().all(|one| one.parts[0].scopes == [ApprovalScope::Once] && one.parts[0].rule.is_none()));
+    assert_eq!(house.log.rows()[1].decision.as_ref().unwrap().approved_by.as_deref(), Some("ann"));
 }
 
 #[tokio::test]

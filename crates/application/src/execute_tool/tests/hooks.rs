@@ -183,14 +183,12 @@ impl ToolHook for Doubt {
 #[tokio::test]
 async fn an_approval_of_the_session_answers_no_question_of_a_hook() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session; 2] };
-    let send =
-        || ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
     // One call is remembered by a rule, the other by its arguments.
-    for (tool, answer) in [("write", "written"), ("send", "sent")] {
+    for (tool, answer) in [("write", "written"), ("opaque", "ran")] {
         let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
         let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Doubt::default())];
         let house =
-            Plan { hooks, approver: approver.clone(), ..Default::default() }.house(provider().with(send())).await;
+            Plan { hooks, approver: approver.clone(), ..Default::default() }.house(provider().with(opaque())).await;
         for _ in 0..2 {
             assert_eq!(house.call(tool, json!({})).await, answer);
         }

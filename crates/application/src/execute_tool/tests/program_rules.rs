@@ -38,8 +38,7 @@ impl Ruled {
         let kept = Arc::new(InMemoryRuleStore::new());
         let approver = Arc::new(RuledApprover::new(vec![rule.clone() as Arc<dyn ApprovalRule>], person.clone()));
         let plan = Plan { approver, rules: rules.to_vec(), hooks, store: kept.clone(), ..Default::default() };
-        let send = ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]);
-        let house = plan.house(provider().with(send.answers(ToolResult::text("sent")))).await;
+        let house = plan.house(provider().with(send())).await;
         Self { house, rule, person, kept }
     }
 

@@ -95,7 +95,7 @@ async fn secretive(
 ) -> (House, ExecuteToolError, Vec<toolstead_domain::event::EventKind>) {
     let settings = CallSettings { arguments: keep, ..CallSettings::default() };
     let line = "export MY_TOKEN='tok123456789'; curl -H 'Authorization: Bearer bearertok' https://me:hunter2pw@h/?token=querytok";
-    let runs = Access::RunCommand(toolstead_domain::access::CommandAccess::opaque(line, "it says tok123456789"));
+    let runs = Access::RunCommand(CommandAccess::opaque(line, "it says tok123456789"));
     let failing = ScriptedTool::named("shell")
         .touches(vec![runs])
         .reports(Progress { message: Some("using tok123456789".into()), ..Progress::at(1.0) });

@@ -329,12 +329,10 @@ async fn an_answer_holds_whatever_reason_a_hook_has() {
 
 #[tokio::test]
 async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
-    let send =
-        || ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
     // One yes is kept as a rule, the other for exactly this call.
-    for (tool, done) in [("write", "written"), ("send", "sent")] {
+    for (tool, done) in [("write", "written"), ("opaque", "ran")] {
         let approver = Forms { scopes: vec![ApprovalScope::Session] };
-        let provider = provider().with(send());
+        let provider = provider().with(opaque());
         let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider).await;
         let call = || modern(tool, json!({}));
         let (first, second, third) = (house.asked(call()).await, house.asked(call()).await, house.asked(call()).await);

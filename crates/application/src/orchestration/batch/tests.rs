@@ -20,6 +20,7 @@ use toolstead_domain::{
     scope::View,
     testing::samples,
     tool_input_schema::{Formats, ToolInputSchema},
+    tool_selection::ToolSelection,
 };
 
 /// Tools by name: `read /path`, `write /path` and `fail /path` touch the path, `batch` is a batch, all others are unknown.
@@ -60,6 +61,10 @@ impl Calls for Tools {
     }
 
     fn through<'a>(&'a self, _: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(NoCalls)
+    }
+
+    fn window<'a>(&'a self, _: &str, _: ToolSelection) -> Box<dyn Calls + 'a> {
         Box::new(NoCalls)
     }
 

@@ -150,8 +150,8 @@ fn rules_on_parameters_deny_and_ask() {
 }
 
 #[test]
-fn no_broad_rule_covers_sending() {
-    check(&[(A, "gmail_send")], "gmail_send", "send a@example.com", Allow);
+fn no_rule_covers_sending() {
+    check(&[(A, "gmail_send")], "gmail_send", "send a@example.com", Ask);
     check(&[(A, "mcp__git__*")], "mcp__git__t", "up, send a@example.com", Ask);
 }
 

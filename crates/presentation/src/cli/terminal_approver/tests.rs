@@ -72,9 +72,11 @@ impl Person {
 }
 
 fn asked() -> Asked {
-    let mut asked =
-        Asked::about(json!({"path": "a"}), vec![write("/w/a\u{1b}[2J\n1. write `/tmp`"), Access::Send("a@b.c".into())]);
-    asked.parts[1].scopes.truncate(2);
+    let mut asked = Asked::about(
+        json!({"path": "a"}),
+        vec![write("/w/a\u{1b}[2J\n1. write `/tmp`"), Access::ReachHost("a.org".into())],
+    );
+    asked.parts[1].scopes = vec![ApprovalScope::Once, ApprovalScope::Session];
     asked
 }
 
@@ -107,11 +109,11 @@ async fn each_part_is_asked_about_with_its_choices() {
        Why: changes of files are asked about by default
        For longer than once: the rule `Write(//w/a\u{1b}[2J\n1. write
           \u{60}/tmp\u{60})`, which covers what lies below as well
-    2. send to `a@b.c`
+    2. connect to `a.org`
        Why: changes of files are asked about by default
        For longer than once: this tool with exactly these arguments
     With `path`: `"a"`
-    1. [d]eny [o]nce [s]ession [p]roject [a]lways? session
+    1. [d]eny [o]nce [r]un [s]ession [p]roject [a]lways? session
     2. [d]eny [o]nce [s]ession?
     "#);
     assert!(person.is_as_before());
@@ -127,6 +129,8 @@ async fn only_a_choice_for_each_part_is_a_yes() {
         // The second part is not offered for ever.
         (b"aas", granted([ApprovalScope::Always, ApprovalScope::Session])),
         (b"x?os", granted([ApprovalScope::Once, ApprovalScope::Session])),
+        // Nor for a run.
+        (b"rrs", granted([ApprovalScope::Run, ApprovalScope::Session])),
         (b"n", denied.clone()),
         (b"od", denied.clone()),
         (b"\r", denied.clone()),
