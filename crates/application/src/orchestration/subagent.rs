@@ -19,7 +19,6 @@ use std::{fmt, sync::Arc};
 use toolstead_domain::{
     access::Access,
     agent::{budget::Budgets, definition::AgentDefinition},
-    client_profile::ClientProfile,
     conversation::{ConversationId, HandedOver},
     error_kind::ErrorKind,
     model::message::Block,
@@ -308,7 +307,7 @@ fn selection(agent: &AgentDefinition, depth: u32, calls: &dyn Calls) -> ToolSele
     }
     let tools = calls.list();
     let chosen = tools.iter().filter(|tool| agent.tools.includes(tool) && (may_hand_on || tool.name().as_str() != NAME));
-    ToolSelection::canonical(chosen.map(|tool| tool.name().to_string()))
+    ToolSelection::canonical(chosen.map(|tool| tool.rule_name().to_string()))
 }
 
 impl fmt::Debug for Agents {

@@ -5,7 +5,7 @@ use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, Default, Drop, Each, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
+        self, AnyDepth, CommandLine, Default, Drop, Each, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
         ZeroIs,
     },
 };
@@ -240,6 +240,29 @@ const TABLE: &[Row] = &[
         CLAI,
         &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
     ),
+    (
+        "subagent",
+        "Agent",
+        CLAUDE_CODE,
+        &[Rename("subagent_type", "agent"), Rename("run_in_background", "background"), Drop("isolation")],
+    ),
+    (
+        "subagent",
+        "Task",
+        CLAUDE_CODE,
+        &[Rename("subagent_type", "agent"), Rename("run_in_background", "background"), Drop("isolation")],
+    ),
+    (
+        "subagent",
+        "clai_run",
+        CLAI,
+        &[
+            CommandLine("args", "prompt", &["query", "raw"], &[("profile", "agent"), ("p", "agent"), ("model", "model")]),
+            Rename("profile", "agent"),
+            Set("background", "true"),
+        ],
+    ),
+    ("subagent", "subagent", KODELET, &[Rename("question", "prompt"), Rename("model_strength", "model")]),
     ("system_info", "system-info__system_info", MICRO_X, &[]),
     ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
     ("task_list", "clai_check", CLAI, &[Rename("run_id", "task_ids")]),

@@ -11,7 +11,7 @@ use crate::{
             command::{Command, End, Excess},
             line_accesses,
             programs::Program,
-            tasks::NewTask,
+            tasks::{Kind, NewTask},
             waiting::{SLACK, ended_in_time, pattern},
         },
         files::seen_files::Viewer,
@@ -174,6 +174,7 @@ impl BuiltInTool for Bash {
             Seen::Running => None,
         };
         let task = run.world().tasks().add(NewTask {
+            kind: Kind::Shell,
             owner,
             is_detached: input.detach,
             text: input.command.clone(),
@@ -181,7 +182,7 @@ impl BuiltInTool for Bash {
             started_at,
             command,
         })?;
-        run.world().tasks().tell_of(&task, run.context(), run.world().events().clone());
+        run.world().tasks().tell_of(&task, Some(run.context().id), run.world().events().clone());
         report.running(&task, line).await
     }
 }
