@@ -25,6 +25,7 @@ mod told_decisions;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
+mod worn_face;
 
 use crate::{
     cancel_signal::CancelSignal,
@@ -86,6 +87,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 use validation::Validation;
+pub(crate) use worn_face::WornFace;
 
 /// Calls a tool.
 pub struct ExecuteToolCommand {
@@ -191,6 +193,8 @@ pub struct CallSettings {
     pub arguments: RecordedArguments,
     /// True where those who watch hear what each call was given and answered.
     pub tells_details: bool,
+    /// Whether answers in the face of another system stand in tags, where that system knows them.
+    pub faces_in_tags: bool,
 }
 
 impl Default for CallSettings {
@@ -206,6 +210,7 @@ impl Default for CallSettings {
             stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,
             tells_details: false,
+            faces_in_tags: false,
         }
     }
 }
@@ -406,10 +411,21 @@ impl ExecuteToolHandler {
     /// # Errors
     /// [`ExecuteToolError`].
     pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
-        self.handle_as(CallId(Uuid::now_v7()), command).await
+        let face = self.worn_face(&command);
+        let outcome = self.handle_as(CallId(Uuid::now_v7()), command).await;
+        match face {
+            Some(face) => face.over(outcome),
+            None => outcome,
+        }
     }
 
-    /// The same under this id, which is that of its row, for one who has to know it beforehand.
+    /// The face in which the caller of this command sees the answer.
+    pub(crate) fn worn_face(&self, command: &ExecuteToolCommand) -> Option<WornFace> {
+        WornFace::of(&self.registry, command, self.settings.faces_in_tags)
+    }
+
+    /// The same under this id, which is that of its row, for one who has to know it beforehand. The outcome is told as
+    /// ours, whatever face its caller sees.
     ///
     /// # Errors
     /// [`ExecuteToolError`].

@@ -45,12 +45,17 @@ impl GetToolHandler {
     /// # Errors
     /// [`Unresolved`] with the nearest names.
     pub fn handle(&self, query: &GetToolQuery) -> Result<ToolView, Unresolved> {
-        Ok(self.view(&self.registry.resolve_in(query.scope.dialect, &query.name)?, &query.scope))
+        let (dialect, name) = (query.scope.dialect, &query.name);
+        let registered = self.registry.resolve_in(dialect, name)?;
+        let snapshot = self.registry.snapshot();
+        let shown: Vec<&Registered> = snapshot.shown_in(dialect, &registered).collect();
+        let named = shown.iter().find(|one| one.tool.name().as_str() == name).or(shown.first());
+        Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
     /// What is to be said of a tool in the scope.
     pub fn view(&self, registered: &Registered, scope: &Scope) -> ToolView {
-        let (tool, policy) = (&registered.tool, self.permissions.advertising(scope));
+        let (tool, policy) = (&registered.own, self.permissions.advertising(scope));
         let hidden_because = match &tool.availability {
             _ if !tool.enabled => Some("it is switched off".to_owned()),
             Availability::Unavailable(reason) => Some(format!("it is unavailable: {reason}")),

@@ -2,12 +2,14 @@
 
 use crate::{
     permission_book::PermissionBook,
-    tool_registry::{Registered, ToolRegistry},
+    tool_registry::{Registered, ToolRegistry, snapshot::Snapshot},
 };
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{hash::BuildHasher, sync::Arc};
-use toolstead_domain::{category::Category, permission::policy::PermissionPolicy, scope::Scope, tool::Tool};
+use toolstead_domain::{
+    alias::Dialect, category::Category, permission::policy::PermissionPolicy, scope::Scope, tool::Tool,
+};
 
 /// Asks for one page of tools.
 #[derive(Debug, Clone, Default)]
@@ -85,6 +87,7 @@ pub struct ListToolsHandler {
 struct Advertised {
     version: u64,
     policy: Arc<PermissionPolicy>,
+    dialect: Option<Dialect>,
     tools: Arc<[Registered]>,
 }
 
@@ -124,9 +127,9 @@ impl ListToolsHandler {
         };
         let policy = self.permissions.advertising(&query.scope);
         let fitting: Arc<[Registered]> = if query.filter == ToolFilter::default() {
-            self.advertised(snapshot.version(), policy, snapshot.tools())
+            self.advertised(&snapshot, policy, query.scope.dialect)
         } else {
-            snapshot.tools().iter().filter(|one| fits(&query.filter, &policy, one)).cloned().collect()
+            listed(&snapshot, query.scope.dialect, &query.filter, &policy)
         };
         let rest = fitting.get(from..).ok_or(InvalidCursor::Foreign)?;
         let count = match query.page {
@@ -145,14 +148,20 @@ impl ListToolsHandler {
         Ok(ToolPage { tools: rest[..count].to_vec(), next_cursor })
     }
 
-    fn advertised(&self, version: u64, policy: Arc<PermissionPolicy>, tools: &[Registered]) -> Arc<[Registered]> {
-        let is_same = |one: &&Advertised| one.version == version && Arc::ptr_eq(&one.policy, &policy);
+    fn advertised(
+        &self,
+        snapshot: &Snapshot,
+        policy: Arc<PermissionPolicy>,
+        dialect: Option<Dialect>,
+    ) -> Arc<[Registered]> {
+        let version = snapshot.version();
+        let is_same =
+            |one: &&Advertised| one.version == version && one.dialect == dialect && Arc::ptr_eq(&one.policy, &policy);
         if let Some(known) = self.advertised.load().iter().find(is_same) {
             return known.tools.clone();
         }
-        let filter = ToolFilter::default();
-        let list: Arc<[Registered]> = tools.iter().filter(|one| fits(&filter, &policy, one)).cloned().collect();
-        let new = Advertised { version, policy, tools: list.clone() };
+        let list = listed(snapshot, dialect, &ToolFilter::default(), &policy);
+        let new = Advertised { version, policy, dialect, tools: list.clone() };
         self.advertised.rcu(|known| {
             // Those of earlier versions are asked for no more.
             let current = known.iter().filter(|one| one.version >= version).take(KEPT_LISTS - 1);
@@ -183,15 +192,31 @@ impl ListToolsHandler {
             from,
             &query.filter,
             query.scope.view.as_ref().map(ToString::to_string),
+            query.scope.dialect,
         ))
     }
 }
 
-fn fits(filter: &ToolFilter, policy: &PermissionPolicy, one: &Registered) -> bool {
-    let tool = &one.tool;
+/// What the policy and the filter let through, as the dialect shows it, sorted by name. Rules judge the tools themselves,
+/// whatever they are shown as.
+fn listed(
+    snapshot: &Snapshot,
+    dialect: Option<Dialect>,
+    filter: &ToolFilter,
+    policy: &PermissionPolicy,
+) -> Arc<[Registered]> {
+    let may_be_listed =
+        |one: &&Registered| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
+    let fitting = snapshot.tools().iter().filter(may_be_listed);
+    let shown = fitting.flat_map(|one| snapshot.shown_in(dialect, one));
+    let mut listed: Vec<Registered> = shown.filter(|one| fits(filter, &one.tool)).cloned().collect();
+    listed.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
+    listed.into()
+}
+
+fn fits(filter: &ToolFilter, tool: &Tool) -> bool {
     let holds = |text: &String| mentions(tool, &text.to_lowercase());
     filter.category.is_none_or(|category| tool.category == category)
         && filter.tags.iter().all(|tag| tool.tags.contains(tag))
         && filter.text.as_ref().is_none_or(holds)
-        && (filter.with_uncallable || (tool.is_callable() && policy.advertises(tool)))
 }

@@ -98,22 +98,6 @@ impl ErrorKind {
         }
     }
 
-    /// The number in the table of TelemetryFlow's clients, for those that still branch on numbers (`-320xx` view).
-    pub fn seed_code(self) -> i64 {
-        match self {
-            Self::NotFound => -32001,
-            Self::Disabled => -32004,
-            Self::Timeout => -32006,
-            Self::InvalidInput => -32602,
-            Self::RateLimited => -32007,
-            Self::SessionNotReady => -32008,
-            Self::AlreadyInitialized => -32009,
-            Self::UnsupportedVersion => -32010,
-            Self::Internal => -32603,
-            _ => -32005,
-        }
-    }
-
     /// The kind of that name; `None` for a name that this version does not know.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
@@ -139,13 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn both_numeric_views_are_those_of_the_contract() {
-        let views = |kind: ErrorKind| (kind.json_rpc_code(), kind.seed_code());
-        assert_eq!(views(ErrorKind::NotFound), (-32602, -32001));
-        assert_eq!(views(ErrorKind::Disabled), (-32602, -32004));
-        assert_eq!(views(ErrorKind::ExecutionFailed), (-32603, -32005));
-        assert_eq!(views(ErrorKind::Timeout), (-32603, -32006));
-        assert_eq!(views(ErrorKind::RateLimited), (-32603, -32007));
-        assert_eq!(views(ErrorKind::Internal), (-32603, -32603));
+    fn the_numeric_view_is_that_of_the_protocol() {
+        for (kind, code) in [
+            (ErrorKind::NotFound, -32602),
+            (ErrorKind::Disabled, -32602),
+            (ErrorKind::ExecutionFailed, -32603),
+            (ErrorKind::Timeout, -32603),
+            (ErrorKind::Internal, -32603),
+        ] {
+            assert_eq!(kind.json_rpc_code(), code, "{kind}");
+        }
     }
 }

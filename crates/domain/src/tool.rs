@@ -2,7 +2,12 @@
 
 pub mod hidden_text;
 
-use crate::{alias::Alias, category::Category, server_name::ServerName, tool_name::ToolName};
+use crate::{
+    alias::{Alias, Dialect, face::Face},
+    category::Category,
+    server_name::ServerName,
+    tool_name::ToolName,
+};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -158,6 +163,55 @@ impl Tool {
     /// The name under which it is offered.
     pub fn name(&self) -> &ToolName {
         &self.name
+    }
+
+    /// The name that is its own, whatever name it is shown under.
+    pub fn own_name(&self) -> &ToolName {
+        match &self.source {
+            ToolSource::BuiltIn => &self.rule_name,
+            ToolSource::McpServer { .. } | ToolSource::Embedded(_) => &self.name,
+        }
+    }
+
+    /// The face in which a call under this name is answered: that of the name, else, under the tool's own name, the first
+    /// that it has in the caller's dialect. A name of several other systems says nothing.
+    pub fn face_for(&self, dialect: Option<Dialect>, called_as: &str) -> Option<&'static Face> {
+        let of_dialect = || self.aliases.iter().filter(|alias| Some(alias.dialect) == dialect);
+        if let Some(alias) = of_dialect().find(|alias| alias.name == called_as) {
+            return alias.face;
+        }
+        if called_as == self.own_name().as_str() {
+            return of_dialect().find_map(|alias| alias.face);
+        }
+        let mut named = self.aliases.iter().filter(|alias| alias.name == called_as);
+        match (named.next(), named.next()) {
+            (Some(alias), None) => alias.face,
+            _ => None,
+        }
+    }
+
+    /// The tool as a dialect shows it: once for each of its faces there, in their order; `None` where it has none.
+    pub fn shown_in(&self, dialect: Dialect) -> Option<Vec<Self>> {
+        let of_dialect = self.aliases.iter().filter(|alias| alias.dialect == dialect);
+        let shown: Vec<Self> = of_dialect.filter_map(|alias| self.as_face(alias.name, alias.face?)).collect();
+        (!shown.is_empty()).then_some(shown)
+    }
+
+    /// Rules know it by its own name all the same.
+    fn as_face(&self, name: &str, face: &Face) -> Option<Self> {
+        let name = ToolName::parse(name).ok()?;
+        let json = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let mut definition = Map::new();
+        definition.insert("name".into(), name.as_str().into());
+        definition.insert("description".into(), face.description.into());
+        definition.insert("inputSchema".into(), json(face.input_schema)?);
+        if let Some(schema) = face.output_schema {
+            definition.insert("outputSchema".into(), json(schema)?);
+        }
+        let annotations = self.advertised().get("annotations");
+        definition.extend(annotations.map(|hints| ("annotations".to_owned(), hints.clone())));
+        let category = face.category.unwrap_or(self.category);
+        Some(Self { name, definition: Arc::new(definition), advertised: None, category, ..self.clone() })
     }
 
     /// The same tool, advertised to models by a shorter definition than the one that calls are validated against: every

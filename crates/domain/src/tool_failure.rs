@@ -17,6 +17,8 @@ pub struct ToolFailure {
     pub data: serde_json::Value,
     /// What was done before it failed; shown with the error.
     pub partial: Option<Box<ToolResult>>,
+    /// Whether the failure is told before that.
+    pub stands_first: bool,
     /// The error that an MCP server answered with, for clients that speak MCP themselves: they get it in place of ours.
     pub upstream: Option<Box<UpstreamError>>,
     /// The cause.
@@ -44,6 +46,7 @@ impl ToolFailure {
             next: None,
             data: serde_json::Value::Null,
             partial: None,
+            stands_first: false,
             upstream: None,
             source: None,
         }
@@ -93,10 +96,11 @@ impl ToolFailure {
         }
     }
 
-    /// The failure as a result with `isError`, the partial output first.
+    /// The failure as a result with `isError`, the partial output first, unless the failure stands first.
     pub fn into_result(self) -> ToolResult {
         let error = ToolResult::error(self.kind, self.text());
         match self.partial {
+            Some(partial) if self.stands_first => partial.content().iter().cloned().fold(error, ToolResult::with_block),
             Some(partial) => partial.followed_by(error),
             None => error,
         }

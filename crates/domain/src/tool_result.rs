@@ -14,6 +14,18 @@ pub const NO_OUTPUT: &str = "(no output)";
 pub struct ToolResult {
     object: Map<String, Value>,
     error_kind: Option<ErrorKind>,
+    /// So many blocks the tool said itself; `None`: nobody counted them.
+    said: Said,
+}
+
+/// How many blocks of a result are its tool's. What two results say does not depend on it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Said(Option<usize>);
+
+impl PartialEq for Said {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl ToolResult {
@@ -71,7 +83,7 @@ impl ToolResult {
         let blocks = if blocks.is_empty() { vec![text_block(NO_OUTPUT.to_owned())] } else { blocks };
         let mut object = Map::new();
         object.insert("content".into(), blocks.into());
-        Self { object, error_kind: None }
+        Self { object, error_kind: None, said: Said::default() }
     }
 
     /// A result as an MCP server sent it: every member is kept, and none is added. Content may be empty, or not be there at
@@ -85,12 +97,12 @@ impl ToolResult {
             return Err(MalformedResult("its `content` is no array"));
         }
         let error_kind = (object.get("isError") == Some(&Value::Bool(true))).then_some(ErrorKind::ExecutionFailed);
-        Ok(Self { object, error_kind })
+        Ok(Self { object, error_kind, said: Said::default() })
     }
 
     /// The result of a request that is no call of a tool: these members, as they are.
     pub fn of_members(object: Map<String, Value>) -> Self {
-        Self { object, error_kind: None }
+        Self { object, error_kind: None, said: Said::default() }
     }
 
     /// A task that a call goes on as (`CreateTaskResult` of MCP's extension `io.modelcontextprotocol/tasks`), for a client
@@ -145,6 +157,49 @@ impl ToolResult {
         self.object.get_mut("content").and_then(Value::as_array_mut)
     }
 
+    /// The same, whose blocks are all that the tool says: what is added from here on is said by others. Counts once.
+    #[must_use]
+    pub fn said_by_tool(mut self) -> Self {
+        let blocks = self.content().len();
+        self.said.0.get_or_insert(blocks);
+        self
+    }
+
+    /// Whether it holds what its tool said, and nothing that somebody put in the place of that.
+    pub fn is_said_by_tool(&self) -> bool {
+        self.said.0.is_some()
+    }
+
+    /// What the tool said, and what was added to it on its way. Where nobody counted, all is the tool's.
+    fn said_and_added(&self) -> (&[Value], &[Value]) {
+        let blocks = self.content();
+        blocks.split_at(self.said.0.unwrap_or(blocks.len()).min(blocks.len()))
+    }
+
+    /// The text of what the tool said.
+    pub fn said_text(&self) -> String {
+        joined(self.said_and_added().0)
+    }
+
+    /// The same with this text in the place of what the tool said, as an error or not, and with other structured content.
+    #[must_use]
+    pub fn said_as(mut self, text: String, is_error: bool, structured: Option<Value>) -> Self {
+        let mut blocks = Self::text(text).content().to_vec();
+        blocks.extend_from_slice(self.said_and_added().1);
+        self.object.insert("content".into(), blocks.into());
+        self.take_structured_content();
+        self.object.shift_remove("isError");
+        if is_error {
+            self.object.insert("isError".into(), true.into());
+        }
+        self.error_kind = is_error.then(|| self.error_kind.unwrap_or(ErrorKind::ExecutionFailed));
+        self.said = Said(Some(1));
+        match structured {
+            Some(content) => self.with_structured_content(content),
+            None => self,
+        }
+    }
+
     /// The structured content, if there is any.
     pub fn structured_content(&self) -> Option<&Value> {
         self.object.get("structuredContent")
@@ -187,8 +242,7 @@ impl ToolResult {
 
     /// All text blocks, joined by line breaks.
     pub fn joined_text(&self) -> String {
-        let texts: Vec<&str> = self.content().iter().filter_map(|block| block.get("text")?.as_str()).collect();
-        texts.join("\n")
+        joined(self.content())
     }
 
     /// The JSON object that goes on the wire.
@@ -200,6 +254,11 @@ impl ToolResult {
     pub fn into_object(self) -> Map<String, Value> {
         self.object
     }
+}
+
+fn joined(blocks: &[Value]) -> String {
+    let texts: Vec<&str> = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
+    texts.join("\n")
 }
 
 fn is_content(member: &str) -> bool {

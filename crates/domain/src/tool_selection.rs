@@ -205,7 +205,7 @@ mod tests {
         };
         let mut grep =
             Tool::new(ToolName::parse("grep").unwrap(), Default::default(), Category::Search, ToolSource::BuiltIn);
-        grep.aliases = vec![Alias { name: "grep_tool", dialect: Dialect("other"), rewrites: &[] }];
+        grep.aliases = vec![Alias::new("grep_tool", Dialect("other"), &[])];
         let tools = [grep, upstream("git", "status"), upstream("other", "git_status"), upstream("other", "run")];
         for (text, expected) in [
             ("*_tool", &["grep"][..]),

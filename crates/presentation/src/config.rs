@@ -107,8 +107,10 @@ pub struct Config {
     pub rules: Vec<Arc<PermissionRule>>,
     /// The tools that are offered.
     pub selection: ToolSelection,
-    /// The tool system whose spellings come first; `None`: our own.
+    /// The tool system in whose names and words tools are listed and answer; `None`: our own.
     pub dialect: Option<Dialect>,
+    /// Whether answers stand in tags there, where that system knows them.
+    pub answers_in_tags: bool,
     /// The MCP servers, sorted by name; those that are disabled or cannot be reached included.
     pub mcp_servers: Vec<ConfiguredServer>,
     /// The servers of files that nobody trusts yet.
@@ -305,6 +307,7 @@ impl Config {
         problems.extend(policy::forbidden_mode(mode, &resolved));
         let dialect = resolved.setting("dialect.name").and_then(|setting| setting.value);
         let dialect = dialect.and_then(|name| dialects::named(name.as_text()?));
+        let in_tags = resolved.setting("dialect.tags").and_then(|setting| setting.value);
         let (Some(database), true) = (database, problems.is_empty()) else { return Err(ConfigError { problems }) };
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");
@@ -331,6 +334,7 @@ impl Config {
         let mut config = Self {
             mode,
             dialect,
+            answers_in_tags: in_tags == Some(Value::Boolean(true)),
             approval_timeout: Duration::from_secs(patience),
             sandbox: SandboxSettings::of(&resolved),
             tool_timeouts: tool_block::timeouts(&resolved),
@@ -472,6 +476,7 @@ impl Config {
             stored_output_bytes: self.outputs.max_bytes,
             arguments: self.audit.arguments(),
             tells_details: self.tool_call_details,
+            faces_in_tags: self.answers_in_tags,
             ..CallSettings::default()
         }
     }

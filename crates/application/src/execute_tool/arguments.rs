@@ -6,6 +6,7 @@ use super::{
     references::{self, Substituted, Texts},
     running,
     validation::{Unfitting, Validation},
+    worn_face,
 };
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
@@ -98,7 +99,10 @@ fn rewrite(
     let aliases = registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
     let (of_dialect, others): (Vec<&Alias>, Vec<&Alias>) = aliases.partition(|alias| Some(alias.dialect) == dialect);
     let mut in_order = of_dialect.into_iter().chain(others);
-    in_order.try_for_each(|alias| alias.rewrite(arguments)).map_err(ExecuteToolError::Refused)
+    let rewritten = in_order.try_for_each(|alias| alias.rewrite(arguments));
+    let defaults = worn_face::of(&registered.tool, command).map_or(&[][..], |face| face.defaults);
+    let completed = rewritten.and_then(|()| defaults.iter().try_for_each(|step| step.apply(arguments)));
+    completed.map_err(ExecuteToolError::Refused)
 }
 
 fn take_max_output(

@@ -33,6 +33,9 @@ const CONTEXT_CHARACTERS: usize = 10_000;
 /// How long a hook may take to hear of the end of a call that was taken back: somebody waits for that end.
 const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
 
+/// Begins what a hook says.
+const SAID: &str = "[the hook `";
+
 /// What hooks know and say of one call on its way.
 #[derive(Default)]
 pub(super) struct Hooked {
@@ -256,8 +259,14 @@ fn named(hook: &dyn ToolHook, context: Vec<HookContext>) -> impl Iterator<Item =
     context.into_iter().map(move |one| (one.by.unwrap_or_else(|| name.clone()), one.text))
 }
 
+/// The part of a text in which hooks say something: it stands at the end.
+pub(super) fn said_in(text: &str) -> Option<&str> {
+    let begin = if text.starts_with(SAID) { 0 } else { text.find(&format!("\n{SAID}"))? + 1 };
+    Some(&text[begin..])
+}
+
 fn joined(context: &[(String, String)]) -> Option<String> {
-    let texts: Vec<String> = context.iter().map(|(hook, text)| format!("[the hook `{hook}` says: {text}]")).collect();
+    let texts: Vec<String> = context.iter().map(|(hook, text)| format!("{SAID}{hook}` says: {text}]")).collect();
     let mut text = texts.join("\n");
     if let Some((at, _)) = text.char_indices().nth(CONTEXT_CHARACTERS) {
         text.truncate(at);

@@ -98,7 +98,7 @@ pub(super) async fn run(
     nested.end().await;
     asking.end().await;
     match ended? {
-        Ok(result) => Ok(CallOutcome::Done(result)),
+        Ok(result) => Ok(CallOutcome::Done(result.said_by_tool())),
         Err(failure) => {
             if let Some(cause) = &failure.source {
                 tracing::info!(call = %call.id, tool = %call.tool.name(), error = told(&**cause, redaction.as_deref()), "the tool failed");

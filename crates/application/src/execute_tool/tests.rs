@@ -207,8 +207,7 @@ fn provider() -> ScriptedProvider {
     let strict = json!({"type": "object", "required": ["path"], "additionalProperties": false,
                         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
     let mut read = tool_with_schema("read", strict);
-    read.aliases =
-        vec![Alias { name: "Read", dialect: Dialect("other"), rewrites: &[Rewrite::Rename("file_path", "path")] }];
+    read.aliases = vec![Alias::new("Read", Dialect("other"), &[Rewrite::Rename("file_path", "path")])];
     read.reads_outputs = Some(OutputReading::Lines { handle: "path", first: "offset" });
     let mut away = samples::tool("away");
     away.availability = Availability::Unavailable("the key is missing".into());

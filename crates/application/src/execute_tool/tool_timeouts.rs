@@ -38,7 +38,7 @@ mod tests {
         let server = ServerName::parse("git").unwrap();
         let source = ToolSource::McpServer { server: server.clone(), tool: "log".into() };
         let mut tool = Tool::new(ToolName::for_plain_upstream("log"), Default::default(), Category::Mcp, source);
-        tool.aliases = vec![Alias { name: "history", dialect: Dialect("other"), rewrites: &[] }];
+        tool.aliases = vec![Alias::new("history", Dialect("other"), &[])];
         let seconds = Duration::from_secs;
         let mut timeouts = ToolTimeouts::default();
         assert_eq!(timeouts.of(&tool), None);

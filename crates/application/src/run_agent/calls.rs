@@ -55,6 +55,8 @@ pub(super) struct Way<'w> {
 /// A call that is over.
 pub(super) struct Made {
     pub(super) result: ToolResult,
+    /// The same in the face of another system, which the model sees.
+    pub(super) shown: Option<ToolResult>,
     /// Its row; `None`: it was never made.
     pub(super) call: Option<CallId>,
     pub(super) duration: Duration,
@@ -63,7 +65,7 @@ pub(super) struct Made {
 impl Made {
     /// A call that is not made, and why.
     pub(super) fn never(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { result: ToolResult::error(kind, message), call: None, duration: Duration::ZERO }
+        Self { result: ToolResult::error(kind, message), shown: None, call: None, duration: Duration::ZERO }
     }
 
     fn taken_back() -> Self {
@@ -153,8 +155,13 @@ impl<'w> Way<'w> {
             });
         }
         Box::pin(async move {
-            let result = result::of_outcome(handler.handle_as(id, command).await);
-            (index, Made { result, call: Some(id), duration: clock.now().since(begun) })
+            let face = handler.worn_face(&command);
+            let outcome = handler.handle_as(id, command).await;
+            let (result, shown) = match face {
+                None => (result::of_outcome(outcome), None),
+                Some(face) => (result::as_ours(&outcome), Some(result::of_outcome(face.over(outcome)))),
+            };
+            (index, Made { result, shown, call: Some(id), duration: clock.now().since(begun) })
         })
     }
 }

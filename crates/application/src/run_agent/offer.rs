@@ -48,7 +48,7 @@ impl Offer {
 
     /// The tool's own name, where the call of this name leads to one that is offered.
     pub(super) fn name_of<'a>(&'a self, name: &'a str) -> &'a str {
-        self.find(name).map_or(name, |tool| tool.name().as_str())
+        self.find(name).map_or(name, |tool| tool.own_name().as_str())
     }
 
     fn find(&self, name: &str) -> Option<&Arc<Tool>> {

@@ -50,6 +50,23 @@ pub(super) fn of_outcome(outcome: Result<CallOutcome, ExecuteToolError>) -> Tool
     }
 }
 
+/// The same of an outcome that somebody else gets.
+pub(super) fn as_ours(outcome: &Result<CallOutcome, ExecuteToolError>) -> ToolResult {
+    match outcome {
+        Ok(CallOutcome::Done(result)) => result.clone(),
+        Ok(CallOutcome::InputRequired(questions)) => of_outcome(Ok(CallOutcome::InputRequired(questions.clone()))),
+        Err(
+            ExecuteToolError::NotCallable(failure)
+            | ExecuteToolError::Refused(failure)
+            | ExecuteToolError::Failed(failure),
+        ) => {
+            let error = ToolResult::error(failure.kind, failure.text());
+            failure.partial.as_ref().map_or(error.clone(), |partial| (**partial).clone().followed_by(error))
+        }
+        Err(error) => ToolFailure::new(error.kind(), error.to_string()).into_result(),
+    }
+}
+
 /// What the model gets of a result.
 pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock {
     let mut room = Room { text: TEXT_BYTES, images: IMAGES, image_bytes: ALL_IMAGES_BYTES };

@@ -548,7 +548,7 @@ async fn ended(
     made: Made,
     notes: Vec<String>,
 ) -> Result<(), AgentOutcome> {
-    let mut block = result::for_model(call, &made.result);
+    let mut block = result::for_model(call, made.shown.as_ref().unwrap_or(&made.result));
     block.content.extend(notes.into_iter().map(Block::text));
     let record = result::for_programs(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
     let (text, is_error) = (result::text_of(&block), block.is_error);

@@ -39,13 +39,16 @@ pub struct LeftOut {
 
 /// A tool with its provider, and what is worked out of its definition on first use.
 pub struct RegisteredTool {
-    /// The tool.
+    /// The tool as it is shown: itself, or one of its faces.
     pub tool: Arc<Tool>,
+    /// The tool itself, which rules judge.
+    pub own: Arc<Tool>,
     /// Who runs it.
     pub provider: Arc<dyn ToolProvider>,
     input: OnceLock<Result<ToolInputSchema, InvalidSchema>>,
     output: OnceLock<Option<ToolInputSchema>>,
     wire: OnceLock<Box<RawValue>>,
+    faces: OnceLock<Vec<(Dialect, Vec<Arc<Self>>)>>,
 }
 
 /// A name that leads to no single tool.
@@ -145,6 +148,23 @@ impl Snapshot {
         &self.tools
     }
 
+    /// The tool as lists of the dialect show it: by its faces there, else as itself. A face whose name leads elsewhere is
+    /// not shown.
+    pub fn shown_in<'a>(
+        &'a self,
+        dialect: Option<Dialect>,
+        tool: &'a Arc<RegisteredTool>,
+    ) -> impl Iterator<Item = &'a Arc<RegisteredTool>> {
+        let faces = dialect.map_or(&[][..], |dialect| tool.faces_in(dialect));
+        let leads_here = move |face: &&Arc<RegisteredTool>| {
+            let resolved = self.resolve_in(dialect, face.tool.name().as_str());
+            resolved.is_ok_and(|one| Arc::ptr_eq(one, tool))
+        };
+        let mut shown = faces.iter().filter(leads_here).peekable();
+        let itself = shown.peek().is_none().then_some(tool);
+        shown.chain(itself)
+    }
+
     /// The tools that are not offered, because another provider has their name.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
@@ -224,8 +244,28 @@ fn is_disguised(tool: &Tool, others: &[Arc<RegisteredTool>]) -> bool {
 
 impl RegisteredTool {
     pub(crate) fn new(tool: Arc<Tool>, provider: Arc<dyn ToolProvider>) -> Self {
-        let (input, output, wire) = Default::default();
-        Self { tool, provider, input, output, wire }
+        let (input, output, wire, faces) = Default::default();
+        Self { own: tool.clone(), tool, provider, input, output, wire, faces }
+    }
+
+    /// The tool as a dialect shows it, once for each of its faces there; none where the dialect has no face for it.
+    fn faces_in(&self, dialect: Dialect) -> &[Arc<Self>] {
+        let faces = self.faces.get_or_init(|| {
+            let mut dialects: Vec<Dialect> = Vec::new();
+            for alias in &self.tool.aliases {
+                if alias.face.is_some() && !dialects.contains(&alias.dialect) {
+                    dialects.push(alias.dialect);
+                }
+            }
+            let as_shown = |face: Tool| {
+                Arc::new(Self { own: self.own.clone(), ..Self::new(Arc::new(face), self.provider.clone()) })
+            };
+            let shown = dialects.into_iter().filter_map(|dialect| {
+                Some((dialect, self.tool.shown_in(dialect)?.into_iter().map(as_shown).collect()))
+            });
+            shown.collect()
+        });
+        faces.iter().find(|(one, _)| *one == dialect).map_or(&[], |(_, faces)| faces)
     }
 
     /// The compiled input schema. A server that sent none, or `null`, takes any arguments.

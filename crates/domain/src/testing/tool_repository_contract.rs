@@ -172,7 +172,7 @@ fn diverse_tools() -> Vec<Tool> {
     let mut embedded = Tool::new(weather.name().clone(), weather.definition().clone(), Category::Web, source);
     embedded.availability = Availability::Unavailable("a key is missing: set `WEATHER_KEY`".into());
     let mut aliased = samples::tool("read_file");
-    aliased.aliases = vec![Alias { name: "Read", dialect: Dialect("other"), rewrites: &[] }];
+    aliased.aliases = vec![Alias::new("Read", Dialect("other"), &[])];
     let mut tools = vec![upstream, embedded, aliased, samples::tool("_"), samples::tool("B"), samples::tool("a")];
     tools.extend(Category::ALL.iter().map(|category| {
         let mut tool = samples::tool(&format!("of_{category}"));

@@ -1,7 +1,10 @@
 //! The other spellings of the built-in tools: the one table of names and parameter renames of the five tool systems
 //! whose work continues here.
 
-use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
+use crate::{
+    builtin::faces::face_of,
+    dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO},
+};
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
@@ -305,7 +308,11 @@ const TABLE: &[Row] = &[
 /// The aliases of a tool, by its canonical name.
 pub(super) fn aliases_of(tool: &str) -> Vec<Alias> {
     let rows = TABLE.iter().filter(|(canonical, ..)| *canonical == tool);
-    rows.map(|&(_, name, dialect, rewrites)| Alias { name, dialect, rewrites }).collect()
+    rows.map(|&(_, name, dialect, rewrites)| Alias {
+        face: face_of(dialect, name),
+        ..Alias::new(name, dialect, rewrites)
+    })
+    .collect()
 }
 
 #[cfg(test)]

@@ -254,7 +254,7 @@ impl ToolProvider for BuiltInTools {
         let context =
             &CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
         let run = Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call, context };
-        let result = self.tool(call)?.run(&call.arguments, &run).await?;
+        let result = self.tool(call)?.run(&call.arguments, &run).await?.said_by_tool();
         let news = tasks.take_news(&viewer);
         Ok(CallOutcome::Done(if news.is_empty() { result } else { result.with_block(text_block(news.join("\n"))) }))
     }

@@ -363,8 +363,11 @@ impl Bench {
 /// The definition of a built-in tool.
 #[track_caller]
 pub(super) fn definition(name: &str) -> Tool {
-    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
-    tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap().clone()
+    definitions().into_iter().find(|tool| tool.name().as_str() == name).unwrap()
+}
+
+pub(super) fn definitions() -> Vec<Tool> {
+    BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap().definitions().to_vec()
 }
 
 #[test]

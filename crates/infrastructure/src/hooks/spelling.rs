@@ -73,7 +73,7 @@ fn redo(rewrites: &'static [Rewrite], arguments: &mut Map<String, Value>) -> Res
     for (at, rewrite) in rewrites.iter().enumerate() {
         match *rewrite {
             Rewrite::Rename(..) | Rewrite::Negate(..) | Rewrite::Words(..) => {
-                let alias = Alias { name: "", dialect: CLAUDE_CODE, rewrites: &rewrites[at..=at] };
+                let alias = Alias::new("", CLAUDE_CODE, &rewrites[at..=at]);
                 alias.rewrite(arguments)?;
             }
             Rewrite::Each(name, rewrites) => objects(arguments, name).try_for_each(|object| redo(rewrites, object))?,

@@ -29,7 +29,7 @@ pub struct Global {
     /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
     #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true, value_parser = chosen_tools)]
     tools: Option<String>,
-    /// The tool system whose spellings come first: `native`, `micro_x`, `clai`, `claude_code`, `tfo` or `kodelet`
+    /// The tool system in whose names and words tools are listed and answer: `native`, `micro_x`, `clai`, `claude_code`, `tfo` or `kodelet`
     #[arg(long, global = true, value_name = "NAME")]
     dialect: Option<String>,
     /// This configuration file alone, instead of those that would be found

@@ -162,7 +162,9 @@ pub(super) fn is_known_tool(name: &str) -> bool {
 /// Every name and alias of a built-in tool, those that call other tools among them, and the names of requests for
 /// resources and prompts.
 pub fn nameable() -> Vec<&'static str> {
-    spellings().into_iter().chain(orchestration::NAMES.iter().copied()).chain(context::RULE_NAMES).collect()
+    let calling_others = orchestration::NAMES.iter().copied();
+    let aliases = calling_others.clone().flat_map(aliases_of).map(|alias| alias.name);
+    spellings().into_iter().chain(calling_others).chain(aliases).chain(context::RULE_NAMES).collect()
 }
 
 /// Whether the name may be one of the spellings of an MCP server's tool.

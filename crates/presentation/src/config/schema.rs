@@ -182,7 +182,8 @@ const TOKENS: u64 = 1 << 40;
 pub(super) const KEYS: &[Key] = &[
     key(&["workspace", "roots"], Kind::Paths, Sum, Narrows, None, "Folders that tools may read and write. Without any: the start folder, unless that is `/` or the home folder."),
     key(&["workspace", "read_only_roots"], Kind::Paths, Sum, Narrows, Some("[]"), "Folders that tools may read."),
-    key(&["dialect", "name"], Kind::Word(&["native", MICRO_X.0, CLAI.0, CLAUDE_CODE.0, TFO.0, KODELET.0]), Highest, Waits, Some("\"native\""), "The tool system whose spellings come first, where a name of a tool or of a parameter means different things in several. Those of all the others are understood as well."),
+    key(&["dialect", "name"], Kind::Word(&["native", MICRO_X.0, CLAI.0, CLAUDE_CODE.0, TFO.0, KODELET.0]), Highest, Waits, Some("\"native\""), "The tool system in whose names, texts and defaults tools are listed and answer. The spellings of all the others are understood as well."),
+    key(&["dialect", "tags"], Kind::Boolean, Highest, Waits, Some("false"), "Answers stand in the tags `<result>` and `<error>`, in the dialect that knows them (`kodelet`)."),
     key(&["permissions", "mode"], Kind::Word(&["default", "plan", "accept_edits", "dont_ask", "bypass"]), Strictest(Strictness::Mode), Tightens(Strictness::Mode), Some("\"default\""), "What happens to calls that no rule decides. From strict to lenient: `plan`, `dont_ask`, `default`, `accept_edits`, `bypass`."),
     key(&["permissions", "disable_bypass"], Kind::Boolean, Strictest(Strictness::True), Counts, Some("false"), "The mode `bypass` is refused, whatever asks for it."),
     key(&["permissions", "allow"], Kind::Rules(Effect::Allow), Sum, Waits, Some("[]"), "Rules of calls that run without asking."),

@@ -45,7 +45,16 @@ impl Answer {
     /// The error that a failure is. A server behind this one that does not know a method says so for itself: here the
     /// method is known.
     pub(super) fn failure(id: &Id, failure: &ToolFailure) -> Self {
-        let answer = Self::error(id, &of_failure(failure));
+        Self::numbered_failure(id, failure, None)
+    }
+
+    /// The same under the number by which the client knows it; an error of a server keeps its own.
+    pub(super) fn numbered_failure(id: &Id, failure: &ToolFailure, number: Option<i64>) -> Self {
+        let mut error = of_failure(failure);
+        if let (Some(number), None) = (number, &failure.upstream) {
+            error.code = number;
+        }
+        let answer = Self::error(id, &error);
         match answer.kind {
             AnswerKind::UnknownMethod if failure.upstream.is_some() => Self { kind: AnswerKind::Regular, ..answer },
             _ => answer,

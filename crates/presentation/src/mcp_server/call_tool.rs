@@ -26,9 +26,12 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-use toolstead_infrastructure::mcp::wire::{
-    message::{Id, RpcError},
-    meta::PARAMS_OF_ONE_HOP,
+use toolstead_infrastructure::{
+    dialects,
+    mcp::wire::{
+        message::{Id, RpcError},
+        meta::PARAMS_OF_ONE_HOP,
+    },
 };
 
 /// Who calls: what a transport knows about the sender of a request.
@@ -121,22 +124,36 @@ impl McpServer {
             cancel,
             ..ExecuteToolCommand::new(request.tool, request.arguments).within(self.in_dialect(client.scope))
         };
+        let number = |kind| dialects::error_number(self.app.dialect, kind);
+        let failed = |failure: ToolFailure| {
+            let (kind, number) = (failure.kind, number(failure.kind));
+            error_result(id, failure.into_result(), kind, number, generation)
+        };
         Some(match self.app.execute_tool.handle(command).await {
-            Ok(CallOutcome::Done(result)) => done(id, result, generation),
+            Ok(CallOutcome::Done(result)) => {
+                let number = result.error_kind().and_then(number);
+                done(id, result, number, generation)
+            }
             Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions),
-            Err(ExecuteToolError::NotCallable(failure)) => Answer::failure(id, &failure),
+            Err(ExecuteToolError::NotCallable(failure)) => Answer::numbered_failure(id, &failure, number(failure.kind)),
+            // Clients that know errors by numbers look for this one among the errors of the protocol.
+            Err(ExecuteToolError::Refused(failure))
+                if failure.kind == ErrorKind::InvalidInput && number(failure.kind).is_some() =>
+            {
+                Answer::numbered_failure(id, &failure, number(failure.kind))
+            }
             Err(ExecuteToolError::Refused(failure) | ExecuteToolError::Failed(failure)) => {
                 match (failure.kind, generation) {
                     // Its server chose an error and no result: a client may act on the code, as on a link to be opened.
                     _ if failure.upstream.is_some() => Answer::failure(id, &failure),
                     // The client can mend it by declaring more, the model cannot.
                     (ErrorKind::MissingCapability, Generation::Modern) => Answer::failure(id, &failure),
-                    _ => failed(id, failure, generation),
+                    _ => failed(failure),
                 }
             }
             Err(ExecuteToolError::Cancelled(CancelReason::Client)) => return None,
             Err(ExecuteToolError::Cancelled(CancelReason::Deadline)) => {
-                failed(id, ToolFailure::new(ErrorKind::Timeout, "The call ran out of time."), generation)
+                failed(ToolFailure::new(ErrorKind::Timeout, "The call ran out of time."))
             }
             Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
             Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
@@ -156,24 +173,22 @@ pub(super) fn not_recorded(id: &Id, what: Unrecorded, source: &StoreError) -> An
     Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
 }
 
-fn done(id: &Id, result: ToolResult, generation: Generation) -> Answer {
+fn done(id: &Id, result: ToolResult, number: Option<i64>, generation: Generation) -> Answer {
     if result.is_task() {
         return Answer::result(id, result.as_object());
     }
     match result.error_kind() {
         // `isError` alone says that much.
-        None | Some(ErrorKind::ExecutionFailed) => Answer::result(id, &ToolResultWire::new(&result, generation)),
-        Some(kind) => error_result(id, result, kind, generation),
+        None => Answer::result(id, &ToolResultWire::new(&result, generation)),
+        Some(ErrorKind::ExecutionFailed) if number.is_none() => {
+            Answer::result(id, &ToolResultWire::new(&result, generation))
+        }
+        Some(kind) => error_result(id, result, kind, number, generation),
     }
 }
 
-fn failed(id: &Id, failure: ToolFailure, generation: Generation) -> Answer {
-    let kind = failure.kind;
-    error_result(id, failure.into_result(), kind, generation)
-}
-
-fn error_result(id: &Id, result: ToolResult, kind: ErrorKind, generation: Generation) -> Answer {
-    let object = with_error_kind(result, kind);
+fn error_result(id: &Id, result: ToolResult, kind: ErrorKind, number: Option<i64>, generation: Generation) -> Answer {
+    let object = with_error_kind(result, kind, number);
     Answer::result(id, &ToolResultWire::of_object(&object, generation))
 }
 

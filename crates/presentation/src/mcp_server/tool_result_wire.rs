@@ -1,7 +1,7 @@
 //! A call's result as each protocol generation wants it.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toolstead_domain::{
     client_profile::Generation,
     error_kind::ErrorKind,
@@ -65,16 +65,18 @@ impl ToolResultWire<'_> {
     }
 }
 
-/// Names the error's kind in the result's `_meta`.
-pub(super) fn with_error_kind(result: ToolResult, kind: ErrorKind) -> Map<String, Value> {
+/// The key beside it, under which stands the number by which the client's own system knows the error.
+const ERROR_NUMBER: &str = "toolstead/errorNumber";
+
+/// Names the error's kind in the result's `_meta`, and its number, where it has one.
+pub(super) fn with_error_kind(result: ToolResult, kind: ErrorKind, number: Option<i64>) -> Map<String, Value> {
     let mut object = result.into_object();
+    let mut named = Map::new();
+    named.insert(ERROR_KIND.into(), kind.as_str().into());
+    named.extend(number.map(|number| (ERROR_NUMBER.to_owned(), number.into())));
     match object.get_mut("_meta") {
-        Some(Value::Object(meta)) => {
-            meta.insert(ERROR_KIND.into(), kind.as_str().into());
-        }
-        _ => {
-            object.insert("_meta".into(), json!({ERROR_KIND: kind.as_str()}));
-        }
+        Some(Value::Object(meta)) => meta.extend(named),
+        _ => drop(object.insert("_meta".into(), named.into())),
     }
     object
 }
@@ -82,6 +84,7 @@ pub(super) fn with_error_kind(result: ToolResult, kind: ErrorKind) -> Map<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[track_caller]
     fn check(result: Value, legacy: Value, modern: Value) {

@@ -66,8 +66,9 @@ impl Plan {
     async fn house_that_nests(self) -> House {
         let house = self.house(provider()).await;
         house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
-        let examples = Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"# };
-        house.registry.register(Arc::new(Orchestration::new(examples))).await.unwrap();
+        let examples =
+            Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"#, subagent: r#"{"prompt": "p"}"# };
+        house.registry.register(Arc::new(Orchestration::new(examples, |_| Vec::new(), None))).await.unwrap();
         house
     }
 }

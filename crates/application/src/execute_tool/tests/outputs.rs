@@ -29,8 +29,7 @@ fn keep_text() -> ScriptedTool {
     let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false,
                         "properties": {"text": {"type": "string"}}});
     let mut tool = tool_with_schema("keep", schema);
-    tool.aliases =
-        vec![Alias { name: "Keep", dialect: Dialect("other"), rewrites: &[Rewrite::Rename("body", "text")] }];
+    tool.aliases = vec![Alias::new("Keep", Dialect("other"), &[Rewrite::Rename("body", "text")])];
     ScriptedTool::of(tool).touches(write("/w/a")).answers(ToolResult::text("kept"))
 }
 
@@ -94,8 +93,7 @@ async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
         "text": {"type": "string"}, "value": {"type": "object"}, "texts": {"type": "array", "items": {"type": "string"}},
         "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}});
     let mut tool = tool_with_schema("both", schema);
-    tool.aliases =
-        vec![Alias { name: "Both", dialect: Dialect("other"), rewrites: &[Rewrite::Rename("body", "text")] }];
+    tool.aliases = vec![Alias::new("Both", Dialect("other"), &[Rewrite::Rename("body", "text")])];
     let both = ScriptedTool::of(tool).touches(write("/w/a")).answers(ToolResult::text("kept"));
     let rules = vec![(Effect::Allow, "Write")];
     let house = Plan { outputs, rules, ..Default::default() }.house(provider().with(both)).await;

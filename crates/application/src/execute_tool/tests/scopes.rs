@@ -90,7 +90,7 @@ async fn a_name_that_two_dialects_share_leads_to_the_tool_of_the_callers() {
             "message" => &[Rewrite::Rename("message", "text")],
             _ => &[Rewrite::Rename("said", "text")],
         };
-        tool.aliases = vec![Alias { name: "Say", dialect: Dialect(dialect), rewrites }];
+        tool.aliases = vec![Alias::new("Say", Dialect(dialect), rewrites)];
         let name = tool.name().to_string();
         ScriptedTool::of(tool).answers(ToolResult::text(name))
     };

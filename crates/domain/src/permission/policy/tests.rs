@@ -172,7 +172,7 @@ fn rules_on_commands_follow_what_was_understood_of_them() {
 #[test]
 fn the_definition_of_a_tool_says_whether_rules_that_name_it_are_about_commands() {
     let mut shell = tool("bash");
-    shell.aliases = vec![Alias { name: "async_cmd", dialect: Dialect("other"), rewrites: &[] }];
+    shell.aliases = vec![Alias::new("async_cmd", Dialect("other"), &[])];
     let mut other = shell.clone();
     other.takes_command_lines = false;
     let verdict = |rules: &[(Effect, &str)], tool: &Tool, touches| {

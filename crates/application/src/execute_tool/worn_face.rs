@@ -1,0 +1,77 @@
+//! The face in which a caller sees the answer of a call. It is put on last, when the row is written: rules, hooks, the row
+//! and the budget see the tool itself.
+
+use super::{ExecuteToolCommand, ExecuteToolError, hooks};
+use crate::tool_registry::ToolRegistry;
+use serde_json::{Map, Value};
+use toolstead_domain::{
+    alias::face::{Answered, Face, Said},
+    ports::tool_provider::CallOutcome,
+    tool::Tool,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// A face, and what was asked of it.
+#[derive(Debug)]
+pub(crate) struct WornFace {
+    face: &'static Face,
+    arguments: Map<String, Value>,
+    in_tags: bool,
+}
+
+/// The face that the tool wears for this call. Calls out of a call see the tool itself, and so do requests for something
+/// else.
+pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static Face> {
+    let is_from_outside = command.parent.is_none() && command.answered_by.is_none();
+    is_from_outside.then(|| tool.face_for(command.scope.dialect, &command.tool)).flatten()
+}
+
+impl WornFace {
+    pub(super) fn of(registry: &ToolRegistry, command: &ExecuteToolCommand, in_tags: bool) -> Option<Self> {
+        let registered = registry.resolve_in(command.scope.dialect, &command.tool).ok()?;
+        let face = of(&registered.tool, command)?;
+        Some(Self { face, arguments: command.arguments.as_object().cloned().unwrap_or_default(), in_tags })
+    }
+
+    /// The outcome as that system says it.
+    pub(crate) fn over(&self, outcome: Result<CallOutcome, ExecuteToolError>) -> Result<CallOutcome, ExecuteToolError> {
+        match outcome {
+            Ok(CallOutcome::Done(result)) if !result.is_task() => Ok(CallOutcome::Done(self.over_result(result))),
+            Err(ExecuteToolError::Refused(failure)) => Err(ExecuteToolError::Refused(self.over_failure(failure))),
+            Err(ExecuteToolError::Failed(failure)) => Err(ExecuteToolError::Failed(self.over_failure(failure))),
+            other => other,
+        }
+    }
+
+    fn said(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<Said> {
+        (self.face.answer)(&Answered { arguments: &self.arguments, in_tags: self.in_tags, outcome })
+    }
+
+    fn over_result(&self, mut result: ToolResult) -> ToolResult {
+        // What a hook put in its place is no answer of the tool.
+        let said = if result.is_said_by_tool() { self.said(Ok(&result)) } else { None };
+        match said {
+            Some(Said { text, is_error, structured }) => result.said_as(text, is_error, structured),
+            None => {
+                // What the list does not tell of is not sent: clients show a model that in place of the text.
+                result.take_structured_content();
+                result
+            }
+        }
+    }
+
+    fn over_failure(&self, mut failure: ToolFailure) -> ToolFailure {
+        let said = self.said(Err(&failure));
+        if let Some(partial) = &mut failure.partial {
+            partial.take_structured_content();
+        }
+        let Some(Said { text, .. }) = said else { return failure };
+        // What hooks had to say of the call stays.
+        let by_hooks = failure.next.take().and_then(|next| hooks::said_in(&next).map(str::to_owned));
+        failure.next = by_hooks.filter(|words| !text.contains(words));
+        failure.message = text;
+        failure.stands_first = true;
+        failure
+    }
+}

@@ -1,0 +1,342 @@
+//! Steps from the arguments of another spelling to canonical ones.
+
+use crate::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use serde_json::{Map, Value};
+
+/// One step from a foreign spelling to the canonical one. A step whose parameter is absent does nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rewrite {
+    /// The parameter has another name.
+    Rename(&'static str, &'static str),
+    /// The parameter has another name and the opposite meaning.
+    Negate(&'static str, &'static str),
+    /// The parameter has another name, and words that stand for other words.
+    Words(&'static str, &'static str, &'static [(&'static str, &'static str)]),
+    /// The parameter always has this value (JSON text).
+    Set(&'static str, &'static str),
+    /// The parameter has this value when it is absent (JSON text).
+    Default(&'static str, &'static str),
+    /// The parameter, being true, gives another parameter this value (JSON text); being false it goes away.
+    IfTrue(&'static str, &'static str, &'static str),
+    /// A number 0 means this number.
+    ZeroIs(&'static str, i64),
+    /// A first and a last line, both counted, become an offset and a limit.
+    Span(&'static str, &'static str),
+    /// A pattern without a slash matches at any depth: `**/` is put before it.
+    AnyDepth(&'static str),
+    /// Each object in the list is rewritten by these steps.
+    Each(&'static str, &'static [Rewrite]),
+    /// The parameter means nothing here.
+    Drop(&'static str),
+    /// A time in whole seconds, at most so many, becomes one in milliseconds under another name; 0 means none.
+    Seconds(&'static str, &'static str, u64),
+    /// The first parameter, being false, takes the second away; it goes away itself.
+    OnlyIf(&'static str, &'static str),
+    /// A program and the list of its arguments become one line for a shell, each part quoted.
+    ShellLine(&'static str, &'static str),
+    /// A line of arguments, as a shell would split it, becomes the text under another name: without these words at its
+    /// beginning, and without these options, whose values are parameters of their own.
+    CommandLine(&'static str, &'static str, &'static [&'static str], &'static [(&'static str, &'static str)]),
+}
+
+impl Rewrite {
+    /// Takes this step.
+    ///
+    /// # Errors
+    /// As [`Alias::rewrite`](super::Alias::rewrite).
+    pub fn apply(&self, arguments: &mut Map<String, Value>) -> Result<(), ToolFailure> {
+        match *self {
+            Self::Rename(from, to) => put(arguments, from, to, |value| value),
+            Self::Negate(from, to) => {
+                put(arguments, from, to, |value| value.as_bool().map_or(value, |flag| Value::Bool(!flag)))
+            }
+            Self::Words(from, to, words) => put(arguments, from, to, |value| {
+                let meant = value.as_str().and_then(|word| words.iter().find(|(other, _)| *other == word));
+                meant.map_or(value.clone(), |(_, ours)| Value::from(*ours))
+            }),
+            Self::Set(name, json) => {
+                arguments.insert(name.into(), literal(json));
+                Ok(())
+            }
+            Self::Default(name, json) => {
+                arguments.entry(name).or_insert_with(|| literal(json));
+                Ok(())
+            }
+            Self::IfTrue(from, to, json) => {
+                if arguments.shift_remove(from) == Some(Value::Bool(true)) {
+                    arguments.insert(to.into(), literal(json));
+                }
+                Ok(())
+            }
+            Self::ZeroIs(name, number) => {
+                if let Some(value) = arguments.get_mut(name)
+                    && value.as_i64() == Some(0)
+                {
+                    *value = number.into();
+                }
+                Ok(())
+            }
+            Self::Span(first, last) => span(arguments, first, last),
+            Self::AnyDepth(name) => {
+                if let Some(Value::String(pattern)) = arguments.get_mut(name)
+                    && !pattern.contains('/')
+                {
+                    pattern.insert_str(0, "**/");
+                }
+                Ok(())
+            }
+            Self::Each(name, rewrites) => {
+                let items = arguments.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
+                let mut objects = items.filter_map(Value::as_object_mut);
+                objects.try_for_each(|object| rewrites.iter().try_for_each(|rewrite| rewrite.apply(object)))
+            }
+            Self::Drop(name) => {
+                arguments.shift_remove(name);
+                Ok(())
+            }
+            Self::Seconds(from, to, most) => milliseconds(arguments, from, to, most),
+            Self::OnlyIf(flag, name) => {
+                if arguments.shift_remove(flag) == Some(Value::Bool(false)) {
+                    arguments.shift_remove(name);
+                }
+                Ok(())
+            }
+            Self::ShellLine(program, parameters) => shell_line(arguments, program, parameters),
+            Self::CommandLine(line, rest, words, options) => command_line(arguments, line, rest, words, options),
+        }
+    }
+}
+
+fn literal(json: &'static str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| Value::from(json))
+}
+
+fn put(
+    arguments: &mut Map<String, Value>,
+    from: &'static str,
+    to: &'static str,
+    convert: impl FnOnce(Value) -> Value,
+) -> Result<(), ToolFailure> {
+    let Some(value) = arguments.shift_remove(from) else { return Ok(()) };
+    let value = convert(value);
+    match arguments.get(to) {
+        Some(other) if *other != value => Err(ToolFailure::new(
+            ErrorKind::InvalidInput,
+            format!("`{from}` is another spelling of `{to}`, and the two differ: give one of them"),
+        )),
+        _ => {
+            arguments.insert(to.into(), value);
+            Ok(())
+        }
+    }
+}
+
+fn milliseconds(
+    arguments: &mut Map<String, Value>,
+    from: &'static str,
+    to: &'static str,
+    most: u64,
+) -> Result<(), ToolFailure> {
+    let Some(value) = arguments.shift_remove(from) else { return Ok(()) };
+    // As a text it would pass for milliseconds later.
+    let seconds = match &value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_f64(),
+    };
+    match seconds {
+        None if value.is_null() => Ok(()),
+        Some(0.0) => Ok(()),
+        Some(seconds) if seconds > 0.0 && seconds <= most as f64 => {
+            arguments.insert(from.into(), ((seconds * 1000.0).round() as u64).into());
+            put(arguments, from, to, |value| value)
+        }
+        _ => Err(ToolFailure::new(
+            ErrorKind::InvalidInput,
+            format!("`{from}` is a time in seconds from 1 to {most}; a time in milliseconds is given as `{to}`"),
+        )),
+    }
+}
+
+fn command_line(
+    arguments: &mut Map<String, Value>,
+    line: &'static str,
+    rest: &'static str,
+    words: &'static [&'static str],
+    options: &'static [(&'static str, &'static str)],
+) -> Result<(), ToolFailure> {
+    let Some(Value::String(text)) = arguments.get(line) else { return Ok(()) };
+    let Some(mut split) = split_as_a_shell(text) else {
+        let message = format!("`{line}` has a quote that is not closed");
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+    };
+    arguments.shift_remove(line);
+    let known = split.iter().take_while(|word| words.contains(&word.as_str())).count();
+    split.drain(..known);
+    let (mut said, mut left): (Vec<String>, _) = (Vec::new(), split.into_iter());
+    while let Some(word) = left.next() {
+        let option = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or("");
+        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        // Options stand before the text.
+        match options.iter().find(|(option, _)| *option == name).filter(|_| said.is_empty()) {
+            Some((_, to)) => {
+                let value = value.map(str::to_owned).or_else(|| left.next()).unwrap_or_default();
+                arguments.insert(line.into(), value.into());
+                put(arguments, line, to, |value| value)?;
+            }
+            None => said.push(word),
+        }
+    }
+    arguments.insert(line.into(), said.join(" ").into());
+    put(arguments, line, rest, |value| value)
+}
+
+/// The words of a line; `None` where a quote is not closed.
+fn split_as_a_shell(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote): (Vec<String>, Option<String>, Option<char>) = (Vec::new(), None, None);
+    let mut signs = line.chars();
+    while let Some(sign) = signs.next() {
+        match (sign, quote) {
+            (end, Some(open)) if end == open => quote = None,
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(signs.next()),
+            ('"' | '\'', None) => {
+                quote = Some(sign);
+                word.get_or_insert_default();
+            }
+            (sign, None) if sign.is_whitespace() => words.extend(word.take()),
+            (sign, _) => word.get_or_insert_default().push(sign),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+fn shell_line(
+    arguments: &mut Map<String, Value>,
+    program: &'static str,
+    parameters: &'static str,
+) -> Result<(), ToolFailure> {
+    let parameters = match arguments.shift_remove(parameters) {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Array(parameters)) => parameters,
+        Some(_) => Vec::new(),
+    };
+    let words: Option<Vec<&str>> = arguments.get(program).into_iter().chain(&parameters).map(Value::as_str).collect();
+    let line = words.map(|words| words.into_iter().map(shell_quoted).collect::<Vec<_>>().join(" "));
+    let line = line.ok_or_else(|| {
+        ToolFailure::new(ErrorKind::InvalidInput, "a program and its arguments must be texts".to_owned())
+    })?;
+    arguments.insert(program.into(), line.into());
+    Ok(())
+}
+
+/// The text as one word of a shell.
+fn shell_quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn span(arguments: &mut Map<String, Value>, first: &'static str, last: &'static str) -> Result<(), ToolFailure> {
+    let (start, end) = (arguments.shift_remove(first), arguments.shift_remove(last));
+    let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_i64);
+    if let Some(start) = &start {
+        arguments.insert("offset".into(), start.clone());
+    }
+    match (number(&start).or(start.is_none().then_some(1)), number(&end)) {
+        (Some(start), Some(end)) if end >= start => {
+            arguments.insert("limit".into(), end.saturating_sub(start).saturating_add(1).into());
+            Ok(())
+        }
+        (Some(start), Some(end)) => {
+            Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{last}` ({end}) lies before `{first}` ({start})")))
+        }
+        _ if end.is_none() => Ok(()),
+        _ => Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{first}` and `{last}` must be whole numbers"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(rewrites: &'static [Rewrite], given: Value, expected: Result<Value, &str>) {
+        let rewrite = |arguments: &mut Map<String, Value>| rewrites.iter().try_for_each(|one| one.apply(arguments));
+        let mut arguments = given.as_object().unwrap().clone();
+        let rewritten = rewrite(&mut arguments).map(|()| Value::Object(arguments)).map_err(|failure| failure.message);
+        assert_eq!(rewritten, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn arguments_of_another_spelling_become_canonical() {
+        check(&[Rewrite::Rename("file_path", "path")], json!({"file_path": "a"}), Ok(json!({"path": "a"})));
+        check(&[Rewrite::Rename("file_path", "path")], json!({"path": "a"}), Ok(json!({"path": "a"})));
+        check(&[Rewrite::Negate("case", "ignore_case")], json!({"case": false}), Ok(json!({"ignore_case": true})));
+        check(&[Rewrite::Words("type", "type", &[("f", "file")])], json!({"type": "f"}), Ok(json!({"type": "file"})));
+        check(&[Rewrite::IfTrue("recursive", "depth", "0")], json!({"recursive": true}), Ok(json!({"depth": 0})));
+        check(&[Rewrite::IfTrue("recursive", "depth", "0")], json!({"recursive": false}), Ok(json!({})));
+        check(&[Rewrite::ZeroIs("offset", 1)], json!({"offset": 0}), Ok(json!({"offset": 1})));
+        check(&[Rewrite::AnyDepth("p")], json!({"p": "*.rs"}), Ok(json!({"p": "**/*.rs"})));
+        check(&[Rewrite::AnyDepth("p")], json!({"p": "src/*.rs"}), Ok(json!({"p": "src/*.rs"})));
+        let each = &[Rewrite::Each("list", &[Rewrite::Rename("a", "b")])];
+        check(each, json!({"list": [{"a": 1}, 2, {"b": 3}]}), Ok(json!({"list": [{"b": 1}, 2, {"b": 3}]})));
+        check(each, json!({"list": "none"}), Ok(json!({"list": "none"})));
+        check(
+            each,
+            json!({"list": [{"a": 1, "b": 2}]}),
+            Err("`a` is another spelling of `b`, and the two differ: give one of them"),
+        );
+    }
+
+    #[test]
+    fn seconds_become_milliseconds_and_never_the_other_way_round() {
+        let seconds = &[Rewrite::Seconds("timeout", "timeout_ms", 600)];
+        check(seconds, json!({"timeout": 10}), Ok(json!({"timeout_ms": 10_000})));
+        check(seconds, json!({"timeout": "10"}), Ok(json!({"timeout_ms": 10_000})));
+        check(seconds, json!({"timeout": 0}), Ok(json!({})));
+        check(seconds, json!({"timeout_ms": 10}), Ok(json!({"timeout_ms": 10})));
+        let told = "`timeout` is a time in seconds from 1 to 600; a time in milliseconds is given as `timeout_ms`";
+        for wrong in [json!(601), json!(120_000), json!(-1), json!("soon")] {
+            check(seconds, json!({"timeout": wrong}), Err(told));
+        }
+    }
+
+    #[test]
+    fn a_program_and_its_arguments_become_a_line_that_a_shell_reads_as_the_same_words() {
+        let line = &[Rewrite::ShellLine("command", "args")];
+        check(
+            line,
+            json!({"command": "echo", "args": ["a b", "$x", "it's", "", "-n"]}),
+            Ok(json!({"command": r"echo 'a b' '$x' 'it'\''s' '' -n"})),
+        );
+        check(line, json!({"command": "echo $x"}), Ok(json!({"command": "echo $x"})));
+        check(line, json!({"command": "a", "args": [1]}), Err("a program and its arguments must be texts"));
+    }
+
+    #[test]
+    fn a_flag_takes_another_parameter_away() {
+        let rewrites = &[Rewrite::OnlyIf("block", "timeout")];
+        check(rewrites, json!({"block": false, "timeout": 5}), Ok(json!({})));
+        check(rewrites, json!({"block": true, "timeout": 5}), Ok(json!({"timeout": 5})));
+    }
+
+    #[test]
+    fn a_span_of_lines_becomes_offset_and_limit() {
+        let span = &[Rewrite::Span("start_line", "end_line")];
+        check(span, json!({"start_line": 3, "end_line": 5}), Ok(json!({"offset": 3, "limit": 3})));
+        check(span, json!({"end_line": 5}), Ok(json!({"limit": 5})));
+        check(span, json!({"start_line": 5, "end_line": 3}), Err("`end_line` (3) lies before `start_line` (5)"));
+    }
+
+    #[test]
+    fn two_spellings_with_different_values_are_an_error() {
+        check(
+            &[Rewrite::Rename("file_path", "path")],
+            json!({"file_path": "a", "path": "b"}),
+            Err("`file_path` is another spelling of `path`, and the two differ: give one of them"),
+        );
+    }
+}

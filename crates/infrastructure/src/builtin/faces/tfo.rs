@@ -1,0 +1,6 @@
+//! The faces of TelemetryFlow.
+
+use super::Faces;
+
+/// Each under the name that its tool has there.
+pub(super) const FACES: Faces = &[];
