@@ -255,7 +255,7 @@ impl UndoConversationHandler {
             entries.extend(self.ports.journal.of_session(principal, &session, LOOKED_THROUGH).await?);
             let room = AGENTS.saturating_sub(sessions.len());
             let handed_over = self.ports.conversations.handed_over_in(principal, &session, room).await?;
-            sessions.extend(handed_over.into_iter().map(|one| one.id.session()).filter(|one| !sessions.contains(one)));
+            sessions.extend(handed_over.into_iter().map(|one| one.id.session()));
         }
         if next > 1 {
             entries.sort_by(|one, other| (other.at, other.call).cmp(&(one.at, one.call)));

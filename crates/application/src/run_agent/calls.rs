@@ -151,7 +151,7 @@ impl<'w> Way<'w> {
                         ToolResult::error(ErrorKind::Cancelled, "cancelled: the run was taken back during this call")
                     }
                 };
-                (index, Made { result, call: Some(id), duration: clock.now().since(begun) })
+                (index, Made { result, shown: None, call: Some(id), duration: clock.now().since(begun) })
             });
         }
         Box::pin(async move {

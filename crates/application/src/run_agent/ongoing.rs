@@ -30,6 +30,8 @@ pub(crate) struct Ongoing {
     pub(crate) compaction: Compaction,
     pub(super) telling: UnboundedSender<AgentEvent>,
     pub(super) caller: Arc<dyn Caller>,
+    /// Takes it back.
+    pub(crate) cancel: CancelSignal,
     /// Given once it is over.
     pub(super) over: CancelSignal,
 }

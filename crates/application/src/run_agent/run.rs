@@ -127,6 +127,7 @@ impl<'w> Run<'w> {
             compaction: command.compaction,
             telling: telling.clone(),
             caller: command.caller.clone(),
+            cancel: cancel.clone(),
             over: CancelSignal::new(),
         };
         let entry = agents.ongoing.begin((principal.clone(), command.scope.session.clone()), ongoing);

@@ -205,7 +205,7 @@ impl World {
     }
 
     /// Takes on work that goes on in the background, beside the commands there.
-    pub fn work_as_tasks(&self) -> Arc<dyn ports::tasks::Tasks> {
+    pub fn work_as_tasks(&self) -> Arc<dyn toolstead_domain::ports::tasks::Tasks> {
         Arc::new(WorkAsTasks {
             tasks: self.tasks.clone(),
             settings: self.programs.settings().clone(),

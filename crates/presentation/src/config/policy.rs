@@ -26,7 +26,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{command_tools, spellings},
+    builtin::{aliases_of, command_tools, spellings},
     mcp::client::config::ToolNames,
 };
 

@@ -60,7 +60,7 @@ struct Ended {
 impl Work {
     /// Does it while the call waits.
     pub(super) async fn done_for(mut self, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let cancel = CancelSignal::new();
+        let cancel = self.above.as_ref().map_or_else(CancelSignal::new, |above| above.cancel.child());
         self.command.cancel = cancel.clone();
         let session = self.command.conversation.session();
         let own = context.calls.for_agent(self.handed_over.agent.clone(), session);
@@ -74,7 +74,12 @@ impl Work {
                 done.await
             }
         };
-        ended.report(conversation, &agent, cancel.reason().is_some())
+        let reason = cancel.reason();
+        if reason.is_some_and(|reason| reason != CancelReason::Deadline) {
+            // The run that this call belongs to is taken back, and the call with it.
+            return std::future::pending().await;
+        }
+        ended.report(conversation, &agent, reason.is_some())
     }
 
     /// Does it by these calls. What the agent says is handed on as it comes.
