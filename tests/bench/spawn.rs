@@ -102,6 +102,7 @@ async fn sealed(launcher: &Launcher, root: &Path, session: Option<Arc<str>>) -> 
             read_roots: Vec::new(),
             lasting_home: None,
             network: NetworkPolicy::None,
+            offers_tools: false,
             environment: BTreeMap::from([("PATH".to_owned(), path), ("LANG".to_owned(), "C.UTF-8".to_owned())]),
             limits: SandboxLimits::default(),
         },

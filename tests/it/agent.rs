@@ -1,6 +1,8 @@
 //! Agents, from the command line to the provider and back: `toolstead query` and `toolstead chat` with a model over real
 //! HTTP, and `App::query` in a program.
 
+mod files;
+
 use crate::{
     binaries::{Home, kill, stderr, stdout},
     model_server::{ModelServer, Reply, Says, Seen},

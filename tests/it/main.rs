@@ -79,6 +79,7 @@ mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
 /// Documents are read in a child process that takes nothing down but itself.
+mod dialects;
 mod documents;
 /// What happens, for those who watch.
 mod events;
@@ -100,6 +101,8 @@ mod ordinary_life;
 /// Real servers stand behind us, and one may die.
 mod questions;
 mod real_servers;
+/// Code that calls tools.
+mod run_code;
 /// Where no namespaces can be had.
 mod sandbox_tiers;
 /// What servers run is what somebody said yes to.

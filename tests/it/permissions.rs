@@ -335,17 +335,35 @@ fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an
         );
         check(&home, &["-q", "permissions", "list"], 2, &[&expected]);
     }
-    settings(r#"{"permissions": {"allow": ["Bsh(ls)"], "deny": ["Task", "WebSearch", "Frobnicate9(x)"]}}"#);
+    settings(r#"{"permissions": {"allow": ["Bsh(ls)"], "deny": ["EnterWorktree", "WebSearch", "Frobnicate9(x)"]}}"#);
     check(
         &home,
         &["permissions", "list"],
         0,
         &[
             "the allow rule `Bsh(ls)` is left out: no tool is called `Bsh`; did you mean `Bash`?",
-            "the deny rule `Task` is left out: no tool is called `Task` here",
+            "the deny rule `EnterWorktree` is left out: no tool is called `EnterWorktree` here",
             "the deny rule `WebSearch` is left out",
             "the deny rule `Frobnicate9(x)` is left out",
         ],
+    );
+}
+
+#[test]
+fn imported_rules_on_agents_count_in_either_spelling() {
+    let home = Home::new();
+    let settings = r#"{"permissions": {"deny": ["Task(reviewer)", "Agent(my-plugin:*)"], "ask": ["Agent"]}}"#;
+    let file = beside(&home, "settings.json", settings);
+    user(&home, &format!("[permissions]\nimport = [{file:?}]\n"));
+    let all = ["deny Task(reviewer) at", "deny Agent(my-plugin:*) at", "ask Agent at"];
+    assert_eq!(rules(&home), all.map(|rule| format!("{rule} settings.json:1")));
+    let broken = beside(&home, "settings.json", r#"{"permissions": {"deny": ["Task(re viewer)"]}}"#);
+    user(&home, &format!("[permissions]\nimport = [{broken:?}]\n"));
+    check(
+        &home,
+        &["-q", "permissions", "list"],
+        2,
+        &["the deny rule `Task(re viewer)` cannot be used: `re viewer` is no name"],
     );
 }
 

@@ -3,7 +3,8 @@
 
     client.py URL | COMMAND ARG…        environment: TOKEN (bearer), MODE (auto, legacy or a version such as 2026-07-28),
                                         TOOL (echo), ARGS (a JSON object), READ and PROMPT (a URI and a prompt: lists and
-                                        reads these as well, and subscribes to all news of a server
+                                        reads these as well, this with PROMPT_ARGS (a JSON object),
+                                        and subscribes to all news of a server
                                         of 2026-07-28), ANSWER (a JSON object: what every form is
                                         filled in with; without it the client fills in no forms)
 """
@@ -45,7 +46,7 @@ async def talk(server) -> None:
             resources = await client.list_resources()
             prompts = await client.list_prompts()
             read = await client.read_resource(os.environ["READ"])
-            prompt = await client.get_prompt(os.environ["PROMPT"], {"code": "let x = 1;"})
+            prompt = await client.get_prompt(os.environ["PROMPT"], json.loads(os.environ.get("PROMPT_ARGS", '{"code":"let x = 1;"}')))
             said |= {
                 "resources": [str(resource.uri) for resource in resources.resources],
                 "prompts": [prompt.name for prompt in prompts.prompts],

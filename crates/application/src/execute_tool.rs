@@ -421,7 +421,7 @@ impl ExecuteToolHandler {
 
     /// The face in which the caller of this command sees the answer.
     pub(crate) fn worn_face(&self, command: &ExecuteToolCommand) -> Option<WornFace> {
-        WornFace::of(&self.registry, command, self.settings.faces_in_tags)
+        WornFace::of(&self.registry, command, &self.settings)
     }
 
     /// The same under this id, which is that of its row, for one who has to know it beforehand. The outcome is told as
@@ -620,7 +620,7 @@ impl ExecuteToolHandler {
             return self.tasks.kept(task, command, &call.tool);
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
-        let budget = self.settings.output_budget(registered.provider.as_ref()).up_to(max_output).up_to(wanted);
+        let budget = self.settings.output_budget(registered.provider.as_ref()).as_wanted(wanted).up_to(max_output);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
         let keeper = Keeper::new(outputs, &command.scope.principal, call.id, max_bytes, tools.output_readers());
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await

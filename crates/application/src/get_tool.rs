@@ -61,7 +61,7 @@ impl GetToolHandler {
             Availability::Unavailable(reason) => Some(format!("it is unavailable: {reason}")),
             Availability::Available => {
                 policy.refusal_of_every_call(tool).map(|decision| match decision.decisive.cause {
-                    Cause::NotSelected => "it is not among the selected tools".into(),
+                    Cause::NotSelected | Cause::OutsideWindow => "it is not among the selected tools".into(),
                     _ => "a rule denies every call of it".into(),
                 })
             }

@@ -76,6 +76,34 @@ error_kinds! {
 }
 
 impl ErrorKind {
+    /// The exit code of a command that failed so: of the command line, and of the program `tool` of a run.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::InvalidInput => 2,
+            Self::PermissionDenied | Self::ApprovalTimeout => 3,
+            Self::NotFound | Self::Disabled | Self::Unavailable => 4,
+            Self::Timeout | Self::Cancelled => 5,
+            Self::BudgetExhausted => 6,
+            Self::Internal => 70,
+            Self::ExecutionFailed
+            | Self::Io
+            | Self::StaleFile
+            | Self::NotRead
+            | Self::AmbiguousMatch
+            | Self::NoMatch
+            | Self::TooLarge
+            | Self::UnsupportedType
+            | Self::RateLimited
+            | Self::AuthRequired
+            | Self::UpstreamHttp
+            | Self::UpstreamProtocol
+            | Self::SessionNotReady
+            | Self::AlreadyInitialized
+            | Self::UnsupportedVersion
+            | Self::MissingCapability => 1,
+        }
+    }
+
     /// Whether the same call may succeed when it is simply made again.
     pub fn is_retryable(self) -> bool {
         matches!(

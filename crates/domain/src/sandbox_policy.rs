@@ -23,6 +23,9 @@ pub struct SandboxPolicy {
     pub lasting_home: Option<PathBuf>,
     /// The network.
     pub network: NetworkPolicy,
+    /// Whether the program `tool` stands on the `PATH` of the run, and a socket that leads from it to whoever started the
+    /// run: for confined runs in namespaces alone.
+    pub offers_tools: bool,
     /// The whole environment of the child: built, never inherited.
     pub environment: BTreeMap<String, String>,
     /// The bounds.
@@ -59,6 +62,7 @@ impl SandboxPolicy {
             read_roots: Vec::new(),
             lasting_home: None,
             network: NetworkPolicy::Host,
+            offers_tools: false,
             environment,
             limits: SandboxLimits::default(),
         }

@@ -176,15 +176,22 @@ impl ToolResult {
         blocks.split_at(self.said.0.unwrap_or(blocks.len()).min(blocks.len()))
     }
 
+    /// The blocks of what the tool said.
+    pub fn said_blocks(&self) -> &[Value] {
+        self.said_and_added().0
+    }
+
     /// The text of what the tool said.
     pub fn said_text(&self) -> String {
         joined(self.said_and_added().0)
     }
 
-    /// The same with this text in the place of what the tool said, as an error or not, and with other structured content.
+    /// The same with these texts in the place of what the tool said, as an error or not, and with other structured content.
     #[must_use]
-    pub fn said_as(mut self, text: String, is_error: bool, structured: Option<Value>) -> Self {
-        let mut blocks = Self::text(text).content().to_vec();
+    pub fn said_as(mut self, texts: Vec<String>, is_error: bool, structured: Option<Value>) -> Self {
+        let count = texts.len();
+        let told = |text: String| text_block(if text.is_empty() { NO_OUTPUT.to_owned() } else { text });
+        let mut blocks: Vec<Value> = texts.into_iter().map(told).collect();
         blocks.extend_from_slice(self.said_and_added().1);
         self.object.insert("content".into(), blocks.into());
         self.take_structured_content();
@@ -193,7 +200,7 @@ impl ToolResult {
             self.object.insert("isError".into(), true.into());
         }
         self.error_kind = is_error.then(|| self.error_kind.unwrap_or(ErrorKind::ExecutionFailed));
-        self.said = Said(Some(1));
+        self.said = Said(Some(count));
         match structured {
             Some(content) => self.with_structured_content(content),
             None => self,

@@ -1,6 +1,7 @@
 //! Which tools a run offers at all (`-t`, `--tools`).
 
 use crate::tool::Tool;
+use std::fmt;
 
 /// A choice of tools by name: canonical names, aliases, the spellings of a server's tools, and all of these with `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,7 +18,7 @@ enum Spelled {
     /// All that lead to it.
     #[default]
     Anyhow,
-    /// The one that rules know it by.
+    /// Its own, and the one that rules know it by.
     Canonically,
 }
 
@@ -32,8 +33,8 @@ impl ToolSelection {
         Self { only: Some(names.into_iter().map(Into::into).collect()), ..Self::default() }
     }
 
-    /// Exactly these, by the names that [rules know them by](Tool::rule_name), and patterns of such names. No alias and no
-    /// other spelling chooses a tool.
+    /// Exactly these, by their [own names](Tool::name) and those that [rules know them by](Tool::rule_name), and patterns of
+    /// such names. No alias and no other spelling chooses a tool.
     pub fn canonical(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { spelled: Spelled::Canonically, ..Self::only(names) }
     }
@@ -85,13 +86,29 @@ impl ToolSelection {
     fn names_tool(&self, pattern: &str, tool: &Tool) -> bool {
         match self.spelled {
             Spelled::Anyhow => names(pattern, tool),
-            Spelled::Canonically => wildcard_match(pattern, tool.rule_name().as_str()),
+            Spelled::Canonically => {
+                [tool.name(), tool.rule_name()].iter().any(|name| wildcard_match(pattern, name.as_str()))
+            }
         }
     }
 
     /// Whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
     pub fn may_hold_other_than(&self, is_built_in: impl Fn(&str) -> bool) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| !is_built_in(name)))
+    }
+}
+
+impl fmt::Display for ToolSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.only.as_deref() {
+            None => f.write_str("all")?,
+            Some([]) => return f.write_str("none"),
+            Some(only) => f.write_str(&only.join(", "))?,
+        }
+        match self.without.as_slice() {
+            [] => Ok(()),
+            without => write!(f, " without {}", without.join(", ")),
+        }
     }
 }
 
@@ -225,6 +242,14 @@ mod tests {
         }
         let selection = ToolSelection::only(["git__push", "grep", "x*"]);
         assert_eq!(selection.unmatched(tools.iter()), ["git__push", "x*"]);
+    }
+
+    #[test]
+    fn a_choice_is_told_in_words() {
+        for (text, told) in [("", "none"), ("a,b", "a, b"), ("-a,-b", "all without a, b")] {
+            assert_eq!(ToolSelection::all().adjusted(text).unwrap().to_string(), told);
+        }
+        assert_eq!(ToolSelection::all().to_string(), "all");
     }
 
     #[test]

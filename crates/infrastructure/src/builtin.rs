@@ -50,6 +50,12 @@ pub fn spellings_by_tool() -> Vec<Vec<&'static str>> {
     tools::NAMES.iter().map(|(name, _)| spellings_of(name)).collect()
 }
 
+/// The names of the built-in tools that change nothing.
+pub fn names_that_only_read() -> Vec<&'static str> {
+    let reads = tools::HINTS.iter().filter(|(_, hints)| hints.read_only_hint == Some(true));
+    reads.map(|(name, _)| *name).collect()
+}
+
 /// Every name and alias of a built-in tool that takes command lines.
 pub fn command_tools() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {

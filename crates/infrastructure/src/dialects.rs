@@ -21,7 +21,14 @@ pub fn named(name: &str) -> Option<Dialect> {
     ALL.iter().copied().find(|dialect| dialect.0 == name)
 }
 
-/// The number by which clients of the dialect know an error of this kind; `None` where they know none.
+/// The number by which clients of the dialect know a tool that ran and failed so; `None` where they know none. What it did
+/// not find is no tool.
+pub fn failure_number(dialect: Option<Dialect>, kind: ErrorKind) -> Option<i64> {
+    let kind = if kind == ErrorKind::Timeout { kind } else { ErrorKind::ExecutionFailed };
+    error_number(dialect, kind)
+}
+
+/// The number by which clients of the dialect know an error of the protocol; `None` where they know none.
 ///
 /// Those of TelemetryFlow are in its specification as far as tools fail, and in its code where they do not.
 pub fn error_number(dialect: Option<Dialect>, kind: ErrorKind) -> Option<i64> {
@@ -57,5 +64,7 @@ mod tests {
         for dialect in ALL.iter().filter(|dialect| **dialect != TFO).copied().map(Some).chain([None]) {
             assert_eq!(error_number(dialect, ErrorKind::Timeout), None, "{dialect:?}");
         }
+        let of_failures = [ErrorKind::Timeout, ErrorKind::NotFound, ErrorKind::PermissionDenied];
+        assert_eq!(of_failures.map(|kind| failure_number(Some(TFO), kind)), [-32006, -32005, -32005].map(Some));
     }
 }

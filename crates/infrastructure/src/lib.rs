@@ -40,6 +40,8 @@ pub mod helper {
     /// // … and now the program's own work.
     /// ```
     pub fn enter_if_helper() {
+        #[cfg(feature = "builtin")]
+        crate::builtin::commands::tool_program::enter();
         crate::sandbox::helper::enter(&[
             #[cfg(feature = "documents")]
             (crate::documents::HELPER, crate::documents::answer),

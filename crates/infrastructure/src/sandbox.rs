@@ -16,6 +16,8 @@ mod lasting_home;
 mod launch;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
 pub mod launcher;
+#[expect(clippy::disallowed_methods, reason = "a process looks which program it is")]
+pub mod offered_tools;
 #[cfg(any(feature = "hooks", feature = "models"))]
 pub(crate) mod one_run;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]

@@ -8,7 +8,12 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use toolstead_application::run_agent::Compaction;
 use toolstead_domain::{
     permission::path_pattern::PatternBase,
-    ports::{self, agent_hook::AgentHook, model_provider::ModelProvider},
+    ports::{
+        self,
+        agent_catalogue::{AgentCatalogue, NoAgents},
+        agent_hook::AgentHook,
+        model_provider::ModelProvider,
+    },
     tool_input_schema::nearest_name,
 };
 
@@ -30,7 +35,7 @@ pub struct Models {
 }
 
 /// What an application needs for its agents.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct AgentParts {
     /// The models.
     pub models: Models,
@@ -38,6 +43,15 @@ pub struct AgentParts {
     pub hooks: Vec<Arc<dyn AgentHook>>,
     /// What holds for each run.
     pub defaults: AgentDefaults,
+    /// The agents, skills and commands that people wrote down.
+    pub catalogue: Arc<dyn AgentCatalogue>,
+}
+
+impl Default for AgentParts {
+    fn default() -> Self {
+        let (models, hooks, defaults) = Default::default();
+        Self { models, hooks, defaults, catalogue: Arc::new(NoAgents) }
+    }
 }
 
 /// What holds for each run of an agent, unless somebody says otherwise.

@@ -28,6 +28,7 @@ use toolstead_domain::{
     alias::Dialect,
     permission::policy::PermissionPolicy,
     ports::{
+        agent_catalogue::AgentCatalogue,
         change_journal::ChangeJournal,
         conversation_store::ConversationStore,
         rule_store::RuleStore,
@@ -89,6 +90,8 @@ pub struct App {
     pub models: Models,
     /// What holds for each run of an agent, unless somebody says otherwise.
     pub agent: AgentDefaults,
+    /// The agents, skills and commands that people wrote down.
+    pub catalogue: Arc<dyn AgentCatalogue>,
 }
 
 impl std::fmt::Debug for App {
@@ -144,7 +147,7 @@ impl App {
         let context = ContextRegistry::new();
         execute_tool.name_resources_by(&context);
         let list_tools = Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone()));
-        let AgentParts { models, hooks, defaults: agent } = agents;
+        let AgentParts { models, hooks, defaults: agent, catalogue } = agents;
         let run_agent = RunAgentHandler::new(RunAgentPorts {
             execute_tool: execute_tool.clone(),
             list_tools: list_tools.clone(),
@@ -184,6 +187,7 @@ impl App {
             run_agent,
             models,
             agent,
+            catalogue,
         })
     }
 

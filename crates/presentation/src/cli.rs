@@ -1,6 +1,7 @@
 //! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
 
 mod agent;
+pub mod agent_files;
 mod asides;
 mod asked_prompt;
 pub mod call;
@@ -31,7 +32,9 @@ pub mod terminal;
 pub mod terminal_approver;
 pub mod terminal_questions;
 pub mod tools;
+mod typed_command;
 
+use crate::config::agent_files::Kind;
 use clap::{Parser, Subcommand};
 use exit::Exit;
 use global::Global;
@@ -72,6 +75,12 @@ enum Command {
     Servers(servers::Servers),
     /// Shows the language models, and whether they answer
     Models(models::Models),
+    /// Shows the agents that people wrote down
+    Agents(agent_files::AgentFilesCommand),
+    /// Shows the skills that people wrote down
+    Skills(agent_files::AgentFilesCommand),
+    /// Shows the commands that people wrote down, for `chat` and `query`
+    Commands(agent_files::AgentFilesCommand),
     /// Shows, explains, tests and writes permission rules
     Permissions(permissions::Permissions),
     /// Shows, checks or trusts the configuration
@@ -101,6 +110,9 @@ impl Cli {
             Command::Conversations(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
+            Command::Agents(command) => command.run(Kind::Agent, global, &mut output),
+            Command::Skills(command) => command.run(Kind::Skill, global, &mut output),
+            Command::Commands(command) => command.run(Kind::Command, global, &mut output),
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),
             Command::Hooks(command) => command.run(global, &mut output).await,

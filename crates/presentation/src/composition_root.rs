@@ -30,6 +30,7 @@ use crate::{
     app::{App, AppParts},
     config::{
         Config,
+        agent_files::AgentFiles,
         environment::Environment,
         hooks::{
             choosing::{check_choices, check_filter_parameters},
@@ -55,7 +56,6 @@ use toolstead_domain::{
     context,
     permission::remedy::{PlainWords, RemedyWords},
     ports::{
-        agent_catalogue::NoAgents,
         agent_hook::AgentHook,
         approval_rule::ApprovalRule,
         approver::Approver,
@@ -186,6 +186,8 @@ pub struct Composition {
     pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
+    /// What people wrote down as Markdown files.
+    pub agent_files: Arc<AgentFiles>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     stores: Option<OpenStores>,
@@ -512,8 +514,10 @@ impl AppBuilder {
             }
             Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
+        let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
+            .with_agents(agent_files.clone())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
@@ -595,6 +599,7 @@ impl AppBuilder {
                 rules: config.pattern_base(),
                 program_tools: None,
             },
+            catalogue: agent_files.clone(),
         };
         let parts = AppParts {
             policy: config.policy(),
@@ -614,7 +619,7 @@ impl AppBuilder {
         app.agent.program_tools = Some(tools.clone());
         let (servers, event_file) = (Vec::new(), None);
         let mut composition =
-            Composition { app, servers, tools, config, hooks: command_hooks, tasks, event_file, stores };
+            Composition { app, servers, tools, config, hooks: command_hooks, agent_files, tasks, event_file, stores };
         let background = world.work_as_tasks();
         let registered = async {
             let reports = reports::reports(&composition.config, &composition.app, version);
@@ -623,7 +628,7 @@ impl AppBuilder {
                 composition.app.context.register(provider).await?;
             }
             composition.app.registry.register(Arc::new(built_in)).await?;
-            let calling_others = orchestration_of(&composition.app, &composition.config, Arc::new(NoAgents), background);
+            let calling_others = orchestration_of(&composition.app, &composition.config, composition.app.catalogue.clone(), background);
             let calling_others = match composition.config.server.output_schemas {
                 true => calling_others.with_output_schemas(),
                 false => calling_others,

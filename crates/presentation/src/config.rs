@@ -5,6 +5,7 @@
 //! person trusts it. Nothing else in the program reads the environment.
 
 pub mod agent;
+pub mod agent_files;
 mod check;
 pub mod client_roots;
 mod command_lines;
@@ -50,6 +51,7 @@ pub mod value;
 pub(crate) mod workspace;
 
 use agent::AgentSettings;
+use agent_files::AgentFiles;
 use check::{Base, check};
 use database::DatabaseSettings;
 use environment::Environment;
@@ -365,8 +367,15 @@ impl Config {
         policy::absent_servers(&config, &mut notes);
         policy::idle_choices(&config, &mut notes);
         policy::wide_rules(&config, &mut notes);
+        notes.extend(config.agent_files().told());
         config.notes = notes;
         Ok(config)
+    }
+
+    /// The agents, skills and commands that people wrote down, as far as they may be used.
+    pub fn agent_files(&self) -> AgentFiles {
+        let is_alone = self.files.iter().any(|file| file.kind == LayerKind::Chosen);
+        AgentFiles::of(&self.folders, &self.roots, is_alone)
     }
 
     /// What outputs, undo and everything else that lasts belongs to: the first root, else the start folder.

@@ -64,21 +64,22 @@ impl Calls for Begun {
     }
 
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
-        let policy = self.handler.permissions.advertising(&self.scope).window(selection);
+        let policy = self.handler.permissions.advertising(&self.scope).window_of_program(selection);
         self.through(View::of_run(name, Arc::new(policy)))
     }
 
-    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>) -> Box<dyn Calls + 'a> {
-        Box::new(Self { scope: self.scope.clone().for_agent(agent, session), ..self.clone() })
+    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
+        Box::new(Self { scope: self.handler.scope_of_agent(&self.scope, agent, session, tools), ..self.clone() })
     }
 
     async fn outliving(
         &self,
         agent: Arc<str>,
         session: Arc<str>,
+        tools: ToolSelection,
         caller: Arc<dyn Caller>,
     ) -> Result<Box<dyn Calls>, ToolFailure> {
-        Ok(Box::new(Self { scope: self.scope.clone().for_agent(agent, session), caller, ..self.clone() }))
+        Ok(Box::new(Self { scope: self.handler.scope_of_agent(&self.scope, agent, session, tools), caller, ..self.clone() }))
     }
 
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
@@ -93,6 +94,18 @@ impl Calls for Begun {
 }
 
 impl ExecuteToolHandler {
+    /// The scope of an agent that works in this one, with these tools.
+    pub(super) fn scope_of_agent(
+        &self,
+        scope: &Scope,
+        agent: Arc<str>,
+        session: Arc<str>,
+        tools: ToolSelection,
+    ) -> Scope {
+        let policy = self.permissions.advertising(scope).window(tools);
+        scope.clone().narrowed_to(View::of_run(agent.clone(), Arc::new(policy))).for_agent(agent, session)
+    }
+
     /// The tools that may be called in the scope, as lists show them, sorted by name.
     pub(super) fn tools_in(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);

@@ -281,21 +281,22 @@ impl Calls for Within<'_> {
         Box::new(Within { nested: self.nested, scope: self.scope.clone().narrowed_to(view) })
     }
 
-    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>) -> Box<dyn Calls + 'a> {
-        Box::new(Within { nested: self.nested, scope: self.scope.clone().for_agent(agent, session) })
+    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
+        Box::new(Within { nested: self.nested, scope: self.nested.handler.scope_of_agent(&self.scope, agent, session, tools) })
     }
 
     async fn outliving(
         &self,
         agent: Arc<str>,
         session: Arc<str>,
+        tools: ToolSelection,
         caller: Arc<dyn Caller>,
     ) -> Result<Box<dyn Calls>, ToolFailure> {
-        self.nested.begun(self.scope.clone().for_agent(agent, session), caller).await
+        self.nested.begun(self.nested.handler.scope_of_agent(&self.scope, agent, session, tools), caller).await
     }
 
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
-        let policy = self.nested.handler.permissions.advertising(&self.scope).window(selection);
+        let policy = self.nested.handler.permissions.advertising(&self.scope).window_of_program(selection);
         self.through(View::of_run(name, Arc::new(policy)))
     }
 

@@ -18,7 +18,7 @@ use keeper::{Keeper, Kept};
 use serde_json::Value;
 use toolstead_domain::{
     error_kind::ErrorKind,
-    ports::{schema_validator::SchemaValidator, tool_provider::CallOutcome},
+    ports::{calls::WHOLE_OUTPUT, schema_validator::SchemaValidator, tool_provider::CallOutcome},
     tool_failure::{ToolFailure, UpstreamError},
     tool_input_schema::{NotValid, ToolInputSchema},
     tool_result::{ToolResult, text_block},
@@ -39,6 +39,11 @@ pub(super) struct Budget {
 impl Budget {
     /// Everything.
     pub(super) const WHOLE: Self = Self { characters: usize::MAX, media_bytes: usize::MAX };
+
+    /// The budget of what a call out of a call wants: less, or everything.
+    pub(super) fn as_wanted(self, wanted: Option<usize>) -> Self {
+        if wanted == Some(WHOLE_OUTPUT) { Self::WHOLE } else { self.up_to(wanted) }
+    }
 
     /// The budget of a caller who wants no more than that of anything.
     pub(super) fn up_to(self, wanted: Option<usize>) -> Self {

@@ -28,7 +28,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputResponses, NotAnswered, SilentCaller},
-        calls::NoCalls,
+        calls::{NoCalls, WHOLE_OUTPUT},
         tool_provider::{Answers, Beside, CallContext, CallOutcome, InputRequired, ToolProvider},
     },
     tool::Tool,
@@ -43,6 +43,8 @@ const MAX_ROUNDS: usize = 16;
 /// The pause before a provider is called again that wants to be and asks nothing; twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The characters that a tool puts on one page for a program, which takes the whole.
+const WHOLE_PAGE: usize = 64 << 20;
 
 /// What the call would touch.
 pub(super) async fn accesses(
@@ -86,9 +88,12 @@ pub(super) async fn run(
     let context = context(command, call, grant, &caller, ports, settings, time);
     let nested = Nested::new(handler, command, call, context.deadline, &asking, record, is_on_record);
     let calls = nested.calls();
-    let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
-    let context =
-        CallContext { calls: &calls, output_characters: context.output_characters.min(output_characters), ..context };
+    let output_characters = match parent.and_then(|nesting| nesting.output_characters) {
+        None => context.output_characters,
+        Some(WHOLE_OUTPUT) => WHOLE_PAGE,
+        Some(wanted) => context.output_characters.min(wanted),
+    };
+    let context = CallContext { calls: &calls, output_characters, ..context };
     // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
     let ended = {
         let work = pin!(to_its_end(provider, call, &context, command.answers.clone()));

@@ -14,6 +14,7 @@ mod registry;
 mod retries;
 mod schemas;
 mod scopes;
+mod windows;
 
 use super::{explain::ExplainCallQuery, *};
 use crate::event_bus::EventSubscription;

@@ -1,7 +1,7 @@
 //! The face in which a caller sees the answer of a call. It is put on last, when the row is written: rules, hooks, the row
 //! and the budget see the tool itself.
 
-use super::{ExecuteToolCommand, ExecuteToolError, hooks};
+use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hooks};
 use crate::tool_registry::ToolRegistry;
 use serde_json::{Map, Value};
 use toolstead_domain::{
@@ -18,6 +18,7 @@ pub(crate) struct WornFace {
     face: &'static Face,
     arguments: Map<String, Value>,
     in_tags: bool,
+    characters: usize,
 }
 
 /// The face that the tool wears for this call. Calls out of a call see the tool itself, and so do requests for something
@@ -28,10 +29,12 @@ pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static F
 }
 
 impl WornFace {
-    pub(super) fn of(registry: &ToolRegistry, command: &ExecuteToolCommand, in_tags: bool) -> Option<Self> {
+    pub(super) fn of(registry: &ToolRegistry, command: &ExecuteToolCommand, settings: &CallSettings) -> Option<Self> {
         let registered = registry.resolve_in(command.scope.dialect, &command.tool).ok()?;
         let face = of(&registered.tool, command)?;
-        Some(Self { face, arguments: command.arguments.as_object().cloned().unwrap_or_default(), in_tags })
+        let arguments = command.arguments.as_object().cloned().unwrap_or_default();
+        let CallSettings { faces_in_tags: in_tags, output_characters: characters, .. } = *settings;
+        Some(Self { face, arguments, in_tags, characters })
     }
 
     /// The outcome as that system says it.
@@ -45,14 +48,18 @@ impl WornFace {
     }
 
     fn said(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<Said> {
-        (self.face.answer)(&Answered { arguments: &self.arguments, in_tags: self.in_tags, outcome })
+        let Self { arguments, in_tags, characters, .. } = self;
+        (self.face.answer)(&Answered { arguments, in_tags: *in_tags, characters: *characters, outcome })
     }
 
     fn over_result(&self, mut result: ToolResult) -> ToolResult {
         // What a hook put in its place is no answer of the tool.
         let said = if result.is_said_by_tool() { self.said(Ok(&result)) } else { None };
         match said {
-            Some(Said { text, is_error, structured }) => result.said_as(text, is_error, structured),
+            Some(Said { text, beside, is_error, structured }) => {
+                let texts = std::iter::once(text).chain(beside).collect();
+                result.said_as(texts, is_error, structured)
+            }
             None => {
                 // What the list does not tell of is not sent: clients show a model that in place of the text.
                 result.take_structured_content();
@@ -66,7 +73,10 @@ impl WornFace {
         if let Some(partial) = &mut failure.partial {
             partial.take_structured_content();
         }
-        let Some(Said { text, .. }) = said else { return failure };
+        let Some(Said { text, beside, .. }) = said else { return failure };
+        if let Some(beside) = beside {
+            failure.partial = Some(Box::new(ToolResult::text(beside)));
+        }
         // What hooks had to say of the call stays.
         let by_hooks = failure.next.take().and_then(|next| hooks::said_in(&next).map(str::to_owned));
         failure.next = by_hooks.filter(|words| !text.contains(words));

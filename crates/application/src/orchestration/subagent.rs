@@ -155,21 +155,16 @@ impl OrchestratingTool for Subagent {
             return Err(ToolFailure::new(ErrorKind::Unavailable, message).next("Wait for its end, or begin another one."));
         }
         let command = agents.command(&input, &agent, call, context, above.as_deref(), model, conversation);
-        let work = Work {
-            agents: agents.clone(),
-            command,
-            handed_over,
-            above: above.clone(),
-            selection: selection(&agent, depth, context.calls),
-        };
+        let tools = selection(&agent, depth, context.calls);
+        let work = Work { agents: agents.clone(), command, handed_over, above: above.clone() };
         if !input.background {
-            return work.done_for(context).await;
+            return work.done_for(tools, context).await;
         }
         agents.tasks.check_room(&call.principal, &call.session)?;
         // Whoever called directly is not there any more once this call is answered.
         let caller = above.map_or_else(|| Arc::new(SilentCaller) as Arc<dyn Caller>, |above| above.caller_while_it_lasts());
         let name = agent.name.clone();
-        let calls = context.calls.outliving(name.clone(), conversation.session(), caller).await?;
+        let calls = context.calls.outliving(name.clone(), conversation.session(), tools, caller).await?;
         let title = input.description.clone().unwrap_or_else(|| input.prompt.clone());
         let mut task =
             NewTask::new(call.principal.clone(), call.session.clone(), "agent", format!("{name}: {title}"));

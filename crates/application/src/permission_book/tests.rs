@@ -1,5 +1,7 @@
 //! What is remembered, for whom, how long, and how far it goes.
 
+mod windows;
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::Map;

@@ -49,8 +49,19 @@ pub struct PromptCommand {
     pub argument_hint: Option<String>,
     /// The text, with places for arguments.
     pub body: String,
+    /// The arguments that have a name. Beside them a text of any words may be typed.
+    pub arguments: Vec<CommandArgument>,
     /// The file.
     pub source: Option<PathBuf>,
+}
+
+/// An argument of a command that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandArgument {
+    /// Its name.
+    pub name: String,
+    /// What stands for it where it is not given; `None`: it must be given.
+    pub default: Option<String>,
 }
 
 impl AgentDefinition {
@@ -84,6 +95,7 @@ impl PromptCommand {
             description: description.into(),
             argument_hint: None,
             body: body.into(),
+            arguments: Vec::new(),
             source: None,
         }
     }

@@ -30,6 +30,8 @@ pub struct Face {
 pub struct Answered<'a> {
     /// The arguments as the caller gave them, in the caller's spelling.
     pub arguments: &'a Map<String, Value>,
+    /// So many characters have room in an answer, as an argument that is repeated in it.
+    pub characters: usize,
     /// Whether texts stand in tags, where the system knows them.
     pub in_tags: bool,
     /// What became of the call.
@@ -41,6 +43,9 @@ pub struct Answered<'a> {
 pub struct Said {
     /// Stands in the place of what the tool said. What was added to it on its way stays behind it.
     pub text: String,
+    /// A block behind it: what the shape of the text has no room for. Of a call that failed it stands in the place of what
+    /// there was before.
+    pub beside: Option<String>,
     /// Whether it is an error there. A failed call stays failed whatever this says.
     pub is_error: bool,
     /// The structured content.
@@ -102,6 +107,16 @@ impl<'a> Answered<'a> {
         }
     }
 
+    /// Whether the tool said nothing but text.
+    pub fn is_text_alone(&self) -> bool {
+        self.outcome.is_ok_and(|result| result.said_blocks().iter().all(|block| block.get("text").is_some()))
+    }
+
+    /// What there was before the call failed, as text.
+    pub fn partial_text(&self) -> Option<String> {
+        self.outcome.err()?.partial.as_ref().map(|partial| partial.joined_text())
+    }
+
     /// A member of the structured content.
     pub fn member(&self, name: &str) -> Option<&'a Value> {
         self.structured()?.get(name)
@@ -124,12 +139,18 @@ impl<'a> Answered<'a> {
 impl Said {
     /// A success with this text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: false, structured: None }
+        Self { text: text.into(), beside: None, is_error: false, structured: None }
     }
 
     /// An error with this text.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// The same with a block behind it, if there is something to say.
+    #[must_use]
+    pub fn beside(self, beside: Option<String>) -> Self {
+        Self { beside: beside.filter(|text| !text.is_empty()), ..self }
     }
 
     /// The same with structured content.

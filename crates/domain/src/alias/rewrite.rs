@@ -16,6 +16,8 @@ pub enum Rewrite {
     Set(&'static str, &'static str),
     /// The parameter has this value when it is absent (JSON text).
     Default(&'static str, &'static str),
+    /// The same, unless the first parameter is true.
+    DefaultUnless(&'static str, &'static str, &'static str),
     /// The parameter, being true, gives another parameter this value (JSON text); being false it goes away.
     IfTrue(&'static str, &'static str, &'static str),
     /// A number 0 means this number.
@@ -62,6 +64,10 @@ impl Rewrite {
                 arguments.entry(name).or_insert_with(|| literal(json));
                 Ok(())
             }
+            Self::DefaultUnless(flag, name, json) => match arguments.get(flag) {
+                Some(Value::Bool(true)) => Ok(()),
+                _ => Self::Default(name, json).apply(arguments),
+            },
             Self::IfTrue(from, to, json) => {
                 if arguments.shift_remove(from) == Some(Value::Bool(true)) {
                     arguments.insert(to.into(), literal(json));
@@ -278,6 +284,10 @@ mod tests {
         check(&[Rewrite::Words("type", "type", &[("f", "file")])], json!({"type": "f"}), Ok(json!({"type": "file"})));
         check(&[Rewrite::IfTrue("recursive", "depth", "0")], json!({"recursive": true}), Ok(json!({"depth": 0})));
         check(&[Rewrite::IfTrue("recursive", "depth", "0")], json!({"recursive": false}), Ok(json!({})));
+        let unless = &[Rewrite::DefaultUnless("background", "time", "5")];
+        check(unless, json!({}), Ok(json!({"time": 5})));
+        check(unless, json!({"background": false, "time": 1}), Ok(json!({"background": false, "time": 1})));
+        check(unless, json!({"background": true}), Ok(json!({"background": true})));
         check(&[Rewrite::ZeroIs("offset", 1)], json!({"offset": 0}), Ok(json!({"offset": 1})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "*.rs"}), Ok(json!({"p": "**/*.rs"})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "src/*.rs"}), Ok(json!({"p": "src/*.rs"})));

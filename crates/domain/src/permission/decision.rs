@@ -87,6 +87,8 @@ pub enum Cause {
     Mode(&'static str),
     /// The tool is not among those chosen with `--tools`.
     NotSelected,
+    /// The tool is not among those of the window through which it is called.
+    OutsideWindow,
     /// The path is in no root.
     OutsideRoots,
     /// There is no root at all.
@@ -108,7 +110,12 @@ impl Cause {
     /// How little can be done about it: the more, the sooner it is told.
     pub(super) fn weight(&self) -> u8 {
         match self {
-            Self::Forbidden | Self::NoRoots | Self::OutsideRoots | Self::ReadOnlyRoot | Self::NotSelected => 3,
+            Self::Forbidden
+            | Self::NoRoots
+            | Self::OutsideRoots
+            | Self::ReadOnlyRoot
+            | Self::NotSelected
+            | Self::OutsideWindow => 3,
             Self::Rule(_) => 2,
             Self::Hook { .. } | Self::Mode(_) => 1,
             Self::Default(_) => 0,
@@ -176,7 +183,7 @@ impl Decision {
     /// What would allow the call; `None` where nothing the caller can do would.
     pub fn remedy(&self, tool: &str) -> Option<Remedy> {
         match &self.decisive.cause {
-            Cause::Mode(_) | Cause::Hook { .. } | Cause::Forbidden => None,
+            Cause::Mode(_) | Cause::Hook { .. } | Cause::Forbidden | Cause::OutsideWindow => None,
             Cause::Default(_) => Some(self.suggestions(tool)).filter(|rules| !rules.is_empty()).map(Remedy::Allow),
             Cause::Rule(rule) => Some(Remedy::ChangeRule { rule: rule.text.to_string(), origin: rule.origin.clone() }),
             Cause::NotSelected => Some(Remedy::Choose(tool.to_owned())),
@@ -281,6 +288,7 @@ impl fmt::Display for Cause {
             Self::Rule(rule) => write!(f, "the {} rule `{}` in {}", rule.effect.as_str(), rule.text, rule.origin),
             Self::Default(words) | Self::Mode(words) => f.write_str(words),
             Self::NotSelected => f.write_str("the tool is not among those chosen with `--tools`"),
+            Self::OutsideWindow => f.write_str("the tool is not among those that are offered to the one who calls it"),
             Self::OutsideRoots => f.write_str("outside of the workspace's roots"),
             Self::NoRoots => f.write_str("the workspace has no root"),
             Self::Forbidden => f.write_str("no tool may touch Toolstead's own data"),

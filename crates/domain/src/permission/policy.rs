@@ -95,6 +95,14 @@ impl PermissionPolicy {
         Self { mode: Mode::Bypass, roots: self.workspace().clone(), selection, ..Self::default() }
     }
 
+    /// Likewise, for a program: what a deny rule forbids to offer is in no window, by whatever name it was offered.
+    #[must_use]
+    pub fn window_of_program(&self, selection: ToolSelection) -> Self {
+        let rules = self.layers().flat_map(|layer| &layer.rules);
+        let rules = rules.filter_map(|rule| rule.of_offered_tools()).map(Arc::new).collect();
+        Self { rules, ..self.window(selection) }
+    }
+
     /// The same without the rules that are not kept, in whatever it was narrowed by as well.
     #[must_use]
     pub(super) fn keeping(&self, keep: &impl Fn(&PermissionRule) -> bool) -> Self {
@@ -125,8 +133,8 @@ impl PermissionPolicy {
 
     /// Decides on one call: the strictest finding of any part wins, deny over ask over allow.
     pub fn decide(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Decision {
-        if !self.layers().all(|layer| layer.selection.includes(tool)) {
-            return whole(Verdict::Deny, Cause::NotSelected);
+        if let Some(cause) = self.leaves_out(tool) {
+            return whole(Verdict::Deny, cause);
         }
         let strictest = |of: &dyn Fn(&Self) -> Option<Finding>| self.layers().filter_map(of).reduce(stricter);
         let mut trace: Vec<Finding> = strictest(&|layer| layer.of_whole_call(tool, arguments)).into_iter().collect();
@@ -260,14 +268,22 @@ impl PermissionPolicy {
     /// The decision on each call of the tool, where whatever it says and touches is denied: it is not selected, or a
     /// deny rule names it. Such a call is refused before anything of it is looked at.
     pub fn refusal_of_every_call(&self, tool: &Tool) -> Option<Decision> {
-        if !self.layers().all(|layer| layer.selection.includes(tool)) {
-            return Some(whole(Verdict::Deny, Cause::NotSelected));
+        if let Some(cause) = self.leaves_out(tool) {
+            return Some(whole(Verdict::Deny, cause));
         }
         let denies = |rule: &&Arc<PermissionRule>| rule.effect == Effect::Deny && denies_always(rule, tool);
         self.layers()
             .flat_map(|layer| &layer.rules)
             .find(denies)
             .map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
+    }
+
+    /// Why the tool is not among those that are offered, if it is not.
+    fn leaves_out(&self, tool: &Tool) -> Option<Cause> {
+        match self.layers().position(|layer| !layer.selection.includes(tool))? {
+            0 => Some(Cause::NotSelected),
+            _ => Some(Cause::OutsideWindow),
+        }
     }
 
     /// What no rule can change: the roots, and Toolstead's own data.
@@ -299,7 +315,8 @@ impl PermissionPolicy {
 
     fn forbidden_by_mode(&self, tool: &Tool, access: &Access) -> Option<Finding> {
         let reads = access.kind() == AccessKind::Read || reads_by_a_program(tool, access);
-        let forbidden = self.mode == Mode::Plan && !reads;
+        // What an agent does is judged for itself, in the same mode.
+        let forbidden = self.mode == Mode::Plan && !reads && access.kind() != AccessKind::Agent;
         let cause = Cause::Mode("the mode `plan` allows reading only");
         forbidden.then(|| Finding::new(Verdict::Deny, Some(access.clone()), cause))
     }
@@ -434,7 +451,9 @@ fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
         (ToolSource::BuiltIn, Category::Web) => Some(AccessKind::Reach),
         _ => None,
     };
-    rule.denies_whole(tool) || only_kind.is_some_and(|kind| rule.names_whole_kind(kind))
+    let is_of_agents =
+        || matches!(tool.source(), ToolSource::BuiltIn) && rule.names_whole_kind_of(AccessKind::Agent, tool);
+    rule.denies_whole(tool) || only_kind.is_some_and(|kind| rule.names_whole_kind(kind)) || is_of_agents()
 }
 
 #[cfg(test)]

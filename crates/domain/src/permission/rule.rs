@@ -301,7 +301,9 @@ impl PermissionRule {
         roots: &WorkspaceRoots,
     ) -> Option<Option<&'a Access>> {
         match &self.head {
-            Head::Tool(pattern) if !names_in_any_spelling(pattern, tool) => return None,
+            Head::Tool(pattern) if !names_in_any_spelling(pattern, tool) => {
+                return accesses.iter().find(|access| self.denies_offering(pattern, access)).map(Some);
+            }
             Head::Tool(_) if matches!(self.spec, Spec::Any) => return Some(None),
             Head::Tool(_) | Head::Access(_) => {}
         }
@@ -311,6 +313,22 @@ impl PermissionRule {
             return caught.then_some(None);
         }
         accesses.iter().find(|access| self.catches_access(spec, access, roots)).map(Some)
+    }
+
+    /// Whether this rule denies every tool that is offered: nobody gets the means to call what no call may use.
+    fn denies_offering(&self, pattern: &str, access: &Access) -> bool {
+        // What fits with its stars as they stand lies within the rule's pattern.
+        matches!(access, Access::OfferTools(tools) if fits(pattern, tools))
+            && self.effect == Effect::Deny
+            && matches!(self.spec, Spec::Any)
+    }
+
+    /// Of a deny rule on what programs are offered: the one on calls of these tools, as it holds for such a program.
+    pub(super) fn of_offered_tools(&self) -> Option<Self> {
+        let Head::Access(head) = &self.head else { return None };
+        let pattern = self.spec().map_or(Some("*"), RuleKind::names)?;
+        let denies = self.effect == Effect::Deny && head.access == AccessKind::Offer;
+        denies.then(|| Self { head: Head::Tool(pattern.into()), spec: Spec::Any, ..self.clone() })
     }
 
     fn catches_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
@@ -360,6 +378,12 @@ impl PermissionRule {
     /// Whether no call of the tool can escape this deny rule, whatever its arguments.
     pub(super) fn denies_whole(&self, tool: &Tool) -> bool {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names_in_any_spelling(pattern, tool))
+    }
+
+    /// Whether the rule names every access of this kind, and the tool bears a name of that kind: all its calls have one.
+    pub(super) fn names_whole_kind_of(&self, kind: AccessKind, tool: &Tool) -> bool {
+        let mut names = kind::names(kind);
+        self.names_whole_kind(kind) && names.any(|name| tool.aliases.iter().any(|alias| alias.name == name))
     }
 
     /// Whether the rule names every access of this kind, whatever it touches.

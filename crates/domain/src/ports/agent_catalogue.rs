@@ -1,9 +1,12 @@
 //! The agents, skills and commands that people wrote down.
 
 use crate::agent::definition::{AgentDefinition, PromptCommand, Skill};
+use async_trait::async_trait;
 use std::sync::Arc;
 
 /// Those that may be used here, sorted by name, names unique. What lies in a folder that nobody trusts is not among them.
+/// Each question is answered as things are now.
+#[async_trait]
 pub trait AgentCatalogue: Send + Sync {
     /// The agents that work can be handed to.
     fn agents(&self) -> Vec<Arc<AgentDefinition>>;
@@ -13,6 +16,12 @@ pub trait AgentCatalogue: Send + Sync {
 
     /// The commands.
     fn commands(&self) -> Vec<Arc<PromptCommand>>;
+
+    /// Returns when somebody found that the answers are others than before; nobody looks for that alone. Never, if they
+    /// cannot be.
+    async fn changed(&self) {
+        std::future::pending().await
+    }
 }
 
 /// None of any kind.

@@ -36,10 +36,10 @@ pub trait Calls: Send + Sync {
     /// What is approved through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave out.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
-    /// The same calls for an agent of this name, in a session of its own: what they read, begin and are allowed for a session
-    /// is that session's.
-    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>) -> Box<dyn Calls + 'a> {
-        let _ = (agent, session);
+    /// The same calls through a window that holds these tools alone, for an agent of this name, in a session of its own: what
+    /// they read, begin and are allowed for a session is that session's.
+    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
+        let _ = (agent, session, tools);
         Box::new(NoCalls)
     }
 
@@ -53,13 +53,15 @@ pub trait Calls: Send + Sync {
         &self,
         agent: Arc<str>,
         session: Arc<str>,
+        tools: ToolSelection,
         caller: Arc<dyn Caller>,
     ) -> Result<Box<dyn Calls>, ToolFailure> {
-        let _ = (agent, session, caller);
+        let _ = (agent, session, tools, caller);
         Err(NoCalls::refusal())
     }
 
-    /// The same calls through the window of one run in this one, which holds these tools alone. All else is as it is here.
+    /// The same calls through the window of one run of a program in this one. It holds these tools alone, save those that no
+    /// program may be offered. All else is as it is here.
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a>;
 
     /// The names of a choice that fit no tool that may be called here.
@@ -97,9 +99,8 @@ pub struct UnknownName {
 impl UnknownName {
     fn among(name: &str, tools: &[Arc<Tool>]) -> Self {
         let one = ToolSelection::only([name]);
-        let known = || tools.iter().map(|tool| tool.rule_name().as_str());
-        let meant = tools.iter().find(|tool| one.includes(tool)).map(|tool| tool.rule_name().as_str());
-        let nearest = meant.or_else(|| nearest_name(name, known()));
+        let meant = tools.iter().find(|tool| one.includes(tool)).map(|tool| tool.name().as_str());
+        let nearest = meant.or_else(|| nearest_name(name, tools.iter().map(|tool| tool.name().as_str())));
         Self { name: name.into(), nearest: nearest.map(Into::into) }
     }
 }
@@ -123,10 +124,14 @@ pub struct NestedCall {
     /// The arguments: an object, or `Null` for an empty one.
     pub arguments: Value,
     /// As many characters of the result are wanted at most; `None`: as many as of any call. The rest is kept.
+    /// [`WHOLE_OUTPUT`]: all of it, since no model reads it.
     pub output_characters: Option<usize>,
     /// The id of its row, which nobody else has; `None`: a new one.
     pub id: Option<CallId>,
 }
+
+/// The whole of a result, whatever the budget of those for models is.
+pub const WHOLE_OUTPUT: usize = usize::MAX;
 
 impl NestedCall {
     /// A call of the tool with these arguments.
@@ -144,6 +149,12 @@ impl NestedCall {
     #[must_use]
     pub fn with_id(self, id: CallId) -> Self {
         Self { id: Some(id), ..self }
+    }
+
+    /// The same for a program: with its whole result.
+    #[must_use]
+    pub fn answering_whole(self) -> Self {
+        self.answering_within(WHOLE_OUTPUT)
     }
 }
 

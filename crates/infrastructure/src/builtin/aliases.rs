@@ -66,6 +66,7 @@ const TABLE: &[Row] = &[
     ),
     ("delete_file", "delete_file", MICRO_X, &[Rename("file_path", "path")]),
     ("disk_info", "system-info__disk_info", MICRO_X, &[]),
+    ("echo", "echo", TFO, &[]),
     (
         "edit_file",
         "Edit",
@@ -236,6 +237,7 @@ const TABLE: &[Row] = &[
             Default("number_style", r#""colon""#),
         ],
     ),
+    ("read_file", "read_file", TFO, &[]),
     ("read_file", "read_file", MICRO_X, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
@@ -243,6 +245,9 @@ const TABLE: &[Row] = &[
         CLAI,
         &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
     ),
+    ("skill", "Skill", CLAUDE_CODE, &[Rename("skill", "name"), Rename("args", "arguments")]),
+    ("skill", "load_skill", CLAI, &[Rename("skill_name", "name")]),
+    ("skill", "skill", KODELET, &[Rename("skill_name", "name")]),
     (
         "subagent",
         "Agent",
@@ -267,6 +272,7 @@ const TABLE: &[Row] = &[
     ),
     ("subagent", "subagent", KODELET, &[Rename("question", "prompt"), Rename("model_strength", "model")]),
     ("system_info", "system-info__system_info", MICRO_X, &[]),
+    ("system_info", "system_info", TFO, &[]),
     ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
     ("task_list", "clai_check", CLAI, &[Rename("run_id", "task_ids")]),
     ("task_list", "view_background_processes", KODELET, &[Set("kind", r#""shell""#)]),
@@ -302,6 +308,7 @@ const TABLE: &[Row] = &[
         KODELET,
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
+    ("write_file", "write_file", TFO, &[]),
     ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
 ];
 
@@ -335,6 +342,8 @@ mod tests {
 
     #[test]
     fn arguments_of_every_spelling_become_valid_ones() {
+        check("Skill", json!({"skill": "a", "args": "b"}), "skill", json!({"name": "a", "arguments": "b"}));
+        check("load_skill", json!({"skill_name": "a"}), "skill", json!({"name": "a"}));
         check("Read", json!({"file_path": "a", "offset": 0}), "read_file", json!({"path": "a", "offset": 1}));
         check(
             "file_read",

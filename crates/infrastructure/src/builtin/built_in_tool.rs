@@ -100,7 +100,16 @@ pub trait BuiltInTool: Send + Sync + 'static {
         None
     }
 
-    /// Whether it can work here. Asked once, when its provider is made.
+    /// Whether its availability and [`told_here`](Self::told_here) may change while it stands in a list.
+    const IS_LIVE: bool = false;
+
+    /// What stands behind its description here, if anything.
+    fn told_here(&self, world: &World) -> Option<String> {
+        let _ = world;
+        None
+    }
+
+    /// Whether it can work here. Asked once, when its provider is made, unless it is live.
     fn availability(&self, world: &World) -> Availability {
         let _ = world;
         Availability::Available
@@ -161,6 +170,11 @@ pub trait AnyBuiltInTool: Send + Sync {
     /// See [`BuiltInTool::TELLS_CHANGE`].
     fn tells_change(&self) -> bool;
 
+    /// See [`BuiltInTool::IS_LIVE`].
+    fn is_live(&self) -> bool {
+        false
+    }
+
     /// Its definition under a name, from a source.
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
 
@@ -200,11 +214,16 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         T::TELLS_CHANGE
     }
 
+    fn is_live(&self) -> bool {
+        T::IS_LIVE
+    }
+
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool {
+        let here = self.told_here(world).map_or(String::new(), |here| format!("\n{here}"));
         let mut definition = Map::new();
         definition.insert("name".into(), name.as_str().into());
         definition.insert("title".into(), T::TITLE.into());
-        definition.insert("description".into(), T::DESCRIPTION.into());
+        definition.insert("description".into(), format!("{}{here}", T::DESCRIPTION).into());
         let mut schema = input_schema::<T::Input>();
         if let Ok(example) = serde_json::from_str::<Value>(T::EXAMPLE) {
             schema["examples"] = Value::Array(vec![example]);
@@ -214,7 +233,7 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
             definition.insert("outputSchema".into(), schema);
         }
         definition.insert("annotations".into(), T::ANNOTATIONS.to_json());
-        let mut tool = Tool::new(name, definition, T::CATEGORY, source).advertised_as(brief::<T>());
+        let mut tool = Tool::new(name, definition, T::CATEGORY, source).advertised_as(brief::<T>(&here));
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
         tool.set_availability(self.availability(world));
         tool.takes_command_lines = T::TAKES_COMMAND_LINES;
@@ -236,11 +255,11 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
 }
 
 /// The definition for models, without the schema of the result: what a tool answers, its answers show.
-fn brief<T: BuiltInTool>() -> Map<String, Value> {
+fn brief<T: BuiltInTool>(here: &str) -> Map<String, Value> {
     let mut brief = Map::new();
     brief.insert("name".into(), T::NAME.into());
     brief.insert("title".into(), T::TITLE.into());
-    brief.insert("description".into(), T::BRIEF.into());
+    brief.insert("description".into(), format!("{}{here}", T::BRIEF).into());
     brief.insert("inputSchema".into(), advertised_schema::<T::Input>());
     brief.insert("annotations".into(), T::ANNOTATIONS.beside_defaults());
     brief

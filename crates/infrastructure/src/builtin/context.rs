@@ -1,6 +1,7 @@
-//! The built-in resources and prompts as a provider: reports on Toolstead itself, files of the workspace, and prompts that
-//! stand in data files.
+//! The built-in resources and prompts as a provider: reports on Toolstead itself, files of the workspace, prompts that
+//! stand in data files, and the commands that people wrote down.
 
+mod commands;
 mod file_uri;
 mod files;
 mod path_completion;
@@ -14,10 +15,12 @@ use async_trait::async_trait;
 use files::FileResources;
 use prompts::Prompts;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use toolstead_domain::{
     access::Access,
+    agent::definition::PromptCommand,
     context::{
-        ContextCatalogue,
+        ContextCatalogue, Prompt,
         request::{Completion, CompletionOf, ContextRequest},
     },
     error_kind::ErrorKind,
@@ -38,6 +41,7 @@ pub struct BuiltInContext {
     reports: Vec<Report>,
     files: FileResources,
     prompts: Prompts,
+    world: World,
     catalogue: ContextCatalogue,
 }
 
@@ -55,12 +59,18 @@ impl BuiltInContext {
     /// # Errors
     /// [`InvalidBuiltInContext`] when a report or a prompt is malformed.
     pub fn new(world: World, reports: Vec<Report>) -> Result<Self, InvalidBuiltInContext> {
-        let files = FileResources::new(world);
+        let files = FileResources::new(world.clone());
         let prompts = Prompts::built_in()?;
         let resources = reports.iter().map(Report::definition).collect::<Result<_, _>>()?;
         let templates = files.templates()?;
         let catalogue = ContextCatalogue { resources, templates, prompts: prompts.definitions()? };
-        Ok(Self { reports, files, prompts, catalogue })
+        Ok(Self { reports, files, prompts, world, catalogue })
+    }
+
+    /// The command of that name, where no prompt of ours has it.
+    fn command(&self, name: &str) -> Option<Arc<PromptCommand>> {
+        let is_ours = self.catalogue.prompts.iter().any(|prompt| prompt.name() == name);
+        if is_ours { None } else { commands::find(self.world.agents(), name) }
     }
 
     fn report(&self, uri: &str) -> Option<&Report> {
@@ -75,7 +85,14 @@ impl ContextProvider for BuiltInContext {
     }
 
     async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
-        Ok(self.catalogue.clone())
+        let mut catalogue = self.catalogue.clone();
+        let is_free = |prompt: &Prompt| self.catalogue.prompts.iter().all(|ours| ours.name() != prompt.name());
+        catalogue.prompts.extend(commands::definitions(self.world.agents()).into_iter().filter(is_free));
+        Ok(catalogue)
+    }
+
+    async fn changed(&self) {
+        self.world.agents().changed().await
     }
 
     async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
@@ -104,10 +121,18 @@ impl ContextProvider for BuiltInContext {
                 };
                 ("contents", json!([content]))
             }
-            ContextRequest::Get { name, arguments } => return self.prompts.get(name, arguments),
+            ContextRequest::Get { name, arguments } => {
+                return match self.command(name) {
+                    Some(command) => commands::get(&command, arguments),
+                    None => self.prompts.get(name, arguments),
+                };
+            }
             ContextRequest::Complete(completion) => {
                 let (values, total) = match &completion.of {
-                    CompletionOf::Prompt(name) => self.prompts.values(name, completion)?,
+                    CompletionOf::Prompt(name) => match self.command(name) {
+                        Some(command) => commands::values(&command, completion)?,
+                        None => self.prompts.values(name, completion)?,
+                    },
                     // A report has no variable that could be completed.
                     CompletionOf::Template(of) if self.report(of).is_some() => (Vec::new(), 0),
                     CompletionOf::Template(_) => self.files.values(completion, context).await?,

@@ -5,6 +5,7 @@ mod claude_code;
 mod kodelet;
 mod micro_x;
 mod tfo;
+mod wording;
 
 use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 use toolstead_domain::alias::{Dialect, face::Face};

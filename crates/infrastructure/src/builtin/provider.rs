@@ -217,7 +217,22 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
-        Ok(self.definitions.clone())
+        let as_now = |(known, tool): (&Tool, &Arc<dyn AnyBuiltInTool>)| {
+            if !tool.is_live() {
+                return known.clone();
+            }
+            let mut now = tool.definition(known.name().clone(), known.source().clone(), &self.world);
+            now.aliases = known.aliases.clone();
+            now
+        };
+        Ok(self.definitions.iter().zip(&self.tools).map(as_now).collect())
+    }
+
+    async fn changed(&self) {
+        match self.tools.iter().any(|tool| tool.is_live()) {
+            true => self.world.agents().changed().await,
+            false => std::future::pending().await,
+        }
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {

@@ -27,6 +27,7 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
+        calls::{Calls, NoCalls},
         clock::Timestamp,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
@@ -214,7 +215,7 @@ impl TestRun {
     /// # Panics
     /// When there is no such tool, the arguments are no object, or the result breaks the tool's own schema.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
-        self.called(tool, arguments, TIME, || ()).await
+        self.called(tool, arguments, TIME, &NoCalls, || ()).await
     }
 
     /// The same within a time.
@@ -225,7 +226,7 @@ impl TestRun {
     /// # Panics
     /// As [`call`](Self::call).
     pub async fn call_within(&self, time: Duration, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
-        self.called(tool, arguments, time, || ()).await
+        self.called(tool, arguments, time, &NoCalls, || ()).await
     }
 
     /// Gives the [`Run`] of a call of one of the tools to work that needs one, without judging the call. What it does
@@ -234,21 +235,32 @@ impl TestRun {
     /// # Panics
     /// When there is no such tool.
     pub async fn with_run<T>(&self, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+        self.with_run_among(&NoCalls, tool, work).await
+    }
+
+    /// The same with these calls out of it.
+    pub(super) async fn with_run_among<T>(
+        &self,
+        calls: &dyn Calls,
+        tool: &str,
+        work: impl AsyncFnOnce(&Run<'_>) -> T,
+    ) -> T {
         let tool = Arc::new(self.definition(tool).clone());
         let grant = Grant::new(self.policy.clone(), tool.clone(), Vec::new());
         let (call, client) = (self.new_call(tool, Map::new()), client());
-        let context = self.context(&call, &grant, &client, TIME);
+        let context = CallContext { calls, ..self.context(&call, &grant, &client, TIME) };
         let run =
             Run { world: &self.world, tools: self.tools.definitions(), explained: &[], call: &call, context: &context };
         work(&run).await
     }
 
-    /// One call, with something that happens between judging and running it.
+    /// One call, with these calls out of it, and something that happens between judging and running it.
     pub(super) async fn called(
         &self,
         tool: &str,
         arguments: Value,
         time: Duration,
+        calls: &dyn Calls,
         between: impl FnOnce(),
     ) -> Result<ToolResult, ToolFailure> {
         let tool = self.definition(tool);
@@ -273,8 +285,8 @@ impl TestRun {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&approved);
         between();
         let (grant, client) = (Grant::new(self.policy.clone(), tool.clone(), approved), client());
-        let CallOutcome::Done(result) = self.tools.call(&call, &self.context(&call, &grant, &client, time)).await?
-        else {
+        let context = CallContext { calls, ..self.context(&call, &grant, &client, time) };
+        let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
             panic!("no tool in Rust asks for input by a retry")
         };
         if let Some(schema) = tool.output_schema() {

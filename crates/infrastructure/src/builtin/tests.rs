@@ -39,6 +39,8 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
+        calls::{Calls, NoCalls},
+        agent_catalogue::AgentCatalogue,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         output_store::OutputStore,
@@ -129,6 +131,18 @@ impl Bench {
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
         self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
         self
+    }
+
+    /// The same with these agents, skills and commands.
+    pub(super) fn with_agents(mut self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        self.run.world = self.run.world.with_agents(agents);
+        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self
+    }
+
+    /// The tools as they are listed now.
+    pub(super) fn listed(&self) -> Vec<Tool> {
+        self.runtime.block_on(self.run.tools.list()).unwrap()
     }
 
     /// The same by another clock.
@@ -334,7 +348,7 @@ impl Bench {
     }
 
     async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
-        self.run.called(tool, arguments, time, || ()).await
+        self.run.called(tool, arguments, time, &NoCalls, || ()).await
     }
 
     /// One call, with something that happens between judging and running it.
@@ -344,7 +358,22 @@ impl Bench {
         arguments: Value,
         between: impl FnOnce(),
     ) -> Result<ToolResult, ToolFailure> {
-        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), between))
+        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), &NoCalls, between))
+    }
+
+    /// One call, with these calls out of it.
+    pub(super) fn call_among(
+        &self,
+        calls: &dyn Calls,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<ToolResult, ToolFailure> {
+        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), calls, || ()))
+    }
+
+    /// Work of a call of the tool, with these calls out of it.
+    pub(super) fn run_among<T>(&self, calls: &dyn Calls, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+        self.runtime.block_on(self.run.with_run_among(calls, tool, work))
     }
 
     fn accesses(&self, tool: &str, arguments: Value) -> Vec<Access> {

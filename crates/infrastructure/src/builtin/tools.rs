@@ -1,6 +1,7 @@
 //! The built-in tools: one file a tool, one line in the list below. None imports another.
 
 use crate::builtin::built_in_tool::{AnyBuiltInTool, BuiltInTool};
+use toolstead_domain::tool::ToolAnnotations;
 
 /// Declares the module of each tool and puts the tool into [`all`] and [`NAMES`].
 macro_rules! built_in_tools {
@@ -15,6 +16,10 @@ macro_rules! built_in_tools {
         /// The name of each, and whether it takes command lines.
         pub(super) const NAMES: &[(&str, bool)] =
             &[$(($module::$tool::NAME, $module::$tool::TAKES_COMMAND_LINES)),*];
+
+        /// What each says of itself.
+        pub(super) const HINTS: &[(&str, ToolAnnotations)] =
+            &[$(($module::$tool::NAME, $module::$tool::ANNOTATIONS)),*];
     };
 }
 
@@ -34,6 +39,7 @@ built_in_tools! {
     glob::Glob,
     grep::Grep,
     bash::Bash,
+    run_code::RunCode,
     task_list::TaskList,
     task_output::TaskOutput,
     task_wait::TaskWait,
@@ -47,6 +53,7 @@ built_in_tools! {
     network_info::NetworkInfo,
     current_time::CurrentTime,
     working_directory::WorkingDirectory,
+    skill::Skill,
     help::Help,
     echo::Echo,
 }

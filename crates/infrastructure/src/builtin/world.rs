@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use toolstead_domain::{
     access::PathAccess,
     ports::{
+        agent_catalogue::{AgentCatalogue, NoAgents},
         change_journal::{ChangeJournal, NoJournal},
         clock::{Clock, Timestamp},
         event_sink::{EventSink, NoEvents},
@@ -45,6 +46,7 @@ pub struct World {
     programs: Arc<Programs>,
     tasks: Arc<Tasks>,
     decoding: Arc<Semaphore>,
+    agents: Arc<dyn AgentCatalogue>,
     models: Arc<dyn Models>,
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
@@ -71,6 +73,7 @@ impl World {
             programs: Arc::default(),
             tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
+            agents: Arc::new(NoAgents),
             models: Arc::new(NoModels),
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
@@ -117,6 +120,12 @@ impl World {
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<Tasks>) -> Self {
         Self { tasks, ..self }
+    }
+
+    /// With these agents, skills and commands.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
+        Self { agents, ..self }
     }
 
     /// Asks these models.
@@ -194,6 +203,10 @@ impl World {
     /// The child processes that read documents.
     pub(super) fn helpers(&self) -> &Helpers {
         &self.helpers
+    }
+
+    pub(super) fn agents(&self) -> &dyn AgentCatalogue {
+        &*self.agents
     }
 
     pub(super) fn programs(&self) -> &Arc<Programs> {

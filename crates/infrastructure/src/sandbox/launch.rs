@@ -110,6 +110,9 @@ pub enum LaunchError {
         /// What helps, as in "allow user namespaces".
         remedy: String,
     },
+    /// It was to be offered tools, and what would lead to them cannot be there.
+    #[error("no tools can be offered to a program here: {0}")]
+    NoTools(&'static str),
     /// The launching thread is gone.
     #[error("no child can be started any more")]
     Stopped,

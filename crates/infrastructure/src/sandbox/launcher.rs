@@ -15,7 +15,7 @@ use crate::sandbox::{
     writable::{Links, WritableRoots},
     zygote::{Layers, Zygote, ZygoteError, Zygotes, request::Request},
 };
-use confined::ConfinedRun;
+use confined::{ConfinedRun, Listeners};
 use futures::future::BoxFuture;
 use gate::Gate;
 use look_ups::LookUps;
@@ -31,7 +31,10 @@ use std::{
     fs::File,
     io,
     net::TcpListener,
-    os::{fd::OwnedFd, unix::fs::PermissionsExt},
+    os::{
+        fd::OwnedFd,
+        unix::{fs::PermissionsExt, net::UnixListener},
+    },
     path::{Path, PathBuf},
     sync::{
         Arc, OnceLock, Weak,
@@ -111,6 +114,9 @@ pub struct Child {
     /// Where the network is limited to hosts: a listener in the child's own network, which `HTTP_PROXY` of the child
     /// leads to. Whoever accepts there is its only way out; taken by the proxy.
     pub proxy: Option<TcpListener>,
+    /// Where the policy offers tools: what the program `tool` of this run connects to, and nobody else. It does not block;
+    /// taken by whoever makes the calls.
+    pub tools: Option<UnixListener>,
     process: Process,
     time: Option<TimeLimit>,
 }
@@ -250,6 +256,15 @@ impl Launcher {
             Confinement::Open => Layers::All,
             Confinement::Sealed | Confinement::Guarded => self.gate().pass(self, spec.policy.session.as_ref()).await?,
         };
+        if spec.policy.offers_tools {
+            match (spec.policy.confinement, layers) {
+                (Confinement::Open, _) => return Err(LaunchError::NoTools("it is not confined")),
+                (_, Layers::WithoutNamespaces) => {
+                    return Err(LaunchError::NoTools("without namespaces (tier 2) a program reaches no socket"));
+                }
+                (_, Layers::All) => {}
+            }
+        }
         self.launch_with(spec, supply, layers).await
     }
 
@@ -273,11 +288,11 @@ impl Launcher {
         };
         drop(waiting);
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
-        let (process, proxy) = match process {
-            Begun::Open(group) => (Process::Open(Arc::new(group)), None),
+        let (process, Listeners { proxy, tools }) = match process {
+            Begun::Open(group) => (Process::Open(Arc::new(group)), Listeners::default()),
             Begun::Confined(reports, launcher, layers) => {
-                let (run, proxy) = ConfinedRun::begin(reports, launcher, layers).await?;
-                (Process::Confined(run), proxy)
+                let (run, listeners) = ConfinedRun::begin(reports, launcher, layers).await?;
+                (Process::Confined(run), listeners)
             }
         };
         let time = time.map(|time| TimeLimit::of(time, process.killer()));
@@ -290,6 +305,7 @@ impl Launcher {
             stdout: Some(waiting_never(stdout).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
             stderr: Some(waiting_never(stderr).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
             proxy,
+            tools,
             process,
             time,
         })

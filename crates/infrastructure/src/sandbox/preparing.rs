@@ -3,6 +3,7 @@
 use crate::sandbox::{
     lasting_home::{self, MountPoint},
     launch::{Input, LaunchError, LaunchSpec},
+    offered_tools,
     toolchains::{Toolchains, is_of_machine, is_of_system, remembered::Remembered},
     writable::{Links, WritableRoots},
     zygote::request::{Copied, Folder, Network, Program, Request},
@@ -42,6 +43,11 @@ pub(super) fn request(
     let mut environment = policy.environment.clone();
     let mut tools = Toolchains::new(own_home.as_deref(), writable).over(links).remembering(remembered);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
+    if policy.offers_tools {
+        let path = environment.remove("PATH").unwrap_or_default();
+        environment.insert("PATH".into(), format!("{}:{path}", offered_tools::FOLDER));
+        environment.insert(offered_tools::VARIABLE.into(), offered_tools::SOCKET.into());
+    }
     let program = if spec.program == OWN_PROGRAM {
         Program::Own
     } else {
@@ -121,6 +127,7 @@ pub(super) fn request(
         file_bytes: policy.limits.file_bytes,
         terminal: matches!(spec.input, Input::Terminal { .. }),
         requires_landlock,
+        offers_tools: policy.offers_tools,
     })
 }
 

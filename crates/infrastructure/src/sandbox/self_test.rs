@@ -175,6 +175,7 @@ async fn one_tried(
             read_roots: folder(READ_ONLY),
             lasting_home: None,
             network: if kind == Kind::Guarded { NetworkPolicy::Host } else { NetworkPolicy::None },
+            offers_tools: false,
             environment,
             limits: SandboxLimits::default(),
         },

@@ -3,6 +3,7 @@
 use super::{
     asides::Asides,
     asked_prompt,
+    config::trusting,
     exit::{Exit, Failed},
     global::Global,
     narration::{Narration, Piece, ending, figures, opened},
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     composition_root::Composition,
-    config::{Config, agent::AgentSettings},
+    config::{Config, agent::AgentSettings, agent_files::Kind},
     query::window,
     shutdown::{Shutdown, Wish},
 };
@@ -45,6 +46,7 @@ use toolstead_domain::{
     principal::Principal,
     scope::{Scope, View},
     tool_execution::CancelReason,
+    tool_input_schema::nearest_name,
     tool_selection::ToolSelection,
 };
 use toolstead_infrastructure::dialects;
@@ -58,6 +60,9 @@ pub(super) struct AgentFlags {
     /// The profile: a model, tools and instructions under one name
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// The agent that somebody wrote down: instructions, tools and a model (`toolstead agents` lists them)
+    #[arg(long, value_name = "NAME", conflicts_with = "profile")]
+    agent: Option<String>,
     /// Instructions that stand before everything, instead of those of the profile or of `[agent]`
     #[arg(long, value_name = "TEXT|@FILE")]
     system: Option<String>,
@@ -85,12 +90,22 @@ fn dollars(text: &str) -> Result<f64, String> {
     }
 }
 
+/// What stands before the name of an agent where a conversation keeps the name of its profile.
+const OF_AGENT: &str = "agent:";
+
 impl AgentFlags {
-    /// The bounds: those that were typed, else the configured ones.
-    fn budgets(&self, configured: &AgentSettings) -> Budgets {
+    /// The manner that was named: a profile, or an agent, whose name then stands behind [`OF_AGENT`].
+    fn named(&self) -> Option<String> {
+        let agent = self.agent.as_ref().map(|name| format!("{OF_AGENT}{name}"));
+        agent.or_else(|| self.profile.clone())
+    }
+
+    /// The bounds: those that were typed, else the configured ones and that of the agent.
+    fn budgets(&self, configured: &AgentSettings, of_agent: Option<u64>) -> Budgets {
         let mut budgets = configured.budgets.clone();
         budgets.calls = self.max_calls.or(budgets.calls);
-        budgets.turns = self.max_turns.or(budgets.turns);
+        let turns = budgets.turns.into_iter().chain(of_agent).min();
+        budgets.turns = self.max_turns.or(turns);
         budgets.tokens = self.max_tokens.or(budgets.tokens);
         budgets.cost = self.max_cost.or(budgets.cost);
         budgets.time = self.max_seconds.map(Duration::from_secs).or(budgets.time);
@@ -113,6 +128,10 @@ pub(super) struct Agent {
 #[derive(Debug, Clone, PartialEq)]
 struct Manner {
     profile: Option<String>,
+    /// The model of the profile.
+    model: Option<String>,
+    /// The most answers of the model.
+    max_turns: Option<u64>,
     system: Option<String>,
     /// The tools of the profile, with what was typed; `None`: those of the configuration.
     chosen: Option<ToolSelection>,
@@ -126,6 +145,9 @@ impl Manner {
         typed_tools: Option<&str>,
         config: &Config,
     ) -> Result<Self, Failed> {
+        if let Some((kept, name)) = profile.and_then(|kept| Some((kept, kept.strip_prefix(OF_AGENT)?))) {
+            return Self::of_agent(flags, kept, name, typed_tools, config);
+        }
         let profile = profile.map(|name| config.profile(name)).transpose().map_err(usage)?;
         let chosen = match profile {
             Some(profile) => profile.tools_with(typed_tools).map_err(usage)?,
@@ -142,7 +164,56 @@ impl Manner {
             (None, None) => is_bare,
             (Some(_), _) => false,
         };
-        Ok(Self { profile: profile.map(|profile| profile.name.clone()), system, chosen, has_no_tools })
+        let model = profile.and_then(|profile| profile.model.clone());
+        let profile = profile.map(|profile| profile.name.clone());
+        Ok(Self { profile, model, max_turns: None, system, chosen, has_no_tools })
+    }
+
+    /// As an agent that somebody wrote down.
+    fn of_agent(
+        flags: &AgentFlags,
+        kept: &str,
+        name: &str,
+        typed_tools: Option<&str>,
+        config: &Config,
+    ) -> Result<Self, Failed> {
+        let listing = config.agent_files().listing();
+        let Some(found) = listing.agents.iter().find(|listed| *listed.item.name == *name) else {
+            if let Some(waiting) = listing.waiting(Kind::Agent, name) {
+                return Err(usage(format!("the agent `{name}` waits for {}", trusting(&waiting.path))));
+            }
+            let near = nearest_name(name, listing.agents.iter().map(|listed| &*listed.item.name));
+            let advice = near.map_or("`toolstead agents` lists them".into(), |near| format!("did you mean `{near}`?"));
+            return Err(usage(format!("there is no agent `{name}`; {advice}")));
+        };
+        let agent = &found.item;
+        let by_strength = |model: &String| match model.as_str() {
+            "weak" => config.agent.weak_model.clone(),
+            "strong" => config.agent.strong_model.clone(),
+            _ => None,
+        };
+        let model = agent.model.as_ref().map(|model| by_strength(model).unwrap_or_else(|| model.clone()));
+        let model = model.filter(|model| match config.model(Some(model)) {
+            Ok(_) => true,
+            Err(_) if flags.model.is_some() => false,
+            Err(error) => {
+                note(&format!("note: the agent `{name}` asks for another model, and the default one answers: {error}"));
+                false
+            }
+        });
+        let chosen = match typed_tools {
+            None => agent.tools.clone(),
+            Some(typed) => agent.tools.clone().adjusted(typed).map_err(usage)?,
+        };
+        let system = flags.system.as_deref().map(asked_prompt::given).transpose()?;
+        Ok(Self {
+            profile: Some(kept.to_owned()),
+            model,
+            max_turns: agent.max_turns,
+            system: Some(system.unwrap_or_else(|| agent.prompt.clone())).filter(|prompt| !prompt.is_empty()),
+            chosen: Some(chosen),
+            has_no_tools: false,
+        })
     }
 }
 
@@ -159,11 +230,10 @@ impl Agent {
         shutdown: &mut Shutdown,
     ) -> Result<Self, Failed> {
         let config = global.load()?;
-        let manner = Manner::of(flags, flags.profile.as_deref(), global.typed_tools(), &config)?;
-        let of_profile = manner.profile.as_deref().and_then(|name| config.profile(name).ok()?.model.clone());
-        let model = flags.model.clone().or(of_profile);
+        let manner = Manner::of(flags, flags.named().as_deref(), global.typed_tools(), &config)?;
+        let model = flags.model.clone().or(manner.model.clone());
         config.model(model.as_deref()).map_err(usage)?;
-        let budgets = flags.budgets(&config.agent);
+        let budgets = flags.budgets(&config.agent, manner.max_turns);
         let terminal = Terminal::of_process();
         let composition = tokio::select! {
             composition = global.compose_for_agent(config, terminal.clone()) => composition?,
@@ -187,13 +257,13 @@ impl Agent {
         flags: &AgentFlags,
         global: &Global,
     ) -> Result<(), Failed> {
-        let Some(profile) = conversation.profile.as_deref().filter(|_| flags.profile.is_none()) else { return Ok(()) };
+        let Some(profile) = conversation.profile.as_deref().filter(|_| flags.named().is_none()) else { return Ok(()) };
         let config = &self.composition.config;
         let manner = Manner::of(flags, Some(profile), global.typed_tools(), config)?;
-        let of_profile = config.profile(profile).ok().and_then(|profile| profile.model.clone());
-        if let Some(model) = of_profile.filter(|_| flags.model.is_none()) {
-            self.model = self.composition.app.models.find(Some(&model)).map_err(usage)?;
+        if let Some(model) = manner.model.as_deref().filter(|_| flags.model.is_none()) {
+            self.model = self.composition.app.models.find(Some(model)).map_err(usage)?;
         }
+        self.budgets = flags.budgets(&config.agent, manner.max_turns);
         self.manner = manner;
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::{
     narration::figures,
     output::Output,
     terminal::Terminal,
+    typed_command,
 };
 use crate::shutdown::Shutdown;
 use clap::Args;
@@ -95,7 +96,7 @@ impl Chat {
             // What they were meant for is over.
             shutdown.forget_interrupts();
             let typed = tokio::select! {
-                typed = line_editor::read(inputs.known()) => typed?,
+                typed = line_editor::read(inputs.known(), talk.commands()) => typed?,
                 () = shutdown.requested() => return Ok(Exit::Done),
             };
             let Typed::Text(text) = typed else { return Ok(Exit::Done) };
@@ -185,6 +186,16 @@ impl Talk<'_> {
                 let line = figures(*calls, *turns, *usage, *cost);
                 self.screen.note(&format!("{line}; conversation {}", self.conversation));
             }
+            Wish::Other(line) => match typed_command::text_of(&line, &self.agent.composition.agent_files) {
+                Ok(Some(text)) => return self.say(text, shutdown).await,
+                Ok(None) => {
+                    let listing = self.agent.composition.agent_files.listing();
+                    let others = listing.commands.iter().map(|listed| &*listed.item.name);
+                    self.screen.note(&wish::unknown(&line, others));
+                }
+                Err(Failed::Usage(why)) => self.screen.note(&why),
+                Err(error) => return Err(error),
+            },
             Wish::Unclear(why) => self.screen.note(&why),
         }
         Ok(Goes::On)
@@ -199,9 +210,21 @@ impl Talk<'_> {
         Ok(if leaves { Goes::Away } else { Goes::On })
     }
 
+    /// The names of the commands that people wrote down, as they are typed.
+    fn commands(&self) -> Vec<String> {
+        let listing = self.agent.composition.agent_files.listing();
+        listing.commands.iter().map(|listed| format!("/{}", listed.item.name)).collect()
+    }
+
     fn help(&mut self) {
         for (name, takes, does) in COMMANDS {
             self.screen.note(&format!("{:<14} {does}", format!("{name} {takes}")));
+        }
+        for listed in &self.agent.composition.agent_files.listing().commands {
+            let command = &listed.item;
+            let name = format!("/{} {}", command.name, command.argument_hint.as_deref().unwrap_or_default());
+            let description = command.description.lines().next().unwrap_or_default();
+            self.screen.note(&format!("{:<14} {description} ({})", name.trim_end(), listed.owner));
         }
         self.screen.note(
             "Everything else is said to the model. A `\\` at the end of a line begins another one. Ctrl-C ends the turn, \

@@ -122,6 +122,11 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
 /// write to; or what a server runs alone. Returns its path.
 fn trust(global: &Global, file: Option<&Path>, remove: bool) -> Result<PathBuf, Failed> {
     let config = &global.load_silently()?;
+    if let Some(named) = file
+        && let Some(changed) = agent_files(config, named, remove)?
+    {
+        return Ok(changed);
+    }
     if remove {
         return take_back(config, file);
     }
@@ -161,6 +166,32 @@ fn trust(global: &Global, file: Option<&Path>, remove: bool) -> Result<PathBuf, 
     config.trust_programs(&programs).map_err(failed)?;
     note(&format!("{} is trusted as it is now; a change takes the trust back", path.display()));
     Ok(path.to_path_buf())
+}
+
+/// Trusts the files of agents, skills and commands that wait at this path or in this folder, as they are now; or trusts
+/// those there no longer. `None` where there are none.
+fn agent_files(config: &Config, named: &Path, remove: bool) -> Result<Option<PathBuf>, Failed> {
+    let failed = |problem: Problem| Failed::Usage(problem.to_string());
+    let path = std::path::absolute(named)?;
+    // Links above are those of the shell in which the person stands.
+    let path = match (path.parent().map(Path::canonicalize), path.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => path.canonicalize()?,
+    };
+    let files = config.agent_files();
+    if remove {
+        let trusted = files.trusted_under(&path);
+        files.forget(&trusted).map_err(failed)?;
+        trusted.iter().for_each(|file| note(&format!("{} is no longer trusted: it does not count", file.display())));
+        return Ok((!trusted.is_empty()).then_some(path));
+    }
+    let waiting = files.waiting_under(&path);
+    files.trust(&waiting).map_err(failed)?;
+    for file in &waiting {
+        let (word, place) = (file.kind.word(), file.path.display());
+        note(&format!("the {word} `{}` is there from now on; {place} is trusted as it is now", file.name));
+    }
+    Ok((!waiting.is_empty()).then_some(path))
 }
 
 /// The program of a server that a person names.

@@ -128,7 +128,7 @@ impl Exit {
             Self::Problems => 2,
             Self::Denied => 3,
             Self::Absent => 4,
-            Self::Told(kind) => kind_code(kind),
+            Self::Told(kind) => kind.exit_code(),
             Self::Of(code) => code,
         }
     }
@@ -182,7 +182,7 @@ impl Failed {
                     70
                 }
             }
-            Self::Call(error) => kind_code(error.kind()),
+            Self::Call(error) => error.kind().exit_code(),
             Self::Store(_) | Self::Io(_) => 70,
         }
     }
@@ -191,31 +191,4 @@ impl Failed {
 /// A problem of the configuration with its place.
 pub(super) fn problem_object(problem: &Problem) -> Value {
     json!({"origin": problem.origin.to_string(), "message": problem.message})
-}
-
-fn kind_code(kind: ErrorKind) -> u8 {
-    match kind {
-        ErrorKind::InvalidInput => 2,
-        ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout => 3,
-        ErrorKind::NotFound | ErrorKind::Disabled | ErrorKind::Unavailable => 4,
-        ErrorKind::Timeout | ErrorKind::Cancelled => 5,
-        ErrorKind::BudgetExhausted => 6,
-        ErrorKind::Internal => 70,
-        ErrorKind::ExecutionFailed
-        | ErrorKind::Io
-        | ErrorKind::StaleFile
-        | ErrorKind::NotRead
-        | ErrorKind::AmbiguousMatch
-        | ErrorKind::NoMatch
-        | ErrorKind::TooLarge
-        | ErrorKind::UnsupportedType
-        | ErrorKind::RateLimited
-        | ErrorKind::AuthRequired
-        | ErrorKind::UpstreamHttp
-        | ErrorKind::UpstreamProtocol
-        | ErrorKind::SessionNotReady
-        | ErrorKind::AlreadyInitialized
-        | ErrorKind::UnsupportedVersion
-        | ErrorKind::MissingCapability => 1,
-    }
 }

@@ -8,6 +8,7 @@ use super::{
     exit::{Exit, Failed},
     global::Global,
     output::Output,
+    typed_command,
 };
 use crate::shutdown::Shutdown;
 use clap::Args;
@@ -44,7 +45,10 @@ impl Query {
         }
         let mut shutdown = Shutdown::listen()?;
         let mut agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
-        let outcome = self.asked(&mut agent, prompt, wanted, global, output, &mut shutdown).await;
+        let outcome = match typed_command::in_prompt(prompt, &agent.composition.agent_files) {
+            Ok(prompt) => self.asked(&mut agent, prompt, wanted, global, output, &mut shutdown).await,
+            Err(error) => Err(error),
+        };
         agent.composition.close().await;
         outcome
     }

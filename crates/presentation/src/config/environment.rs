@@ -18,6 +18,8 @@ pub const LOG: &str = "TOOLSTEAD_LOG";
 
 /// What hooks are told in their environment. A hook may call this program again, and these are no settings of it.
 const OF_HOOKS: &[&str] = &["TOOLSTEAD_PROJECT_DIR", "TOOLSTEAD_HOOK_EVENT", "TOOLSTEAD_SESSION_ID"];
+/// The socket of the tools that a command may call. That command may call this program again, too.
+const TOOLS: &str = "TOOLSTEAD_TOOLS";
 
 /// The variables, as a value. Those that are not UTF-8 are left out.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -87,7 +89,7 @@ impl Environment {
         let mut root = Vec::new();
         for (variable, value) in &self.variables {
             let Some(path) = variable.strip_prefix(PREFIX) else { continue };
-            if [SERVER_TOKEN, LOG].contains(&variable.as_str()) || OF_HOOKS.contains(&variable.as_str()) {
+            if [SERVER_TOKEN, LOG, TOOLS].contains(&variable.as_str()) || OF_HOOKS.contains(&variable.as_str()) {
                 continue;
             }
             let names: Vec<String> = path.split("__").map(str::to_lowercase).collect();

@@ -26,7 +26,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{aliases_of, command_tools, spellings},
+    builtin::{aliases_of, command_tools, spellings, spellings_by_tool},
     mcp::client::config::ToolNames,
 };
 
@@ -165,6 +165,14 @@ pub fn nameable() -> Vec<&'static str> {
     let calling_others = orchestration::NAMES.iter().copied();
     let aliases = calling_others.clone().flat_map(aliases_of).map(|alias| alias.name);
     spellings().into_iter().chain(calling_others).chain(aliases).chain(context::RULE_NAMES).collect()
+}
+
+/// The own name of the built-in tool that is called so; any other name stays.
+pub(super) fn canonical_name(name: &str) -> &str {
+    let tools = spellings_by_tool();
+    let is_own = tools.iter().any(|names| names.first() == Some(&name));
+    let tool = tools.iter().find(|names| !is_own && names.contains(&name));
+    tool.and_then(|names| names.first()).copied().unwrap_or(name)
 }
 
 /// Whether the name may be one of the spellings of an MCP server's tool.

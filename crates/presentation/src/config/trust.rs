@@ -125,6 +125,24 @@ pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<
     })
 }
 
+/// Trusts these contents of files without gates, or no longer trusts the files.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn set_all<'f>(
+    folders: &Folders,
+    files: impl IntoIterator<Item = (&'f Path, Option<&'f str>)>,
+) -> Result<(), Problem> {
+    change(folders, |trusted| {
+        for (path, text) in files {
+            match text {
+                Some(text) => trusted.trust(path, text),
+                None => _ = trusted.files.remove(path),
+            }
+        }
+    })
+}
+
 /// Trusts this content of a file, with or without gates in it.
 ///
 /// # Errors
@@ -219,7 +237,8 @@ fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(
     write_private(&list(data), &content, Existing::Replaced).map_err(failed)
 }
 
-fn list(data: &Path) -> PathBuf {
+/// The file that keeps it.
+pub(super) fn list(data: &Path) -> PathBuf {
     data.join("trusted.json")
 }
 

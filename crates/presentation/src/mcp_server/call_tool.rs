@@ -126,12 +126,12 @@ impl McpServer {
         };
         let number = |kind| dialects::error_number(self.app.dialect, kind);
         let failed = |failure: ToolFailure| {
-            let (kind, number) = (failure.kind, number(failure.kind));
+            let (kind, number) = (failure.kind, dialects::failure_number(self.app.dialect, failure.kind));
             error_result(id, failure.into_result(), kind, number, generation)
         };
         Some(match self.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => {
-                let number = result.error_kind().and_then(number);
+                let number = result.error_kind().and_then(|kind| dialects::failure_number(self.app.dialect, kind));
                 done(id, result, number, generation)
             }
             Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions),

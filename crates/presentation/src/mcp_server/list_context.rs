@@ -21,6 +21,8 @@ impl McpServer {
         generation: Generation,
         scope: Scope,
     ) -> Answer {
+        // Whether they changed shows here at the latest; then the client hears of it.
+        self.app.catalogue.commands();
         let (of, member) = match method {
             "resources/list" => (ContextList::Resources, "resources"),
             "resources/templates/list" => (ContextList::Templates, "resourceTemplates"),

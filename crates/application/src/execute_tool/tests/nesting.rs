@@ -20,11 +20,13 @@ use toolstead_domain::{
     testing::recording_caller::RecordingCaller,
     tool_call::ToolCall,
     tool_execution::OutcomeKind,
+    tool_selection::ToolSelection,
 };
 use uuid::Uuid;
 
-/// Offers `make`, which makes the calls of its argument `calls` one after another and tells what each of them said, and
-/// `abandon`, which begins a call, lets it go and ends.
+/// Offers `make`, which makes the calls of its argument `calls` one after another and tells what each of them said, through
+/// a window of a run on the tools of its argument `window` if it has one; and `abandon`, which begins a call, lets it go and
+/// ends. A call of `?` tells which tools there are.
 struct Maker(Arc<ScriptedProvider>);
 
 #[async_trait]
@@ -49,11 +51,21 @@ impl ToolProvider for Maker {
             }
             return Ok(CallOutcome::Done(ToolResult::text("left")));
         }
+        let names = call.arguments.get("window").and_then(Value::as_array);
+        let names = names.map(|names| ToolSelection::canonical(names.iter().filter_map(Value::as_str)));
+        let window = names.map(|names| context.calls.window("run", names));
+        let calls = window.as_deref().unwrap_or(context.calls);
         let mut told = Vec::new();
         for nested in call.arguments["calls"].as_array().into_iter().flatten() {
             let [tool, arguments] = [&nested[0], &nested[1]];
+            if tool == "?" {
+                let names: Vec<String> = calls.list().iter().map(|tool| tool.name().to_string()).collect();
+                assert!(calls.search("").iter().map(|tool| tool.name().as_str()).eq(names.iter().map(String::as_str)));
+                told.push(format!("[{}]", names.join(",")));
+                continue;
+            }
             let nested = NestedCall::new(tool.as_str().unwrap(), arguments.clone());
-            told.push(match context.calls.call(nested).await {
+            told.push(match calls.call(nested).await {
                 Ok(result) => result.joined_text(),
                 Err(failure) => format!("{}: {}", failure.kind, failure.text()),
             });
@@ -63,8 +75,8 @@ impl ToolProvider for Maker {
 }
 
 impl Plan {
-    async fn house_that_nests(self) -> House {
-        let house = self.house(provider()).await;
+    pub(super) async fn house_that_nests(self) -> House {
+        let house = self.house(provider().with(send()).with(opaque())).await;
         house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
         let examples =
             Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"#, subagent: r#"{"prompt": "p"}"# };
@@ -73,7 +85,7 @@ impl Plan {
     }
 }
 
-fn calls(calls: Value) -> Value {
+pub(super) fn calls(calls: Value) -> Value {
     json!({"calls": calls})
 }
 
@@ -304,8 +316,10 @@ impl ToolHook for Yields {
 async fn the_whole_tree_is_on_record_wherever_it_is_cancelled() {
     let rules = || vec![(Effect::Allow, "write"), (Effect::Allow, "endless")];
     let one = json!({"tool_name": "write"});
-    let tree =
-        json!([["echo", {}], nest(2), ["batch", {"invocations": [one, one, {"tool_name": "echo"}]}], ["endless", {}]]);
+    let window = ["make", "echo", "write"];
+    let in_windows =
+        json!(["make", {"window": window, "calls": [["make", {"window": window, "calls": [["write", {}]]}]]}]);
+    let tree = json!([["echo", {}], nest(2), in_windows, ["batch", {"invocations": [one, one, {"tool_name": "echo"}]}], ["endless", {}]]);
     let reasons = [None, Some(CancelReason::Client), Some(CancelReason::Deadline), Some(CancelReason::Shutdown)];
     for (points, reason) in (0..120).zip(reasons.into_iter().cycle()) {
         let plan = Plan { rules: rules(), hooks: vec![Arc::new(Yields)], ..Default::default() };

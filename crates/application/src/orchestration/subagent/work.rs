@@ -37,7 +37,6 @@ pub(super) struct Work {
     pub(super) command: RunAgentCommand,
     pub(super) handed_over: HandedOver,
     pub(super) above: Option<Arc<Ongoing>>,
-    pub(super) selection: ToolSelection,
 }
 
 /// Work that goes on after the call which handed it over.
@@ -59,12 +58,12 @@ struct Ended {
 
 impl Work {
     /// Does it while the call waits.
-    pub(super) async fn done_for(mut self, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure> {
+    pub(super) async fn done_for(mut self, tools: ToolSelection, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure> {
         let cancel = self.above.as_ref().map_or_else(CancelSignal::new, |above| above.cancel.child());
         self.command.cancel = cancel.clone();
         let session = self.command.conversation.session();
-        let own = context.calls.for_agent(self.handed_over.agent.clone(), session);
         let (agent, conversation) = (self.handed_over.agent.clone(), self.command.conversation);
+        let own = context.calls.for_agent(agent.clone(), session, tools);
         let mut done = pin!(self.done(own.as_ref(), |_| {}));
         let ended = tokio::select! {
             biased;
@@ -84,12 +83,11 @@ impl Work {
 
     /// Does it by these calls. What the agent says is handed on as it comes.
     async fn done(self, calls: &dyn Calls, mut says: impl FnMut(&str) + Send) -> Ended {
-        let Self { agents, command, handed_over, above, selection } = self;
-        let calls = calls.window(&handed_over.agent, selection);
+        let Self { agents, command, handed_over, above } = self;
         let (principal, conversation, begun) = (command.scope.principal.clone(), command.conversation, Instant::now());
         let mut watched = Watched { above, handed_over: handed_over.clone(), conversation, is_told: false };
         let session = Session { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
-        let child = Child { calls: calls.as_ref(), handed_over, above: watched.above.clone() };
+        let child = Child { calls, handed_over, above: watched.above.clone() };
         let (run, mut events) = agents.run_agent.child(command, child);
         let mut run = pin!(run);
         let (mut is_done, mut is_within_line) = (false, false);

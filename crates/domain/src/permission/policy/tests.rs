@@ -36,7 +36,7 @@ fn tool(name: &str) -> Tool {
     tool
 }
 
-/// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `run rm x naming /w/x freely /tmp/x`, `opaque $x`, `host x`, `up`, `send x`, or nothing.
+/// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `run rm x naming /w/x freely /tmp/x`, `opaque $x`, `host x`, `up`, `send x`, `agent x`, `offer x`, or nothing.
 fn accesses(text: &str) -> Vec<Access> {
     let path = |path: &str| match path.split_once("->") {
         Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
@@ -67,6 +67,8 @@ fn accesses(text: &str) -> Vec<Access> {
         Some(("opaque", rest)) => Access::RunCommand(CommandAccess::opaque(rest, "it holds a variable")),
         Some(("host", rest)) => Access::ReachHost(rest.into()),
         Some(("send", rest)) => Access::Send(rest.into()),
+        Some(("agent", rest)) => Access::RunAgent(rest.into()),
+        Some(("offer", rest)) => Access::OfferTools(rest.into()),
         None if text == "up" => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
         _ => panic!("`{text}` is no access"),
     };
@@ -153,6 +155,93 @@ fn rules_on_parameters_deny_and_ask() {
 fn no_rule_covers_sending() {
     check(&[(A, "gmail_send")], "gmail_send", "send a@example.com", Ask);
     check(&[(A, "mcp__git__*")], "mcp__git__t", "up, send a@example.com", Ask);
+}
+
+#[test]
+fn rules_name_agents_in_either_spelling() {
+    check(&[], "subagent", "agent reviewer", Allow);
+    for head in ["Agent", "Task"] {
+        let named = |effect, spec: &str| (effect, format!("{head}({spec})"));
+        for (rules, agent, expected) in [
+            (vec![named(D, "reviewer")], "reviewer", Deny),
+            (vec![named(D, "reviewer")], "reviewer2", Allow),
+            (vec![named(Q, "rev*")], "reviewer", Ask),
+            (vec![named(D, "git:*")], "git:commit", Deny),
+            (vec![(D, head.to_owned())], "anyone", Deny),
+            (vec![(Q, head.to_owned()), named(A, "reviewer")], "reviewer", Ask),
+            (vec![named(A, "reviewer"), named(D, "rev*")], "reviewer", Deny),
+        ] {
+            let rules: Vec<(Effect, &str)> = rules.iter().map(|(effect, text)| (*effect, text.as_str())).collect();
+            check(&rules, "subagent", &format!("agent {agent}"), expected);
+        }
+    }
+    check_mode(Mode::Plan, &[], "subagent", "agent reviewer", Allow);
+    check_mode(Mode::Plan, &[(D, "Agent(reviewer)")], "subagent", "agent reviewer", Deny);
+}
+
+#[test]
+fn a_deny_rule_on_all_agents_hides_the_tool_that_bears_such_a_name() {
+    let mut subagent = tool("subagent");
+    let is_hidden = |tool: &Tool, rule: &str| !policy(Mode::Default, &[(D, rule)]).advertises(tool);
+    assert!(!is_hidden(&subagent, "Agent"));
+    subagent.aliases = vec![Alias { name: "Task", dialect: Dialect("other"), rewrites: &[], face: None }];
+    assert!(is_hidden(&subagent, "Agent") && is_hidden(&subagent, "Task") && is_hidden(&subagent, "subagent"));
+    assert!(!is_hidden(&subagent, "Agent(reviewer)") && !is_hidden(&subagent, "Tools"));
+}
+
+#[test]
+fn rules_name_the_tools_that_a_program_may_call() {
+    for (rules, offered, expected) in [
+        (&[][..], "grep", Ask),
+        (&[(A, "Tools(grep)")], "grep", Allow),
+        (&[(A, "Tools(grep)")], "glob", Ask),
+        (&[(A, "Tools(grep)")], "gr*", Ask),
+        (&[(A, "Tools(mcp__git__*)")], "mcp__git__push", Allow),
+        (&[(A, "Tools(mcp__git__*)")], "mcp__git__p*", Allow),
+        (&[(A, "Tools(mcp__git__*)")], "mcp__*", Ask),
+        (&[(A, "Tools")], "*", Allow),
+        (&[(A, "Tools"), (Q, "Tools(grep)")], "g*", Ask),
+        (&[(A, "Tools"), (Q, "Tools(grep)")], "r*", Allow),
+        // A pattern leaves room for what is denied.
+        (&[(A, "Tools"), (D, "Tools(mcp__git__push)")], "mcp__*", Deny),
+        (&[(A, "Tools"), (D, "Tools(mcp__*__push)")], "mcp__git__*", Deny),
+        (&[(A, "Tools"), (D, "Tools(mcp__git__push)")], "mcp__git__pull", Allow),
+        // What no call may use is offered to nobody. A pattern that leaves room for it just does not hold it.
+        (&[(A, "Tools"), (D, "grep")], "grep", Deny),
+        (&[(A, "Tools"), (D, "grep")], "gr*", Allow),
+        (&[(A, "Tools"), (D, "mcp__git")], "mcp__git__push", Deny),
+        (&[(A, "Tools"), (D, "mcp__git")], "mcp__git__p*", Deny),
+        (&[(A, "Tools"), (D, "mcp__git")], "mcp__*", Allow),
+        (&[(A, "Tools"), (D, "*_grep")], "grep", Allow),
+        // Such rules are about its calls, which are judged one by one.
+        (&[(A, "Tools"), (Q, "grep")], "grep", Allow),
+        (&[(A, "Tools"), (D, "grep(secret/**)")], "grep", Allow),
+        (&[(A, "grep")], "grep", Ask),
+    ] {
+        check(rules, "bash", &format!("offer {offered}"), expected);
+    }
+    check_mode(Mode::Plan, &[(A, "Tools")], "bash", "offer grep", Deny);
+    check_mode(Mode::DontAsk, &[], "bash", "offer grep", Deny);
+}
+
+#[test]
+fn the_narrowest_rule_names_one_agent_or_what_was_offered() {
+    for (touch, expected) in [
+        ("agent reviewer", Some("Agent(reviewer)")),
+        ("agent git:commit", Some("Agent(git:commit)")),
+        ("agent rev*", None),
+        ("agent *", None),
+        ("agent a b", None),
+        ("agent a)", None),
+        ("offer grep", Some("Tools(grep)")),
+        ("offer mcp__git__*", Some("Tools(mcp__git__*)")),
+        ("offer *", Some("Tools(*)")),
+        ("offer a,b", None),
+        ("send a@example.com", None),
+    ] {
+        let rule = crate::permission::decision::narrowest_rule(&accesses(touch)[0], "bash");
+        assert_eq!(rule.as_deref(), expected, "{touch}");
+    }
 }
 
 #[test]
@@ -499,6 +588,9 @@ fn any_policy() -> impl Strategy<Value = PermissionPolicy> {
         "WebFetch(domain:a.org)",
         "mcp__git",
         "Write(//w/a)",
+        "Agent(reviewer)",
+        "Tools",
+        "Tools(b*)",
         "*",
     ]);
     let effect = prop::sample::select(vec![D, Q, A]);
@@ -537,6 +629,9 @@ fn any_touch() -> impl Strategy<Value = Access> {
         "host a.org",
         "send ann@a.org",
         "up",
+        "agent reviewer",
+        "offer bash",
+        "offer *",
     ];
     prop::sample::select(touches).prop_map(|text| accesses(text).remove(0))
 }

@@ -65,6 +65,11 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The pattern of names that it is about.
+    fn names(&self) -> Option<&str> {
+        None
+    }
+
     /// The dotted path of the parameter that it looks at.
     fn parameter(&self) -> Option<&str> {
         None
@@ -102,6 +107,11 @@ const BEHIND_A_TOOL: &[fn(&str, Effect) -> Option<Parsed>] = &[host::behind_a_to
 /// The head of this name, if it names a kind of access.
 pub(super) fn access_head(name: &str) -> Option<&'static AccessHead> {
     HEADS.iter().find(|head| head.name == name)
+}
+
+/// The names of the heads for this kind of access.
+pub(super) fn names(kind: AccessKind) -> impl Iterator<Item = &'static str> {
+    HEADS.iter().filter(move |head| head.access == kind).map(|head| head.name)
 }
 
 /// Reads what stands behind the name of a tool that takes command lines.

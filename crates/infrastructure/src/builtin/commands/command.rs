@@ -109,6 +109,8 @@ pub(crate) enum Order {
     Signal(ChildSignal),
     /// SIGTERM, and an end after a grace.
     Stop,
+    /// The same, because its time is over.
+    TimeOut,
     Kill,
     /// Nothing more is written to its input.
     CloseInput,
@@ -133,7 +135,7 @@ impl Command {
         input: Option<Vec<u8>>,
         stays_open: bool,
     ) -> Self {
-        let Started { mut child, proxy, is_terminal, closed_wider } = started;
+        let Started { mut child, proxy, is_terminal, closed_wider, .. } = started;
         let capture = Arc::new(capture);
         let (orders, ordered) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
@@ -205,6 +207,11 @@ impl Command {
     /// Asks it to end, and ends it after the grace. Does nothing once it has ended.
     pub(crate) fn stop(&self) {
         let _ = self.orders.send(Order::Stop);
+    }
+
+    /// Ends it likewise, as its own deadline would.
+    pub(crate) fn time_out(&self) {
+        let _ = self.orders.send(Order::TimeOut);
     }
 
     /// Ends it at once.
@@ -425,13 +432,13 @@ impl Supervisor {
                             cause = Cause::Stopped;
                         }
                     }
-                    Some(Order::Stop) if kill_at.is_none() => {
-                        cause = Cause::Stopped;
+                    Some(order @ (Order::Stop | Order::TimeOut)) if kill_at.is_none() => {
+                        cause = if matches!(order, Order::Stop) { Cause::Stopped } else { Cause::TimedOut };
                         self.child.signal(ChildSignal::Terminate);
                         kill_at = Some(Instant::now() + GRACE);
                     }
                     // Whoever writes to it is told by the other end of its own.
-                    Some(Order::Stop | Order::CloseInput) => {}
+                    Some(Order::Stop | Order::TimeOut | Order::CloseInput) => {}
                     Some(Order::Kill) => {
                         cause = Cause::Stopped;
                         break None;

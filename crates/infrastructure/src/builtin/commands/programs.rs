@@ -16,7 +16,7 @@ use crate::{
 use std::{
     borrow::Cow,
     collections::BTreeMap,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::net::UnixListener},
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -87,6 +87,8 @@ pub(crate) struct Started {
     pub(crate) is_terminal: bool,
     /// What is closed to it beside what rules name, and why.
     pub(crate) closed_wider: Option<String>,
+    /// What its program `tool` connects to, where it is offered tools.
+    pub(crate) tools: Option<UnixListener>,
 }
 
 /// A program to start.
@@ -99,6 +101,8 @@ pub(crate) struct Program {
     pub(crate) input: Input,
     /// Beside what every program gets.
     pub(crate) environment: BTreeMap<String, String>,
+    /// Whether it may call tools ([`offered_tools`](super::offered_tools)).
+    pub(crate) offers_tools: bool,
 }
 
 impl Default for CommandSettings {
@@ -159,7 +163,8 @@ impl Programs {
             Some(listener) => Some(self.proxy(listener.into(), context)?),
             None => None,
         };
-        Ok(Started { child, proxy, is_terminal, closed_wider })
+        let tools = child.tools.take();
+        Ok(Started { child, proxy, is_terminal, closed_wider, tools })
     }
 
     /// Starts it with what rules close at this moment, and says what is closed beside that.
@@ -202,6 +207,7 @@ impl Programs {
                 read_roots: roots.read_only.clone(),
                 lasting_home: None,
                 network: settings.network.clone(),
+                offers_tools: program.offers_tools,
                 environment,
                 limits: settings.limits.clone(),
             },
@@ -260,7 +266,7 @@ fn not_started(error: LaunchError) -> ToolFailure {
         return ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error);
     }
     let kind = match &error {
-        LaunchError::NotFound { .. } => ErrorKind::Unavailable,
+        LaunchError::NotFound { .. } | LaunchError::NoTools(_) => ErrorKind::Unavailable,
         LaunchError::NoWorkingFolder(_) => ErrorKind::NotFound,
         _ => ErrorKind::ExecutionFailed,
     };

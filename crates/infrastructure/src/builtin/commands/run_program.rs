@@ -90,6 +90,7 @@ impl Run<'_> {
             working_dir: self.permitted_folder(".").await?,
             input: Input::Nothing,
             environment: BTreeMap::new(),
+            offers_tools: false,
         };
         let (programs, workspace) = (self.world().programs(), self.world().workspace());
         let settings = programs.settings();

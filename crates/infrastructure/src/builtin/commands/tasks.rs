@@ -559,7 +559,7 @@ mod tests {
         let (program, working_dir) = (program.to_owned(), "/".into());
         let spec = LaunchSpec { program, args, working_dir, input: Input::Nothing, policy };
         let child = Launcher::start().unwrap().launch(spec).await.unwrap();
-        let started = Started { child, proxy: None, is_terminal: false, closed_wider: None };
+        let started = Started { child, proxy: None, is_terminal: false, closed_wider: None, tools: None };
         Arc::new(Command::of(started, Capture::new("/tmp".into(), 1024), None, Excess::Ends, None, false))
     }
 

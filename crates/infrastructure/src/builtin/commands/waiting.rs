@@ -5,8 +5,11 @@ use crate::builtin::{
     text::plain_text::PlainText,
 };
 use regex::{Regex, RegexBuilder};
-use std::{future::Future, time::Duration};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::caller::{Caller, Progress},
@@ -42,6 +45,22 @@ pub(crate) async fn ended_in_time(command: &Command, caller: &dyn Caller) -> End
         end = &mut end => return end,
         () = sleep(TIME_TO_HEED) => command.kill(),
     }
+    end.await
+}
+
+/// The same for a command that has as much time as its call: what that waits for answers to its calls is no time of it.
+pub(crate) async fn ended_by(command: &Command, caller: &dyn Caller, deadline: Instant) -> End {
+    let before = caller.waited();
+    let at = || deadline + caller.waited().saturating_sub(before);
+    let end = ended_in_time(command, caller);
+    tokio::pin!(end);
+    while Instant::now() < at() {
+        tokio::select! {
+            end = &mut end => return end,
+            () = sleep_until(at().into()) => {}
+        }
+    }
+    command.time_out();
     end.await
 }
 

@@ -1,6 +1,165 @@
-//! The faces of kodelet.
+//! The faces of kodelet: plain text, an error as `Error: …`, or, where tags are wanted, both in `<error>` and `<result>`.
 
-use super::Faces;
+use super::{Faces, wording::remarks};
+use serde_json::Value;
+use std::fmt::Write as _;
+use toolstead_domain::alias::{
+    Rewrite::{Default, DefaultUnless},
+    face::{Answered, Face, Said},
+};
 
 /// Each under the name that its tool has there.
-pub(super) const FACES: Faces = &[];
+pub(super) const FACES: Faces = &[
+    (
+        "bash",
+        Face::new(
+            "Execute shell commands with restrictions.",
+            r#"{"type": "object", "properties": {"description": {"type": "string", "description": "What the command does"}, "command": {"type": "string", "description": "The command to run"}, "timeout": {"type": "integer", "description": "Timeout in seconds, from 10 to 120; 0 in the background", "default": 10}, "background": {"type": "boolean", "description": "Run it in the background", "default": false}}, "required": ["description", "command"]}"#,
+        )
+        .with_defaults(&[DefaultUnless("background", "timeout_ms", "10000")])
+        .saying(command),
+    ),
+    (
+        "file_edit",
+        Face::new(
+            "Single edit operations: replaces a text that stands in the file exactly once. The file must have been read.",
+            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "old_text": {"type": "string", "description": "The text to replace"}, "new_text": {"type": "string", "description": "The text in its place"}}, "required": ["file_path", "old_text", "new_text"]}"#,
+        )
+        .saying(plain),
+    ),
+    (
+        "file_multi_edit",
+        Face::new(
+            "Replaces the first occurrences of a text in a file, as many as are given.",
+            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "old_text": {"type": "string", "description": "The text to replace"}, "new_text": {"type": "string", "description": "The text in its place"}, "occurrence": {"type": "integer", "description": "How many occurrences to replace", "minimum": 1}}, "required": ["file_path", "old_text", "new_text", "occurrence"]}"#,
+        )
+        .saying(plain),
+    ),
+    (
+        "file_read",
+        Face::new(
+            "Read file contents with line numbers.",
+            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "offset": {"type": "integer", "description": "The first line, from 1", "default": 1}, "line_limit": {"type": "integer", "description": "How many lines", "default": 2000}}, "required": ["file_path"]}"#,
+        )
+        .with_defaults(&[Default("number_style", r#""colon""#)])
+        .saying(plain),
+    ),
+    (
+        "file_write",
+        Face::new(
+            "Write or create files. A file that exists must have been read.",
+            r#"{"type": "object", "properties": {"file_path": {"type": "string", "description": "Path of the file"}, "text": {"type": "string", "description": "The whole content"}}, "required": ["file_path", "text"]}"#,
+        )
+        .with_defaults(&[Default("if_match", r#""read""#)])
+        .saying(written),
+    ),
+    (
+        "glob_tool",
+        Face::new(
+            "File pattern matching and discovery.",
+            r#"{"type": "object", "properties": {"pattern": {"type": "string", "description": "Glob pattern, as `**/*.go`"}, "path": {"type": "string", "description": "The folder to search"}}, "required": ["pattern"]}"#,
+        )
+        .with_defaults(&[Default("show_hidden", "false")])
+        .saying(plain),
+    ),
+    (
+        "grep_tool",
+        Face::new(
+            "Regex pattern search across files.",
+            r#"{"type": "object", "properties": {"pattern": {"type": "string", "description": "Regular expression"}, "path": {"type": "string", "description": "The folder to search"}, "include": {"type": "string", "description": "Glob of the files to search, as `*.go`"}, "ignore_case": {"type": "boolean", "default": false}, "fixed_strings": {"type": "boolean", "default": false}, "surround_lines": {"type": "integer", "default": 0}, "max_results": {"type": "integer", "default": 100}}, "required": ["pattern"]}"#,
+        )
+        .with_defaults(&[Default("output_mode", r#""content""#), Default("show_hidden", "false")])
+        .saying(search),
+    ),
+    (
+        "view_background_processes",
+        Face::new("Monitor background processes.", r#"{"type": "object", "properties": {}}"#).saying(processes),
+    ),
+];
+
+/// An answer as it is there: an error, or what the tool said, or both.
+fn told(answered: &Answered<'_>, error: Option<String>, result: Option<String>) -> Said {
+    let result = result.filter(|text| !text.is_empty());
+    if answered.in_tags {
+        let tagged = |tag: &str, text: String| format!("<{tag}>\n{text}\n</{tag}>");
+        let (error, result) = (error.map(|text| tagged("error", text)), result.map(|text| tagged("result", text)));
+        return match error {
+            Some(error) => Said::error(error).beside(result),
+            None => Said::text(result.unwrap_or_default()),
+        };
+    }
+    match error {
+        Some(error) => Said::error(format!("Error: {error}")).beside(result),
+        None => Said::text(result.unwrap_or_default()),
+    }
+}
+
+/// What the tool says itself.
+fn plain(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return Some(told(answered, Some(answered.text().into_owned()), answered.partial_text()));
+    }
+    // What is shown beside a text, such as an image, stays as it is.
+    (answered.in_tags && answered.is_text_alone()).then(|| told(answered, None, Some(answered.text().into_owned())))
+}
+
+fn command(answered: &Answered<'_>) -> Option<Said> {
+    let Ok(result) = answered.outcome else { return plain(answered) };
+    // The output stands first, how the command ended behind it.
+    let (Some(_), [output, .., end]) = (answered.error_kind(), result.said_blocks()) else { return plain(answered) };
+    let text = |block: &Value| block["text"].as_str().unwrap_or("").to_owned();
+    Some(told(answered, Some(text(end)), Some(text(output))))
+}
+
+fn written(answered: &Answered<'_>) -> Option<Said> {
+    let (None, Some(content)) = (answered.error_kind(), answered.text_argument("text")) else { return plain(answered) };
+    let mut text = answered.text().into_owned();
+    let mut room = answered.characters.saturating_sub(text.len());
+    let width = content.lines().count().to_string().len();
+    for (line, number) in content.lines().zip(1_usize..) {
+        let needed = width + line.chars().count() + 3;
+        let Some(left) = room.checked_sub(needed) else {
+            let _ = write!(text, "\n[the lines from {number} on are written and not shown]");
+            break;
+        };
+        room = left;
+        let _ = write!(text, "\n{number:>width$}: {line}");
+    }
+    Some(told(answered, None, Some(text)))
+}
+
+fn search(answered: &Answered<'_>) -> Option<Said> {
+    let matches = answered.member("matches").and_then(Value::as_array).filter(|matches| !matches.is_empty());
+    let is_around = answered.arguments.get("surround_lines").is_some_and(|lines| *lines != 0);
+    let (None, Some(matches), false) = (answered.error_kind(), matches, is_around) else { return plain(answered) };
+    let mut text = format!("Search results for pattern '{}':\n", answered.text_argument("pattern")?);
+    let mut file = "";
+    for found in matches {
+        let path = found["path"].as_str()?;
+        if path != file {
+            let _ = write!(text, "\nPattern found in file {path}:\n\n");
+            file = path;
+        }
+        let _ = writeln!(text, "{}:{}", found["line"], found["text"].as_str()?);
+    }
+    // Lines of files end in brackets, too: only what is said of a list that is cut is a remark for sure.
+    if answered.member("truncated") == Some(&Value::Bool(true)) {
+        text.extend(remarks(&answered.text()).map(|remarks| format!("\n{remarks}")));
+    }
+    Some(told(answered, None, Some(text.trim_end().to_owned())))
+}
+
+fn processes(answered: &Answered<'_>) -> Option<Said> {
+    let Some(tasks) = answered.member("tasks").and_then(Value::as_array) else { return plain(answered) };
+    if tasks.is_empty() {
+        return Some(told(answered, None, Some("No background processes running.".into())));
+    }
+    let mut text = "PID\tStatus\tStart Time\tLog\tCommand".to_owned();
+    for task in tasks {
+        let member = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or("");
+        let status = if member("status") == "running" { "running" } else { "stopped" };
+        let (pid, started, log) = (&task["pid"], member("started_at"), member("task_id"));
+        let _ = write!(text, "\n{pid}\t{status}\t{started}\t{log}\t{}", member("command").replace('\n', " "));
+    }
+    Some(told(answered, None, Some(text)))
+}

@@ -1,6 +1,206 @@
-//! The faces of TelemetryFlow.
+//! The faces of TelemetryFlow: most answers are JSON in a text, with two blanks for each level.
 
-use super::Faces;
+use super::{
+    Faces,
+    wording::{below, missing, pretty, remarks},
+};
+use serde_json::{Map, Value, json};
+use toolstead_domain::{
+    alias::{
+        Rewrite::{Default, DefaultUnless},
+        face::{Answered, Face, Said},
+    },
+    category::Category,
+    error_kind::ErrorKind,
+};
 
 /// Each under the name that its tool has there.
-pub(super) const FACES: Faces = &[];
+pub(super) const FACES: Faces = &[
+    (
+        "echo",
+        Face::new(
+            "Echo a message back.",
+            r#"{"type": "object", "properties": {"message": {"type": "string", "description": "Message to echo"}}}"#,
+        )
+        .in_category(Category::Utility),
+    ),
+    (
+        "execute_command",
+        Face::new(
+            "Execute a shell command.",
+            r#"{"type": "object", "properties": {"command": {"type": "string", "description": "Command to execute"}, "working_dir": {"type": "string"}, "timeout": {"type": "number", "description": "Timeout in seconds", "default": 30}}, "required": ["command"]}"#,
+        )
+        .in_category(Category::System)
+        .with_defaults(&[DefaultUnless("background", "timeout_ms", "30000")])
+        .saying(command),
+    ),
+    (
+        "list_directory",
+        Face::new(
+            "List directory contents.",
+            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to directory", "default": "."}, "recursive": {"type": "boolean", "default": false}}}"#,
+        )
+        .in_category(Category::File)
+        .with_defaults(&[Default("limit", "10000")])
+        .saying(folder),
+    ),
+    (
+        "read_file",
+        Face::new(
+            "Read contents of a file.",
+            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to file"}, "encoding": {"type": "string", "description": "File encoding", "default": "utf-8"}}, "required": ["path"]}"#,
+        )
+        .in_category(Category::File)
+        .with_defaults(&[Default("line_numbers", "false"), Default("limit", "10000")])
+        .saying(file),
+    ),
+    (
+        "search_files",
+        Face::new(
+            "Search files by pattern.",
+            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Directory to search", "default": "."}, "pattern": {"type": "string", "description": "Glob pattern", "default": "*"}}}"#,
+        )
+        .in_category(Category::File)
+        .with_defaults(&[Default("limit", "10000")])
+        .saying(found),
+    ),
+    (
+        "system_info",
+        Face::new("Get system information.", r#"{"type": "object", "properties": {}}"#)
+            .in_category(Category::System)
+            .saying(system),
+    ),
+    (
+        "write_file",
+        Face::new(
+            "Write content to a file.",
+            r#"{"type": "object", "properties": {"path": {"type": "string", "description": "Path to file"}, "content": {"type": "string", "description": "Content to write", "default": ""}, "create_dirs": {"type": "boolean", "default": false}}, "required": ["path"]}"#,
+        )
+        .in_category(Category::File)
+        .with_defaults(&[Default("content", r#""""#), Default("create_dirs", "false")])
+        .saying(written),
+    ),
+];
+
+/// A failure in the words that every tool there has for it.
+fn failed(answered: &Answered<'_>, required: &[&str]) -> Option<Said> {
+    let kind = answered.error_kind()?;
+    let late = || (kind == ErrorKind::Timeout).then(|| Said::error("Tool execution timed out"));
+    missing(answered, required).or_else(late)
+}
+
+fn command(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind() == Some(ErrorKind::Timeout) {
+        return Some(Said::error(format!("Command timed out after {}s", seconds(answered))));
+    }
+    if answered.outcome.is_err() {
+        return failed(answered, &["command"]);
+    }
+    if answered.member("task_id").is_some() {
+        return None;
+    }
+    let signal = || Some(Value::from(-answered.member("signal")?.as_i64()?));
+    let code = answered.member("exit_code").cloned().or_else(signal);
+    let json = json!({
+        "exit_code": code,
+        "stdout": answered.member("stdout")?,
+        "stderr": answered.member("stderr")?,
+    });
+    // What its exit code tells is no error there.
+    let is_error = answered.error_kind().is_some() && code.is_none_or(|code| code == 0);
+    Some(Said { is_error, ..Said::text(pretty(&json)).beside(about_command(answered)) })
+}
+
+/// The time that was given, else the time that it ran.
+fn seconds(answered: &Answered<'_>) -> String {
+    let given = answered.arguments.get("timeout").filter(|given| given.as_f64().is_some_and(|seconds| seconds > 0.0));
+    let ran = || answered.member("duration_ms").and_then(Value::as_f64).map(|time| (time / 1000.0).round().to_string());
+    given.map(Value::to_string).or_else(ran).unwrap_or_else(|| "30".into())
+}
+
+/// What the shape has no room for.
+fn about_command(answered: &Answered<'_>) -> Option<String> {
+    let told = answered.member("undone_or_refused").and_then(Value::as_array).into_iter().flatten();
+    let mut told: Vec<String> = told.filter_map(Value::as_str).map(str::to_owned).collect();
+    if answered.member("truncated") == Some(&Value::Bool(true)) {
+        told.push(match answered.member("output").and_then(Value::as_str) {
+            Some(handle) => format!("[the output is cut; all of it is kept as `{handle}`]"),
+            None => "[the output is cut]".into(),
+        });
+    }
+    Some(told.join("\n"))
+}
+
+fn folder(answered: &Answered<'_>) -> Option<Said> {
+    let path = answered.text_argument("path").unwrap_or(".");
+    match answered.error_kind() {
+        Some(ErrorKind::NotFound | ErrorKind::UnsupportedType) => {
+            return Some(Said::error(format!("Not a directory: {path}")));
+        }
+        Some(_) => return failed(answered, &[]),
+        None => {}
+    }
+    let entries = answered.member("entries")?.as_array()?.iter().map(|entry| {
+        let kind = if entry["type"] == "directory" { "directory" } else { "file" };
+        json!({
+            "name": entry["name"],
+            "path": below(path, entry["path"].as_str().unwrap_or("")),
+            "type": kind,
+            "size": entry.get("size"),
+        })
+    });
+    Some(list(answered, entries.collect()))
+}
+
+fn found(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return failed(answered, &[]);
+    }
+    let files = answered.member("files")?.as_array()?.iter().filter_map(|file| file.get("path").cloned());
+    Some(list(answered, files.collect()))
+}
+
+/// A bare list, and what is to be said of one that is not whole.
+fn list(answered: &Answered<'_>, items: Vec<Value>) -> Said {
+    let is_whole = answered.member("truncated") == Some(&Value::Bool(false));
+    let cut = if is_whole { None } else { remarks(&answered.text()) };
+    Said::text(pretty(&items.into())).beside(cut)
+}
+
+/// The text as it stands in the file.
+fn file(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return failed(answered, &["path"]);
+    }
+    let is_whole = answered.member("truncated") == Some(&Value::Bool(false));
+    let is_text = answered.member("kind").is_some_and(|kind| kind == "text");
+    let content = answered.member("content")?.as_str().filter(|content| !content.is_empty())?;
+    let text = answered.text();
+    let notes = text.strip_prefix(content.trim_end_matches('\n')).map(|notes| notes.trim_matches('\n').to_owned());
+    (is_whole && is_text).then(|| Said::text(content).beside(notes))
+}
+
+const SYSTEM: [&str; 9] =
+    ["platform", "system", "release", "version", "machine", "processor", "python_version", "cwd", "user"];
+
+fn system(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return failed(answered, &[]);
+    }
+    let told = answered.structured()?;
+    let members: Map<String, Value> =
+        SYSTEM.iter().map(|name| ((*name).to_owned(), told.get(name).cloned().unwrap_or_default())).collect();
+    Some(Said::text(pretty(&members.into())))
+}
+
+fn written(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return failed(answered, &["path"]);
+    }
+    if answered.member("dry_run") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let text = answered.text();
+    let notes = text.split_once(" bytes. ").or(text.split_once(" byte. ")).map(|(_, notes)| notes.to_owned());
+    Some(Said::text(format!("Written to {}", answered.text_argument("path")?)).beside(notes))
+}

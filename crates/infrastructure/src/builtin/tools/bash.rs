@@ -10,9 +10,10 @@ use crate::{
             capture::Capture,
             command::{Command, End, Excess},
             line_accesses,
+            offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, Offer, offering},
             programs::Program,
             tasks::{Kind, NewTask},
-            waiting::{SLACK, ended_in_time, pattern},
+            waiting::{SLACK, ended_by, ended_in_time, pattern},
         },
         files::seen_files::Viewer,
         run::Run,
@@ -30,6 +31,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
+    os::unix::net::UnixListener,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -99,6 +101,13 @@ pub(crate) struct Input {
     #[serde(default = "yes")]
     #[schemars(extend("x-advertised" = false))]
     merge_stderr: bool,
+    /// Tools that the command may call while this call lasts, by name or with patterns such as `mcp__git__*`: `tool NAME
+    /// '{"json": 1}'` or `tool NAME --field value` prints the whole result, `tool --list` lists them. A pattern leaves out
+    /// tools that run programs or call tools; they are named in full.
+    #[serde(default)]
+    #[schemars(length(max = MAX_PATTERNS), inner(length(min = 1, max = MAX_PATTERN_LENGTH)))]
+    #[schemars(extend("x-advertised" = "Tools that it may call: `tool NAME --field value | jq …`, `tool --list`. Names or patterns (`mcp__git__*`)."))]
+    tools: Vec<String>,
     /// Give it a terminal of 24 lines with 80 characters, on which `stdin` is typed. It prints on one stream then.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
@@ -140,7 +149,11 @@ impl BuiltInTool for Bash {
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         input.check_life(world)?;
-        line_accesses::accesses_in(world.workspace().clone(), input.line(), input.folder().to_owned()).await
+        let offer = Offer::of(&input.tools)?;
+        let line = line_accesses::accesses_in(world.workspace().clone(), input.line(), input.folder().to_owned());
+        let mut accesses = line.await?;
+        accesses.extend(offer.iter().flat_map(Offer::accesses));
+        Ok(accesses)
     }
 
     fn time_wanted(&self, input: &Input) -> Option<Duration> {
@@ -159,15 +172,21 @@ impl BuiltInTool for Bash {
             run.world().tasks().check_room(&owner)?;
         }
         let folder = run.permitted_folder(input.folder()).await?;
+        let offered = Offer::of(&input.tools)?.map(|offer| offer.open(run)).transpose()?;
         let started_at = run.world().now();
-        let (command, is_reduced) = start(&input, folder.clone(), wait.is_some(), run).await?;
+        let Begun { command, tools, deadline, is_reduced } = start(&input, folder.clone(), wait.is_some(), run).await?;
+        let offered = offered.as_ref().zip(tools);
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
-            let end = ended_in_time(&command, run.context().caller).await;
+            let end = offering(offered, ended_by(&command, run.context().caller, deadline)).await?;
             return report.ended(&command, end).await;
         };
-        // Until it is a task, it ends with the call.
-        let seen = if wait.is_zero() { Ok(Seen::Running) } else { seen(&command, ready.as_ref(), wait, run).await };
+        // Until it is a task, it ends with the call. The tools that it may call end with that in any case.
+        let seen = if wait.is_zero() {
+            Ok(Seen::Running)
+        } else {
+            offering(offered, seen(&command, ready.as_ref(), wait, run)).await?
+        };
         let line = match seen? {
             Seen::Ended(end) => return report.ended(&command, end).await,
             Seen::Ready(line) => Some(line),
@@ -185,6 +204,17 @@ impl BuiltInTool for Bash {
         run.world().tasks().tell_of(&task, Some(run.context().id), run.world().events().clone());
         report.running(&task, line).await
     }
+}
+
+/// A command on its way.
+struct Begun {
+    command: Arc<Command>,
+    /// What its program `tool` connects to.
+    tools: Option<UnixListener>,
+    /// The end of its time, where it does not become a task.
+    deadline: Instant,
+    /// Whether it gets less time than it asks for.
+    is_reduced: bool,
 }
 
 /// What a call that waits for a task has seen of it.
@@ -249,13 +279,7 @@ impl Input {
     }
 }
 
-/// Starts it, and says whether it gets less time than it asks for.
-async fn start(
-    input: &Input,
-    folder: PathBuf,
-    is_task: bool,
-    run: &Run<'_>,
-) -> Result<(Arc<Command>, bool), ToolFailure> {
+async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &Run<'_>) -> Result<Begun, ToolFailure> {
     let programs = run.world().programs();
     let program = Program {
         name: "bash".into(),
@@ -263,6 +287,7 @@ async fn start(
         working_dir: folder,
         input: standard_input(input),
         environment: input.env.clone(),
+        offers_tools: !input.tools.is_empty(),
     };
     let settings = programs.settings();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
@@ -272,12 +297,16 @@ async fn start(
         let message = "the command did not begin: all the time of the call went by before it was prepared";
         return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
     }
-    let started = programs.start(program, run.context(), run.world().workspace()).await?;
+    let mut started = programs.start(program, run.context(), run.world().workspace()).await?;
     let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
-    let deadline = if is_task { wanted } else { Some(wanted.map_or(at_most, |wanted| wanted.min(at_most))) };
+    let deadline = wanted.map_or(at_most, |wanted| wanted.min(at_most));
     let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);
     let text = input.stdin.clone().map(String::into_bytes);
-    Ok((Arc::new(Command::of(started, capture, deadline, excess, text, is_task)), is_reduced))
+    let tools = started.tools.take();
+    // A call watches the time of its own command.
+    let own = wanted.filter(|_| is_task);
+    let command = Arc::new(Command::of(started, capture, own, excess, text, is_task));
+    Ok(Begun { command, tools, deadline, is_reduced })
 }
 
 /// What the command reads: nothing, unless something is given.

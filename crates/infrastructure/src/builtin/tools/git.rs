@@ -303,7 +303,8 @@ fn program(folder: &Path, args: Vec<String>, run: &Run<'_>) -> Program {
         // What it says is wrong is read here as well.
         ("LC_ALL".to_owned(), "C".to_owned()),
     ]);
-    Program { name: "git".into(), args, working_dir: folder.to_path_buf(), input: StandardInput::Nothing, environment }
+    let (working_dir, input) = (folder.to_path_buf(), StandardInput::Nothing);
+    Program { name: "git".into(), args, working_dir, input, environment, offers_tools: false }
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ impl BuiltInTool for GoTool {
             working_dir: run.permitted_folder(input.folder()).await?,
             input: StandardInput::Nothing,
             environment: BTreeMap::new(),
+            offers_tools: false,
         };
         let (command, output) = run_to_end(program, run).await?;
         answer(&command, output, run).await

@@ -144,6 +144,7 @@ impl BuiltInTool for MediaProbe {
             working_dir: start,
             input: StandardInput::Nothing,
             environment: BTreeMap::new(),
+            offers_tools: false,
         };
         let (command, output) = run_to_end(program, run).await?;
         answer(&command, output, run).await

@@ -8,12 +8,16 @@ use crate::sandbox::zygote::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{OFlags, fcntl_setfl},
+    net::AddressFamily,
     process::{Signal, pidfd_send_signal},
 };
 use std::{
     io,
     net::TcpListener,
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixListener,
+    },
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -54,13 +58,34 @@ pub(super) struct ConfinedRun {
     layers: Layers,
 }
 
+/// Where the runtime listens to a run.
+#[derive(Debug, Default)]
+pub(super) struct Listeners {
+    pub(super) proxy: Option<TcpListener>,
+    pub(super) tools: Option<UnixListener>,
+}
+
+impl Listeners {
+    /// Tells them apart by what they are.
+    fn of(descriptors: Vec<OwnedFd>) -> Self {
+        let mut listeners = Self::default();
+        for one in descriptors {
+            match rustix::net::sockopt::socket_domain(&one) {
+                Ok(AddressFamily::UNIX) => listeners.tools = Some(one.into()),
+                _ => listeners.proxy = Some(one.into()),
+            }
+        }
+        listeners
+    }
+}
+
 impl ConfinedRun {
     /// Waits until the program runs.
     pub(super) async fn begin(
         reports: OwnedFd,
         launcher: Launcher,
         layers: Layers,
-    ) -> Result<(Self, Option<TcpListener>), LaunchError> {
+    ) -> Result<(Self, Listeners), LaunchError> {
         let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
         fcntl_setfl(&reports, OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
         // SAFETY: the descriptor is owned by what registers it, and is closed with that.
@@ -76,18 +101,18 @@ impl ConfinedRun {
             launcher,
             layers,
         };
-        let proxy = timeout(TIME_TO_BEGIN, run.started()).await.map_err(|_| {
+        let listeners = timeout(TIME_TO_BEGIN, run.started()).await.map_err(|_| {
             let seconds = TIME_TO_BEGIN.as_secs();
             LaunchError::Confine(format!("it was not ready after {seconds} seconds; a folder that it sees may hang"))
         })??;
-        Ok((run, proxy))
+        Ok((run, listeners))
     }
 
-    /// Waits until its program runs, and has its listener, where it has one. The zygote tells of its birth and the init of its
+    /// Waits until its program runs, and has its listeners, where it has any. The zygote tells of its birth and the init of its
     /// start, so that either may come first.
-    async fn started(&mut self) -> Result<Option<TcpListener>, LaunchError> {
+    async fn started(&mut self) -> Result<Listeners, LaunchError> {
         let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
-        let mut started: Option<Option<TcpListener>> = None;
+        let mut started: Option<Listeners> = None;
         loop {
             match self.heard().await {
                 Ok(Some((Report::Born { pid }, descriptors))) => {
@@ -95,12 +120,12 @@ impl ConfinedRun {
                     self.process = descriptors.into_iter().next();
                 }
                 Ok(Some((Report::Started, descriptors))) => {
-                    started = Some(descriptors.into_iter().next().map(TcpListener::from));
+                    started = Some(Listeners::of(descriptors));
                 }
                 Ok(Some((Report::Failed(failure), _))) => return Err(failure.into()),
                 Ok(Some((end @ Report::Ended { .. }, _))) if started.is_some() => self.note(end),
                 // It is heard as its exit that it is lost.
-                Ok(None) | Err(_) if started.is_some() => return Ok(started.flatten()),
+                Ok(None) | Err(_) if started.is_some() => return Ok(started.unwrap_or_default()),
                 Ok(Some((Report::Ended { .. }, _)) | None) => {
                     let reason = "it ended before its program ran".to_owned();
                     return Err(LaunchError::Confine(reason));
@@ -108,9 +133,9 @@ impl ConfinedRun {
                 Err(error) => return Err(failed(error)),
             }
             if self.id != 0
-                && let Some(proxy) = started.take()
+                && let Some(listeners) = started.take()
             {
-                return Ok(proxy);
+                return Ok(listeners);
             }
         }
     }

@@ -19,6 +19,7 @@ fn policy(environment: BTreeMap<String, String>) -> SandboxPolicy {
         read_roots: vec![],
         lasting_home: None,
         network: NetworkPolicy::Host,
+        offers_tools: false,
         environment,
         limits: SandboxLimits::default(),
     }

@@ -44,7 +44,7 @@ const REHEARSED: &str = r#"{"Launch":{"program":{"At":"/usr/bin/true"},"args":["
     "PATH":"/usr/bin"},"working_dir":"/work","home":"/root","temporary":null,"own_home":"/root","settings":[{"path":".gitconfig",
     "text":[91,117,115,101,114,93]}],"folders":[{"source":"/work","target":"/work","is_writable":true,"owner":[0,0],
     "is_root":true}],"hidden":["/work/a"],"sealed":["/work/b"],"session":"a","network":"Private","memory_bytes":4294967296,
-    "processes":512,"file_bytes":1073741824,"terminal":false,"requires_landlock":false}}"#;
+    "processes":512,"file_bytes":1073741824,"terminal":false,"requires_landlock":false,"offers_tools":false}}"#;
 /// The address of a proxy, as the payload hears of it.
 const MAX_ADDRESS_BYTES: usize = 64;
 
@@ -88,7 +88,8 @@ struct Begun<'a> {
 
 /// What there is before the payload runs.
 pub(super) struct PreparedRun<'a> {
-    pub(super) listener: Option<OwnedFd>,
+    /// Where the runtime listens to it.
+    pub(super) listeners: Vec<OwnedFd>,
     /// Who looks after protected names, where something of them may change.
     pub(super) protected: Option<Protected>,
     /// The control group of the payload.
@@ -124,9 +125,9 @@ pub(super) fn run<'a>(
         Ok(prepared) => prepared,
         Err(failure) => return told(socket, &Report::Failed(failure)),
     };
-    let PreparedRun { listener, protected, group, payload } = world;
+    let PreparedRun { listeners, protected, group, payload } = world;
     // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
-    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, socket, &signals, listener, payload, group)));
+    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, socket, &signals, listeners, payload, group)));
     end_all(group);
     let aftermath = protected.as_ref().map(Protected::undo).unwrap_or_default();
     // Who begins when this is told is not to find this run alive.
@@ -158,7 +159,7 @@ fn live(
     birth: Birth<'_>,
     socket: &OwnedFd,
     signals: &OwnedFd,
-    listener: Option<OwnedFd>,
+    listeners: Vec<OwnedFd>,
     payload: Waiting,
     group: Option<&Group>,
 ) -> Result<PayloadEnd, Failure> {
@@ -170,10 +171,12 @@ fn live(
     // Whoever reads the output must see its end, and the zygote's socket is not this process's.
     drop(streams);
     close_standard_streams();
-    let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
+    let descriptors: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
     if report(socket, &Report::Started, &descriptors).is_err() {
         return Ok(PayloadEnd::KILLED);
     }
+    // What the runtime closes is to be closed.
+    drop(listeners);
     let Some(status) = attend(&events) else { return Ok(PayloadEnd::KILLED) };
     let (code, by_signal) = match status.terminating_signal() {
         Some(signal) => (signal, true),
@@ -323,6 +326,7 @@ impl<'a> Namespaced<'a> {
             None => own_scratch(self.identity)?,
         };
         view.show(request, self.maps, &scratch)?;
+        let tools = request.offers_tools.then(|| view.offer_tools()).transpose()?;
         let protected = Some(Protected::guard(&mut view, request)?);
         // Nobody can make a user namespace while a root lies on top of the own one.
         let _ = hear(&word, "begin");
@@ -335,7 +339,8 @@ impl<'a> Namespaced<'a> {
         drop_privileges(self.identity, clear_capabilities)?;
         // A change of the user clears it.
         set_parent_process_death_signal(Some(Signal::KILL)).step(|| "hide from the payload".into())?;
-        Ok(PreparedRun { listener: listener.map(|(socket, _)| socket), protected, group: self.group, payload })
+        let listeners = listener.map(|(socket, _)| socket).into_iter().chain(tools).collect();
+        Ok(PreparedRun { listeners, protected, group: self.group, payload })
     }
 }
 

@@ -249,7 +249,7 @@ fn prepare<'a>(birth: &Birth<'_>, keeper: Pid) -> Result<PreparedRun<'a>, Failur
     // What the init would have ended goes with it, should it be killed.
     let ready = || set_parent_process_death_signal(Some(Signal::KILL)).step(step);
     let payload = Waiting::born(None, |begun| payload(birth, begun, ready, || Ok(places)))?;
-    Ok(PreparedRun { listener: None, protected: None, group: None, payload })
+    Ok(PreparedRun { listeners: Vec::new(), protected: None, group: None, payload })
 }
 
 #[cfg(test)]

@@ -93,6 +93,8 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) terminal: bool,
     /// A run without Landlock is refused.
     pub(in crate::sandbox) requires_landlock: bool,
+    /// It has the program `tool` and its socket.
+    pub(in crate::sandbox) offers_tools: bool,
 }
 
 /// A run, as its init hears of it.
@@ -160,7 +162,7 @@ pub(in crate::sandbox) enum Report {
         /// As the zygote sees it.
         pid: i32,
     },
-    /// The program runs. The listener comes along where one was asked for.
+    /// The program runs. The listeners come along that were asked for.
     Started,
     /// A step failed, and nothing runs.
     Failed(Failure),

@@ -15,6 +15,8 @@ use std::{
 
 /// The folder that the stage hides.
 const STAGE: &str = "/sys";
+/// This program on the stage.
+pub(super) const PROGRAM: &str = "program";
 /// Folders of the system, as far as they exist.
 pub(super) const SYSTEM_FOLDERS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/libexec"];
@@ -136,7 +138,24 @@ pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
         mount::copy(&folder).and_then(|tree| mount::attach(tree, folder)).step(step)?;
     }
     settings(identity)?;
-    devices()
+    devices()?;
+    // Without it everything goes on but what needs it.
+    if own_program().is_err() {
+        let _ = fs::remove_file(at(PROGRAM));
+    }
+    Ok(())
+}
+
+/// Keeps this program at hand, whatever becomes of its path.
+fn own_program() -> io::Result<()> {
+    let path = fs::read_link("/proc/self/exe")?;
+    let program = mount::open_exactly(&path)?;
+    let (found, own) = (rustix::fs::fstat(&program)?, rustix::fs::stat("/proc/self/exe")?);
+    if (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino) {
+        return Err(io::Error::other("another program stands at its path by now"));
+    }
+    fs::write(at(PROGRAM), "")?;
+    mount::attach(mount::copy(program)?, mount::open_exactly(&at(PROGRAM))?)
 }
 
 fn settings(identity: &Identity) -> Result<(), Failure> {

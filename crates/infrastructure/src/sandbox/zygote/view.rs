@@ -1,5 +1,7 @@
 //! The root that one run sees: nothing but what it may use.
 
+mod offered;
+
 use super::{
     identity::{IdMaps, Identity},
     mount::{self, Bars},

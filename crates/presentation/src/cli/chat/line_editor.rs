@@ -32,13 +32,13 @@ pub(super) enum Typed {
     Leaves,
 }
 
-/// Reads one text. `known` is what was typed before, oldest first. Dropping the future leaves the terminal as it was.
-pub(super) async fn read(known: &[String]) -> io::Result<Typed> {
+/// Reads one text. `known` is what was typed before, oldest first; `commands` are those that people wrote down. Dropping the future leaves the terminal as it was.
+pub(super) async fn read(known: &[String], commands: Vec<String>) -> io::Result<Typed> {
     let _kept = KeptTerminal::of_process();
     let (sender, typed) = oneshot::channel();
     let known = known.to_vec();
     // A thread of its own: nobody waits for it at the end.
-    std::thread::spawn(move || drop(sender.send(text(&known))));
+    std::thread::spawn(move || drop(sender.send(text(&known, commands))));
     typed.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
 }
 
@@ -62,7 +62,7 @@ impl Drop for KeptTerminal {
     }
 }
 
-fn text(known: &[String]) -> io::Result<Typed> {
+fn text(known: &[String], commands: Vec<String>) -> io::Result<Typed> {
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false);
     let config = config.max_history_size(known.len().max(1)).map_err(io::Error::other)?.build();
     let mut history = MemHistory::with_config(&config);
@@ -71,7 +71,7 @@ fn text(known: &[String]) -> io::Result<Typed> {
     }
     // A new one each time: it takes the signals of the process while it lives.
     let mut editor = Editor::with_history(config, history).map_err(io::Error::other)?;
-    editor.set_helper(Some(Typing::default()));
+    editor.set_helper(Some(Typing { commands, ..Typing::default() }));
     let mut text = String::new();
     loop {
         match editor.readline(if text.is_empty() { PROMPT } else { GOES_ON }) {
@@ -102,6 +102,8 @@ fn text(known: &[String]) -> io::Result<Typed> {
 #[derive(Debug, Default)]
 struct Typing {
     is_empty: Cell<bool>,
+    /// Those that people wrote down, with their slashes.
+    commands: Vec<String>,
 }
 
 impl Helper for Typing {}
@@ -122,8 +124,8 @@ impl Completer for Typing {
 
     fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..position).unwrap_or_default();
-        let fitting =
-            COMMANDS.iter().map(|(name, ..)| *name).filter(|name| typed.starts_with('/') && name.starts_with(typed));
+        let names = COMMANDS.iter().map(|(name, ..)| *name).chain(self.commands.iter().map(String::as_str));
+        let fitting = names.filter(|name| typed.starts_with('/') && name.starts_with(typed));
         Ok((0, fitting.map(str::to_owned).collect()))
     }
 }

@@ -25,6 +25,8 @@ pub(super) enum Wish {
     Usage,
     /// To leave.
     Exit,
+    /// A command that is none of these, with all that was typed.
+    Other(String),
     /// A command that cannot be obeyed, with the reason.
     Unclear(String),
 }
@@ -68,18 +70,20 @@ impl Wish {
                 Ok(turns) if turns > 0 => Self::Undo(turns),
                 _ => Self::Unclear("`/undo` takes the number of turns, such as `/undo 2`".into()),
             },
-            unknown => {
-                let names = COMMANDS.iter().map(|(name, ..)| &name[1..]);
-                let advice = match nearest_name(unknown, names) {
-                    Some(near) => format!("did you mean `/{near}`?"),
-                    None => "`/help` shows them.".into(),
-                };
-                Self::Unclear(format!(
-                    "there is no command `/{unknown}`; {advice} A text that begins with a slash needs a blank before it."
-                ))
-            }
+            _ => Self::Other(line.trim_end().to_owned()),
         }
     }
+}
+
+/// The advice on a command that nobody knows; `others` are the names of those that people wrote down.
+pub(super) fn unknown<'a>(line: &str, others: impl Iterator<Item = &'a str>) -> String {
+    let name = line.trim_start_matches('/').split(char::is_whitespace).next().unwrap_or_default();
+    let names = COMMANDS.iter().map(|(name, ..)| &name[1..]).chain(others);
+    let advice = match nearest_name(name, names) {
+        Some(near) => format!("did you mean `/{near}`?"),
+        None => "`/help` shows them.".into(),
+    };
+    format!("there is no command `/{name}`; {advice} A text that begins with a slash needs a blank before it.")
 }
 
 #[cfg(test)]
@@ -112,9 +116,6 @@ mod tests {
             ("/undo all", "takes the number of turns"),
             ("/undo 0", "takes the number of turns"),
             ("/help me", "`/help` takes nothing behind it"),
-            ("/modle x", "did you mean `/model`?"),
-            ("/etc/hosts is wrong", "needs a blank before it"),
-            ("/qqqqqq", "`/help` shows them. A text that begins"),
         ] {
             let Wish::Unclear(why) = Wish::read(line) else { panic!("{line}") };
             assert!(why.contains(told), "{why}");
@@ -122,9 +123,26 @@ mod tests {
     }
 
     #[test]
+    fn a_command_of_somebody_else_goes_on_whole_and_one_that_nobody_knows_is_told() {
+        for (line, told) in [
+            ("/modle x", "did you mean `/model`?"),
+            ("/etc/hosts is wrong", "needs a blank before it"),
+            ("/qqqqqq", "`/help` shows them. A text that begins"),
+            ("/reviw x", "did you mean `/review`?"),
+        ] {
+            check(line, Wish::Other(line.into()));
+            let why = unknown(line, ["review"].into_iter());
+            assert!(why.contains(told), "{why}");
+        }
+    }
+
+    #[test]
     fn every_command_that_is_shown_is_obeyed() {
         for (name, ..) in COMMANDS {
-            assert!(!matches!(Wish::read(name), Wish::Unclear(_) | Wish::Say(_) | Wish::Nothing), "{name}");
+            assert!(
+                !matches!(Wish::read(name), Wish::Unclear(_) | Wish::Other(_) | Wish::Say(_) | Wish::Nothing),
+                "{name}"
+            );
         }
     }
 }

@@ -29,6 +29,10 @@ impl RuleKind for Name {
         RuleSubject::Name
     }
 
+    fn names(&self) -> Option<&str> {
+        Some(&self.0)
+    }
+
     fn covers(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         named(access).is_some_and(|name| wildcard_match(&self.0, name))
     }

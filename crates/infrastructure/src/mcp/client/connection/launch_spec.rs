@@ -87,6 +87,7 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServe
             read_roots,
             lasting_home,
             network,
+            offers_tools: false,
             environment,
             limits: confined.limits.clone(),
         },

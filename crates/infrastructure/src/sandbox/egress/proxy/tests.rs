@@ -532,6 +532,7 @@ async fn a_confined_command_reaches_a_listed_host_and_no_other() {
         read_roots: Vec::new(),
         lasting_home: None,
         network: NetworkPolicy::Hosts(vec!["example.com".into()]),
+        offers_tools: false,
         environment: child_environment::base(|_| None),
         limits: SandboxLimits::default(),
     };

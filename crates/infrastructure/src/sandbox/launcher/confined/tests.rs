@@ -1,4 +1,5 @@
 mod groups;
+mod offered;
 mod protected;
 mod ready;
 mod sessions;
@@ -176,12 +177,17 @@ const ROLE: &str = "TOOLSTEAD_TEST_AS_NOBODY";
 
 /// Runs the body as this user, and where that is root a second time as nobody, in a process of its own.
 fn as_both(test: &str, body: impl AsyncFnOnce()) {
+    as_both_of(module_path!(), test, body);
+}
+
+/// The same for a test of another module.
+fn as_both_of(module: &str, test: &str, body: impl AsyncFnOnce()) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(body());
     if rustix::process::geteuid().as_raw() != 0 {
         return;
     }
-    again(module_path!(), test, |command| {
+    again(module, test, |command| {
         command.uid(65534).gid(65534);
     });
 }
@@ -245,10 +251,10 @@ fn nothing_outside_can_be_reached() {
         fs::create_dir_all(world.work().join(".git/hooks")).unwrap();
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let _by_path = std::os::unix::net::UnixListener::bind(outside.join("socket")).unwrap();
+        let _by_path = UnixListener::bind(outside.join("socket")).unwrap();
         let name = format!("toolstead-test-{}", std::process::id());
         let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&name);
-        let _abstract = std::os::unix::net::UnixListener::bind_addr(&address.unwrap()).unwrap();
+        let _abstract = UnixListener::bind_addr(&address.unwrap()).unwrap();
         let echo = udp.try_clone().unwrap();
         std::thread::spawn(move || {
             let mut byte = [0];
@@ -696,7 +702,7 @@ fn a_kernel_without_landlock_does_where_landlock_is_not_required() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_not_ready_in_time_is_given_up() {
     let (ours, theirs) = rustix::net::socketpair(
-        rustix::net::AddressFamily::UNIX,
+        AddressFamily::UNIX,
         rustix::net::SocketType::SEQPACKET,
         rustix::net::SocketFlags::CLOEXEC,
         None,

@@ -48,7 +48,7 @@ impl House {
             policy: SandboxPolicy::open(CommandSettings::default().environment),
         };
         let child = Launcher::start().unwrap().launch(spec).await.unwrap();
-        let started = Started { child, proxy: None, is_terminal: false, closed_wider: None };
+        let started = Started { child, proxy: None, is_terminal: false, closed_wider: None, tools: None };
         let capture = Capture::new(self.folder.path().into(), kept_bytes);
         let command = Arc::new(Command::of(started, capture, None, Excess::DropsOldest, None, true));
         let new = NewTask {

@@ -1,0 +1,247 @@
+//! Calls through windows, and windows in windows.
+
+use super::{nesting::calls, *};
+use proptest::prelude::*;
+use toolstead_domain::{
+    ports::{
+        calls::UnknownName,
+        tool_provider::{CallContext, ProviderError},
+    },
+    tool_call::ToolCall,
+    tool_selection::ToolSelection,
+};
+
+/// A call of `make` that makes these calls through a window on these tools.
+fn make(window: &[&str], made: Value) -> Value {
+    json!(["make", {"window": window, "calls": made}])
+}
+
+#[tokio::test]
+async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_it() {
+    let rules = vec![(Effect::Allow, "write"), (Effect::Deny, "long"), (Effect::Deny, "Tools(b*)")];
+    let house = Plan { rules, ..Default::default() }.house_that_nests().await;
+    let list = json!(["?", null]);
+    for (made, expected) in [
+        (make(&["echo", "wr*"], json!([list])), "[echo,write]"),
+        (make(&["*"], json!([make(&["echo"], json!([list]))])), "[echo]"),
+        (make(&["make", "write"], json!([make(&["*"], json!([list]))])), "[make,write]"),
+        (make(&["make", "write"], json!([make(&["echo"], json!([list]))])), "[]"),
+        (make(&[], json!([list])), "[]"),
+        // What a rule hides, what no program may be offered and what cannot work is in no window; neither does an alias
+        // open one.
+        (make(&["long", "broken", "away", "Read"], json!([list])), "[]"),
+        (make(&["b*"], json!([["broken", {}]])), "permission_denied: The call of `broken`"),
+        (make(&["echo"], json!([["echo", {}], ["write", {}]])), "hi\npermission_denied: The call of `write`"),
+        (
+            make(&["make", "write"], json!([make(&["echo"], json!([["echo", {}]]))])),
+            "permission_denied: The call of `echo`",
+        ),
+        (make(&["read"], json!([["Read", {"file_path": "a"}]])), "content"),
+        // The name that rules know it by is as good.
+        (make(&["mcp__maker__make"], json!([list])), "[make]"),
+    ] {
+        let told = house.call("make", calls(json!([made]))).await;
+        match expected.ends_with('`') {
+            true => assert!(told.starts_with(expected), "{made}: {told}"),
+            false => assert_eq!(told, expected, "{made}"),
+        }
+    }
+    let told = house.call("make", json!({"window": ["echo"], "calls": [["write", {}]]})).await;
+    let why = "permission_denied: The call of `write` is not permitted: the tool is not among those that are offered to the \
+               one who calls it.";
+    assert_eq!(told, why);
+}
+
+#[tokio::test]
+async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
+    /// Tells which of these names are unknown.
+    struct Asks;
+
+    #[async_trait]
+    impl ToolProvider for Asks {
+        fn name(&self) -> &str {
+            "asks"
+        }
+
+        async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+            Ok(vec![samples::tool("ask")])
+        }
+
+        async fn accesses(&self, _: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+            Ok(Vec::new())
+        }
+
+        async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
+            let names = call.arguments["names"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let unknown = context.calls.unknown(&ToolSelection::canonical(names));
+            let told: Vec<String> = unknown.iter().map(UnknownName::to_string).collect();
+            Ok(CallOutcome::Done(ToolResult::text(told.join("\n"))))
+        }
+    }
+
+    let house = Plan { rules: vec![(Effect::Deny, "long")], ..Default::default() }.house(provider()).await;
+    house.registry.register(Arc::new(Asks)).await.unwrap();
+    let unknown = "no tool that may be called here is named";
+    for (names, expected) in [
+        (&["echo", "wr*", "*"][..], "(no output)".to_owned()),
+        (&["ecko"], format!("{unknown} `ecko`: did you mean `echo`?")),
+        (&["Read", "echo"], format!("{unknown} `Read`: did you mean `read`?")),
+        (&["long", "zzz*"], format!("{unknown} `long`\n{unknown} `zzz*`")),
+    ] {
+        assert_eq!(house.call("ask", json!({"names": names})).await, expected, "{names:?}");
+    }
+}
+
+/// A house in which a person answers each question with the next of these scopes, and then is gone.
+async fn asked(rules: &[(Effect, &'static str)], answers: &[ApprovalScope]) -> (House, Arc<ScriptedApprover>) {
+    let yes = |holds: &ApprovalScope| Approval::Granted { by: "ann".into(), scopes: vec![*holds] };
+    let approver = Arc::new(ScriptedApprover::answering(answers.iter().map(yes)));
+    let plan = Plan { rules: rules.to_vec(), approver: approver.clone(), ..Default::default() };
+    (plan.house_that_nests().await, approver)
+}
+
+#[tokio::test]
+async fn a_yes_holds_in_the_window_in_which_it_was_given_and_in_those_within_it() {
+    use ApprovalScope::{Always, Once, Run, Session};
+    // One is remembered by a rule, the other by its arguments.
+    for tool in ["write", "opaque"] {
+        let one = || json!([tool, {}]);
+        let window = |made: Value| make(&["make", tool], made);
+        for (about, answers, each, expected) in [
+            ("a run, once", &[Run][..], vec![window(json!([one(), one()]))], "yes yes"),
+            ("the next run", &[Run], vec![window(json!([one(), one()])), window(json!([one()]))], "yes yes|no"),
+            (
+                "a run beside it",
+                &[Run],
+                vec![make(&["*"], json!([window(json!([one()])), window(json!([one()]))]))],
+                "yes no",
+            ),
+            ("one within it", &[Run], vec![window(json!([one(), window(json!([one()]))]))], "yes yes"),
+            ("the one around it", &[Run], vec![window(json!([window(json!([one(), one()])), one()]))], "yes yes no"),
+            ("outside of it", &[Run], vec![window(json!([one()])), one()], "yes|no"),
+            ("the session", &[Session], vec![window(json!([one()])), one(), window(json!([one()]))], "yes|yes|yes"),
+            ("from deep within", &[Session], vec![window(json!([window(json!([one()]))])), one()], "yes|yes"),
+            ("into a window", &[Session], vec![one(), window(json!([window(json!([one()]))]))], "yes|yes"),
+            ("no run", &[Run], vec![one(), one()], "yes|no"),
+            ("for good in a run", &[Always], vec![window(json!([one(), one()]))], "yes no"),
+            ("once", &[Once], vec![window(json!([one(), one()]))], "yes no"),
+        ] {
+            let (house, _) = asked(&[], answers).await;
+            let mut told = Vec::new();
+            for call in each {
+                let said = house.call(call[0].as_str().unwrap(), call[1].clone()).await;
+                let short = said.lines().map(|line| if line.contains("permission_denied") { "no" } else { "yes" });
+                told.push(short.collect::<Vec<_>>().join(" "));
+            }
+            assert_eq!(told.join("|"), expected, "{about}: {tool}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn for_this_run_is_offered_in_a_run_and_said_in_the_row() {
+    use ApprovalScope::{Always, Once, Project, Run, Session};
+    let (house, approver) = asked(&[], &[Run, Once]).await;
+    house.call("make", json!({"window": ["write"], "calls": [["write", {}], ["write", {}]]})).await;
+    house.call("write", json!({})).await;
+    let scopes: Vec<_> = approver.questions().into_iter().map(|question| question.parts[0].scopes.clone()).collect();
+    assert_eq!(scopes, [vec![Once, Run, Session], vec![Once, Session, Project, Always]]);
+    let rows = house.log.rows();
+    let decisions = rows.iter().filter(|row| row.tool == "write").filter_map(|row| row.decision.as_ref());
+    let approved: Vec<_> = decisions.map(|decision| decision.approved_by.as_deref()).collect();
+    assert_eq!(approved, [Some("ann (run)"), None, Some("ann")]);
+}
+
+#[tokio::test]
+async fn sending_is_asked_about_each_time_through_every_window() {
+    use ApprovalScope::{Always, Once, Run, Session};
+    let (house, approver) = asked(&[(Effect::Allow, "send")], &[Session, Run, Always, Session]).await;
+    let two = || json!([["send", {}], ["send", {}]]);
+    assert_eq!(house.call("make", json!({"window": ["send"], "calls": two()})).await, "sent\nsent");
+    let inner = make(&["make", "send"], json!([make(&["send"], two())]));
+    assert_eq!(house.call("make", calls(json!([inner]))).await, "sent\nsent");
+    assert!(house.call("send", json!({})).await.starts_with("refused permission_denied"));
+    let questions = approver.questions();
+    assert_eq!(questions.len(), 5);
+    assert!(questions.iter().all(|question| question.parts[0].scopes == [Once]), "{questions:?}");
+}
+
+#[tokio::test]
+async fn what_a_rule_asks_about_and_what_is_denied_is_so_in_every_window() {
+    let rules = [(Effect::Ask, "write"), (Effect::Deny, "Write(//etc/**)")];
+    let (house, approver) = asked(&rules, &[ApprovalScope::Run, ApprovalScope::Session]).await;
+    let made = json!([["write", {}], ["write", {}], ["write", {}], ["outside", {}]]);
+    let told = house.call("make", json!({"window": ["*"], "calls": made})).await;
+    let denied = told.lines().map(|line| line.starts_with("permission_denied"));
+    assert_eq!(denied.collect::<Vec<_>>(), [false, false, true, true], "{told}");
+    assert_eq!(approver.questions().len(), 3);
+}
+
+#[tokio::test]
+async fn windows_are_as_deep_as_calls() {
+    let house = Plan::default().house_that_nests().await;
+    let nest = |depth| (0..depth).fold(json!(["echo", {}]), |inner, _| make(&["make", "echo"], json!([inner])));
+    assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
+    let told = house.call("make", calls(json!([nest(8)]))).await;
+    assert!(told.starts_with("too_large: Calls stand at most 8 deep within each other"), "{told}");
+}
+
+fn window() -> impl Strategy<Value = Vec<&'static str>> {
+    let name = prop::sample::select(vec!["make", "make", "write", "echo", "send", "*", "w*", "*e", "Read", "nothing"]);
+    prop::collection::vec(name, 0..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn through_windows_runs_and_shows_what_the_policy_and_each_of_them_allow(
+        rules in prop::collection::vec((
+            prop::sample::select(vec![Effect::Allow, Effect::Ask, Effect::Deny]),
+            prop::sample::select(vec!["write", "echo", "send", "make", "Write", "Write(//w/**)", "Edit(//w/b)"]),
+        ), 0..5),
+        windows in prop::collection::vec(window(), 0..4),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let house = Plan { rules, ..Default::default() }.house_that_nests().await;
+            let policy = house.permissions.policy_of(&Scope::of(Principal::local(), "s"));
+            let snapshot = house.registry.snapshot();
+            let holds = |windows: &[Vec<&'static str>], tool: &Tool| {
+                windows.iter().all(|names| ToolSelection::canonical(names.iter().copied()).includes(tool))
+            };
+            let is_allowed = |windows: &[Vec<&'static str>], name: &str| {
+                let accesses = match name {
+                    "write" => write("/w/a"),
+                    "send" => vec![Access::Send("a@b.c".into())],
+                    _ => Vec::new(),
+                };
+                let tool = snapshot.resolve(name).unwrap().tool.clone();
+                holds(windows, &tool) && policy.decide(&tool, &Map::new(), &accesses).verdict == Verdict::Allow
+            };
+            // The innermost window is that of the last `make`, which is called through those around it.
+            let (innermost, around) = windows.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
+            let is_reached = (0..=around.len()).all(|depth| is_allowed(&around[..depth], "make"));
+            for tool in ["write", "echo", "send", "?"] {
+                let before = house.provider.calls().len();
+                let innermost = innermost.map_or_else(|| json!({}), |names| json!({"window": names}));
+                let mut call = innermost;
+                call["calls"] = json!([[tool, {}]]);
+                for names in around.iter().rev() {
+                    call = json!({"window": names, "calls": [["make", call]]});
+                }
+                let told = house.call("make", call).await;
+                if tool == "?" {
+                    let shown = snapshot.tools().iter().map(|one| &one.tool);
+                    let shown = shown.filter(|tool| tool.is_callable() && policy.advertises(tool) && holds(&windows, tool));
+                    let shown: Vec<&str> = shown.map(|tool| tool.name().as_str()).collect();
+                    prop_assert!(!is_reached || told == format!("[{}]", shown.join(",")), "{} is not {:?}", told, shown);
+                } else {
+                    let ran = house.provider.calls().len() > before;
+                    prop_assert_eq!(ran, is_reached && is_allowed(&windows, tool), "{} through {:?}", tool, windows);
+                }
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,215 @@
+//! The text of a command with what was typed behind its name in its places.
+//!
+//! `$ARGUMENTS` stands for all that was typed, `$1` to `$99` for one word of it, and `{{.name}}` for the argument of that
+//! name. What is put in is never searched for places again.
+
+use crate::agent::definition::{PromptCommand, Skill};
+use std::collections::BTreeMap;
+
+/// No text becomes longer, in bytes.
+const MOST_BYTES: usize = 1 << 20;
+/// In bytes.
+const LONGEST_NAME: usize = 64;
+const ALL: &str = "$ARGUMENTS";
+
+/// A text that cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandTextError {
+    /// Arguments are missing.
+    #[error("it needs {}", .0.iter().map(|name| format!("`{name}=…`")).collect::<Vec<_>>().join(" and "))]
+    Missing(Vec<String>),
+    /// It would be too long.
+    #[error("with these arguments its text is longer than {MOST_BYTES} bytes: give shorter ones")]
+    TooLong,
+}
+
+impl PromptCommand {
+    /// The text for what a person typed behind the name. Words `name=value` are arguments of these names, where there are
+    /// such; quotes keep blanks together.
+    ///
+    /// # Errors
+    /// [`CommandTextError`].
+    pub fn text(&self, typed: &str) -> Result<String, CommandTextError> {
+        let mut named = BTreeMap::new();
+        let mut rest = Vec::new();
+        for word in words(typed) {
+            match word.split_once('=') {
+                Some((name, value)) if self.arguments.iter().any(|one| one.name == name) => {
+                    named.insert(name.to_owned(), value.to_owned());
+                }
+                _ => rest.push(word),
+            }
+        }
+        // Untouched as long as nothing was taken out of it.
+        let rest = if named.is_empty() { typed.trim().to_owned() } else { rest.join(" ") };
+        self.text_with(&rest, &named)
+    }
+
+    /// The text for these words and arguments.
+    ///
+    /// # Errors
+    /// [`CommandTextError`].
+    pub fn text_with(&self, typed: &str, named: &BTreeMap<String, String>) -> Result<String, CommandTextError> {
+        let mut values = BTreeMap::new();
+        let mut missing = Vec::new();
+        for argument in &self.arguments {
+            match named.get(&argument.name).or(argument.default.as_ref()) {
+                Some(value) => _ = values.insert(argument.name.as_str(), value.as_str()),
+                None => missing.push(argument.name.clone()),
+            }
+        }
+        match missing.is_empty() {
+            true => filled(&self.body, typed, &values),
+            false => Err(CommandTextError::Missing(missing)),
+        }
+    }
+
+    /// Whether the text has a place for words that are typed.
+    pub fn takes_words(&self) -> bool {
+        next_place(&self.body, &BTreeMap::new()).is_some()
+    }
+}
+
+impl Skill {
+    /// The instructions for these words.
+    ///
+    /// # Errors
+    /// [`CommandTextError::TooLong`].
+    pub fn text(&self, typed: &str) -> Result<String, CommandTextError> {
+        filled(&self.body, typed, &BTreeMap::new())
+    }
+}
+
+/// The body with everything in its place. Words without a place stand behind it.
+fn filled(body: &str, typed: &str, named: &BTreeMap<&str, &str>) -> Result<String, CommandTextError> {
+    let typed = typed.trim();
+    let words = words(typed);
+    let (mut text, mut rest, mut is_used) = (String::new(), body, typed.is_empty());
+    let push = |text: &mut String, part: &str| {
+        text.push_str(part);
+        if text.len() > MOST_BYTES { Err(CommandTextError::TooLong) } else { Ok(()) }
+    };
+    while let Some((at, length, place)) = next_place(rest, named) {
+        push(&mut text, &rest[..at])?;
+        match place {
+            Place::All => {
+                push(&mut text, typed)?;
+                is_used = true;
+            }
+            Place::Word(number) => {
+                push(&mut text, words.get(number - 1).map_or("", String::as_str))?;
+                is_used = true;
+            }
+            Place::Named(value) => push(&mut text, value)?,
+        }
+        rest = &rest[at + length..];
+    }
+    push(&mut text, rest)?;
+    if !is_used {
+        push(&mut text, &format!("\n\nArguments: {typed}"))?;
+    }
+    Ok(text)
+}
+
+enum Place<'a> {
+    All,
+    Word(usize),
+    Named(&'a str),
+}
+
+/// The first place in the text: where it begins, how long it is, and its sort.
+fn next_place<'a>(text: &str, named: &BTreeMap<&str, &'a str>) -> Option<(usize, usize, Place<'a>)> {
+    text.match_indices(['$', '{']).find_map(|(at, _)| {
+        let rest = &text[at..];
+        if let Some(behind) = rest.strip_prefix(ALL) {
+            let is_longer_word = behind.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+            return (!is_longer_word).then_some((at, ALL.len(), Place::All));
+        }
+        if let Some(behind) = rest.strip_prefix('$') {
+            let digits = behind.len() - behind.trim_start_matches(|next: char| next.is_ascii_digit()).len();
+            let number = behind[..digits].parse().ok().filter(|number| (1..=99).contains(number))?;
+            return Some((at, 1 + digits, Place::Word(number)));
+        }
+        let behind = rest.strip_prefix("{{.")?;
+        let (name, end) = behind.split_at(behind.bytes().take(LONGEST_NAME + 1).position(|byte| byte == b'}')?);
+        if !end.starts_with("}}") {
+            return None;
+        }
+        named.get(name).map(|value| (at, "{{.}}".len() + name.len(), Place::Named(value)))
+    })
+}
+
+/// The words of a text; quotes keep blanks together, and one without an end goes to the end.
+fn words(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let (mut word, mut quote) = (None::<String>, None);
+    for letter in text.chars() {
+        match (quote, letter) {
+            (Some(open), close) if open == close => quote = None,
+            (None, '"' | '\'') if word.as_ref().is_none_or(|word| word.is_empty() || word.ends_with('=')) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, blank) if blank.is_whitespace() => all.extend(word.take()),
+            (_, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    all.extend(word);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::definition::CommandArgument;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(body: &str, typed: &str, expected: &str) {
+        assert_eq!(PromptCommand::new("c", "", body).text(typed).unwrap(), expected, "{body} {typed}");
+    }
+
+    #[test]
+    fn what_was_typed_stands_in_its_places_or_behind_the_text() {
+        check("Review.", "", "Review.");
+        check("Review.", "src and docs", "Review.\n\nArguments: src and docs");
+        check("Review $ARGUMENTS now, $ARGUMENTS", " a  b ", "Review a  b now, a  b");
+        check("$2 before $1; $3.", "one 'two words' ", "two words before one; .");
+        check("$12$ARGUMENTSX $0 $100 $x {{.x}} ${1}", "a", "$ARGUMENTSX $0 $100 $x {{.x}} ${1}");
+        check("Fix it's $1", "it's \"open end", "Fix it's it's");
+    }
+
+    #[test]
+    fn what_is_put_in_is_no_place() {
+        check("$1 $2", "$2 $ARGUMENTS", "$2 $ARGUMENTS");
+    }
+
+    #[test]
+    fn an_argument_with_a_name_is_given_has_a_default_or_is_missed() {
+        let argument =
+            |name: &str, default: Option<&str>| CommandArgument { name: name.into(), default: default.map(Into::into) };
+        let mut command = PromptCommand::new("c", "", "{{.who}} is {{.what}}. {{.other}}");
+        command.arguments = vec![argument("who", None), argument("what", Some("here"))];
+        assert_eq!(command.text("who='Ada L' what={{.who}}").unwrap(), "Ada L is {{.who}}. {{.other}}");
+        assert_eq!(command.text("who=Ada more words").unwrap(), "Ada is here. {{.other}}\n\nArguments: more words");
+        let missing = command.text("what=x").unwrap_err();
+        assert_eq!(missing.to_string(), "it needs `who=…`");
+    }
+
+    #[test]
+    fn a_text_that_would_become_too_long_is_none() {
+        let command = PromptCommand::new("c", "", "$ARGUMENTS ".repeat(1_000));
+        assert_eq!(command.text(&"x".repeat(2_000)), Err(CommandTextError::TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_without_places_stays_as_it_is_and_nothing_panics(body in ".{0,80}", typed in ".{0,40}") {
+            let command = PromptCommand::new("c", "", body.clone());
+            let text = command.text(&typed).unwrap();
+            if !command.takes_words() {
+                prop_assert!(text.starts_with(&body));
+            }
+        }
+    }
+}

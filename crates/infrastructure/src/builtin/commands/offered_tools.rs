@@ -1,0 +1,167 @@
+//! Tools that a program may call while the call lasts that it runs in.
+//!
+//! [`Offer`] is what the caller names, and what is judged before the program runs. [`OfferedTools`] are the tools that it
+//! came to be when the run began: the calls of the program go through a window that shows these and no others. Each is a
+//! call like any other, with the call of the run as its parent.
+
+mod serving;
+
+use crate::builtin::run::Run;
+use serving::Serving;
+use std::{future::Future, os::unix::net::UnixListener, sync::Arc};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    ports::calls::Calls,
+    tool::Tool,
+    tool_failure::ToolFailure,
+    tool_input_schema::nearest_name,
+    tool_name::ToolName,
+    tool_selection::{ToolSelection, wildcard_match},
+};
+
+/// Patterns of one offer.
+pub(crate) const MAX_PATTERNS: usize = 64;
+/// Characters of a pattern; no name of a tool is longer.
+pub(crate) const MAX_PATTERN_LENGTH: usize = 128;
+/// The tag of tools that call other tools.
+const ORCHESTRATION: &str = "orchestration";
+
+/// Names of tools, and patterns of these with `*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Offer {
+    patterns: Vec<String>,
+}
+
+impl Offer {
+    /// What a caller has named; `None` where that is nothing.
+    ///
+    /// # Errors
+    /// `invalid_input` where it is too much, or no name.
+    pub(crate) fn of(patterns: &[String]) -> Result<Option<Self>, ToolFailure> {
+        let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        if patterns.len() > MAX_PATTERNS {
+            let message = format!("`tools` names {} tools, and at most {MAX_PATTERNS} can be named", patterns.len());
+            return wrong(format!("{message}: use patterns such as `mcp__git__*`"));
+        }
+        let is_pattern = |pattern: &str| {
+            let may_stand = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '*');
+            !pattern.is_empty() && pattern.len() <= MAX_PATTERN_LENGTH && pattern.chars().all(may_stand)
+        };
+        if let Some(pattern) = patterns.iter().find(|pattern| !is_pattern(pattern)) {
+            let pattern: String = pattern.chars().take(MAX_PATTERN_LENGTH).collect();
+            let message = format!("`{}` in `tools` is no name of a tool", pattern.escape_debug());
+            return wrong(format!("{message}: write `grep`, or a pattern such as `mcp__git__*`"));
+        }
+        let mut patterns = patterns.to_vec();
+        patterns.sort_unstable();
+        patterns.dedup();
+        Ok(Some(Self { patterns }).filter(|offer| !offer.patterns.is_empty()))
+    }
+
+    /// What is judged before the program runs: each pattern for itself.
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = Access> {
+        self.patterns.iter().map(|pattern| Access::OfferTools(pattern.as_str().into()))
+    }
+
+    /// The tools that it means for this run, which do not become more while it lasts.
+    ///
+    /// # Errors
+    /// `invalid_input` where a pattern fits no tool that the call may use, with the one that was meant.
+    pub(crate) fn open<'a>(&self, run: &Run<'a>) -> Result<OfferedTools<'a>, ToolFailure> {
+        let context = run.context();
+        let known = context.calls.list();
+        let mut names: Vec<&str> = Vec::new();
+        for pattern in &self.patterns {
+            let before = names.len();
+            names.extend(known.iter().filter(|tool| takes_in(pattern, tool)).map(|tool| tool.name().as_str()));
+            if names.len() == before {
+                return Err(fits_none(pattern, &known));
+            }
+        }
+        let calls = context.calls.window(&format!("run {}", context.id), ToolSelection::canonical(names));
+        let tools = calls.list();
+        Ok(OfferedTools { tools, calls })
+    }
+}
+
+/// Tools that are offered to a program, and the calls of it.
+pub(crate) struct OfferedTools<'a> {
+    tools: Vec<Arc<Tool>>,
+    calls: Box<dyn Calls + 'a>,
+}
+
+impl OfferedTools<'_> {
+    /// The tools, sorted by name.
+    pub(crate) fn tools(&self) -> &[Arc<Tool>] {
+        &self.tools
+    }
+
+    /// Does what waits for the program, and makes its calls meanwhile: those that come by the socket
+    /// ([`Started::tools`](super::programs::Started::tools)). With the end of that the socket is closed, and calls that are
+    /// still open are taken back.
+    pub(crate) async fn during<T>(
+        &self,
+        socket: UnixListener,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ToolFailure> {
+        let serving = Serving::on(socket, self).map_err(|error| {
+            ToolFailure::new(ErrorKind::Io, "the tools of the run cannot be offered to it").caused_by(error)
+        })?;
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            never = serving.run() => match never {},
+        }
+    }
+}
+
+/// What is waited for while tools are offered, where there are any.
+///
+/// # Errors
+/// As [`OfferedTools::during`].
+pub(crate) async fn offering<T>(
+    offered: Option<(&OfferedTools<'_>, UnixListener)>,
+    work: impl Future<Output = T>,
+) -> Result<T, ToolFailure> {
+    match offered {
+        Some((tools, socket)) => tools.during(socket, work).await,
+        None => Ok(work.await),
+    }
+}
+
+/// Tells whether a pattern means a tool. What runs programs or calls tools is meant by its whole name alone: with it a
+/// program could do more than what the list shows.
+fn takes_in(pattern: &str, tool: &Tool) -> bool {
+    let mut names = [tool.name(), tool.rule_name()].into_iter().map(ToolName::as_str);
+    names
+        .any(|name| pattern == name || (pattern.contains('*') && !leads_further(tool) && wildcard_match(pattern, name)))
+}
+
+fn leads_further(tool: &Tool) -> bool {
+    let is_orchestration = tool.tags.iter().any(|tag| tag == ORCHESTRATION);
+    tool.takes_command_lines || tool.category == Category::Shell || is_orchestration
+}
+
+fn fits_none(pattern: &str, known: &[Arc<Tool>]) -> ToolFailure {
+    let failure = ToolFailure::new(
+        ErrorKind::InvalidInput,
+        format!("`{pattern}` in `tools` fits no tool that this call may use"),
+    );
+    if pattern.contains('*') && known.iter().any(|tool| wildcard_match(pattern, tool.name().as_str())) {
+        return failure.next("Tools that run programs or call other tools are named in full.");
+    }
+    let is_other_name = |tool: &&Arc<Tool>| {
+        tool.aliases.iter().any(|alias| alias.name == pattern)
+            || tool.upstream_spellings().is_some_and(|spellings| spellings.iter().any(|name| name == pattern))
+    };
+    let by_alias = known.iter().find(is_other_name).map(|tool| tool.name().as_str());
+    match by_alias.or_else(|| nearest_name(pattern, known.iter().map(|tool| tool.name().as_str()))) {
+        Some(name) => failure.next(format!("Did you mean `{name}`?")),
+        None => failure.next("Name tools as they are listed."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! What a program of a run can do to those who listen to it, and what an offer means. The program is a real one, and so is its
+//! socket; the tools that it calls are scripted.
+
+use super::serving::{CONNECTIONS, MAX_REQUEST_BYTES};
+use super::*;
+use crate::builtin::tests::Bench;
+use async_trait::async_trait;
+use serde_json::json;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+use toolstead_domain::{
+    ports::calls::{ForeseenCall, NestedCall},
+    scope::View,
+    testing::samples,
+    tool_result::ToolResult,
+};
+
+/// Tools, of which most answer what they are given, one is never done, and one gives much.
+#[derive(Default, Clone)]
+struct Scripted {
+    shared: Arc<Shared>,
+    chosen: ToolSelection,
+}
+
+#[derive(Default)]
+struct Shared {
+    made: Mutex<Vec<NestedCall>>,
+    /// How many calls are waiting.
+    waiting: AtomicUsize,
+}
+
+/// A call that waits until it is taken back.
+struct Waiting<'a>(&'a Shared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Calls for Scripted {
+    fn list(&self) -> Vec<Arc<Tool>> {
+        let names = ["bash", "echo", "glob", "grep", "mcp__git__log", "mcp__git__status", "much", "wait"];
+        let tools = names.map(|name| {
+            let mut tool = samples::tool(name);
+            tool.takes_command_lines = name == "bash";
+            tool
+        });
+        tools.into_iter().filter(|tool| self.chosen.includes(tool)).map(Arc::new).collect()
+    }
+
+    fn search(&self, _: &str) -> Vec<Arc<Tool>> {
+        Vec::new()
+    }
+
+    fn through<'a>(&'a self, _: Arc<View>) -> Box<dyn Calls + 'a> {
+        unreachable!("an offer is a window")
+    }
+
+    fn window<'a>(&'a self, _: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
+        Box::new(Self { chosen: selection, ..self.clone() })
+    }
+
+    async fn foresee(&self, _: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+        unreachable!("a program calls")
+    }
+
+    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+        if !self.list().iter().any(|tool| tool.name().as_str() == call.tool) {
+            return Err(ToolFailure::new(ErrorKind::NotFound, format!("no tool `{}`", call.tool)));
+        }
+        self.shared.made.lock().unwrap().push(call.clone());
+        match call.tool.as_str() {
+            "wait" => {
+                self.shared.waiting.fetch_add(1, Ordering::SeqCst);
+                let _waiting = Waiting(&self.shared);
+                std::future::pending().await
+            }
+            "much" => Ok(ToolResult::text("x".repeat(65 << 20))),
+            "grep" => Ok(ToolResult::text("a\nb").with_structured_content(json!({"lines": ["a", "b"]}))),
+            _ => Ok(ToolResult::text(call.arguments["text"].as_str().unwrap_or_default())),
+        }
+    }
+}
+
+impl Scripted {
+    fn made(&self) -> Vec<NestedCall> {
+        assert_eq!(self.shared.waiting.load(Ordering::SeqCst), 0, "every call has ended with its run");
+        self.shared.made.lock().unwrap().clone()
+    }
+}
+
+/// A command that is offered these tools; its result, and the calls that it made.
+fn ran(patterns: &[&str], command: &str) -> (Result<ToolResult, ToolFailure>, Vec<NestedCall>) {
+    let (bench, scripted) = (Bench::new(), Scripted::default());
+    let result = bench.call_among(&scripted, "bash", json!({"command": command, "tools": patterns}));
+    (result, scripted.made())
+}
+
+fn text(result: Result<ToolResult, ToolFailure>) -> String {
+    result.map_or_else(|failure| failure.into_result().joined_text(), |result| result.joined_text())
+}
+
+#[test]
+fn a_command_calls_what_it_is_offered_and_gets_whole_results() {
+    let (result, made) = ran(
+        &["echo", "grep"],
+        "tool grep '{}' | grep -o '\"lines\":.*'; tool echo --text one; echo '{\"text\": \"two\"}' | tool echo -; \
+         for i in 1 2 3; do tool echo --text $i; done; tool --list | cut -f1; exec 1>&2; tool --help | head -1",
+    );
+    let said = text(result);
+    assert!(said.contains("\"lines\":[\"a\",\"b\"]}\none\ntwo\n1\n2\n3\necho\ngrep\nCalls the tools"), "{said}");
+    assert_eq!(made.len(), 6);
+    assert!(made.iter().all(|call| *call == call.clone().answering_whole()));
+}
+
+#[test]
+fn errors_stand_on_standard_error_with_their_exit_codes() {
+    for (command, code, part) in [
+        ("tool glob 2>&1", 4, "tool: no tool `glob`"),
+        ("tool glob --text a 2>&1", 4, "not offered"),
+        ("tool echo '[]' 2>&1", 2, "neither a JSON object"),
+        ("tool echo '{' 2>&1", 2, "not JSON"),
+        ("tool 2>&1", 2, "which tool"),
+        ("tool much 2>&1", 1, "more than"),
+        ("tool echo --text a > /dev/full", 70, "could not be written"),
+        ("tool much | head -c 3", 0, "more than"),
+    ] {
+        let (result, _) = ran(&["echo", "much"], &format!("{command}; echo code $?"));
+        let said = text(result);
+        assert!(said.contains(&format!("code {code}")) && said.contains(part), "{command}: {said}");
+    }
+}
+
+#[test]
+fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
+    let bench = Bench::new();
+    let scripted = Scripted::default();
+    for (patterns, expected) in [
+        (&["grep"][..], Ok("grep")),
+        (&["g*", "grep"], Ok("glob grep")),
+        (&["mcp__git__*"], Ok("mcp__git__log mcp__git__status")),
+        (&["*"], Ok("echo glob grep mcp__git__log mcp__git__status much wait")),
+        (&["bash", "e*"], Ok("bash echo")),
+        (&["bas*"], Err("named in full")),
+        (&["gerp"], Err("Did you mean `grep`?")),
+        (&["mcp_git_log"], Err("Did you mean `mcp__git__log`?")),
+        (&["grep", "zzzzzzzz*"], Err("fits no tool")),
+        (&["a b"], Err("no name of a tool")),
+        (&[""], Err("no name of a tool")),
+    ] {
+        let patterns: Vec<String> = patterns.iter().map(|one| (*one).to_owned()).collect();
+        let found = bench.run_among(&scripted, "bash", async |run| {
+            let offered = Offer::of(&patterns)?.unwrap().open(run)?;
+            Ok(offered.tools().iter().map(|tool| tool.name().to_string()).collect::<Vec<_>>().join(" "))
+        });
+        match (found.map_err(|failure: ToolFailure| failure.text()), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{patterns:?}"),
+            (Err(said), Err(part)) => assert!(said.contains(part), "{patterns:?}: {said}"),
+            (found, _) => panic!("{patterns:?}: {found:?}"),
+        }
+    }
+    assert!(Offer::of(&[]).unwrap().is_none());
+    assert!(Offer::of(&vec!["a".to_owned(); MAX_PATTERNS + 1]).is_err());
+    let offer = Offer::of(&["grep".into(), "a*".into(), "grep".into()]).unwrap().unwrap();
+    let accesses: Vec<Access> = offer.accesses().collect();
+    assert_eq!(accesses, ["a*", "grep"].map(|name| Access::OfferTools(name.into())));
+}
+
+/// Speaks on the socket by itself.
+const SPEAK: &str = "import socket,sys,os,json,time,threading,signal
+def connect():
+ s=socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(os.environ['TOOLSTEAD_TOOLS']); return s
+def ask(text, s=None):
+ s=s or connect(); s.sendall(text if isinstance(text,bytes) else text.encode()); return s.makefile('rb').readline()
+def kind(line): return json.loads(line).get('error',{}).get('kind','fine') if line else 'closed'
+";
+
+/// A hostile program: what it prints, and the calls that came of it.
+#[track_caller]
+fn hostile(program: &str, expected: &str) -> Vec<NestedCall> {
+    let (result, made) =
+        ran(&["echo", "wait"], &format!("/usr/bin/python3 -c \"$(cat <<'E'\n{SPEAK}{program}\nE\n)\""));
+    let said = text(result);
+    assert!(said.contains(expected), "{program}\n{said}");
+    made
+}
+
+#[test]
+fn forged_frames_are_refused_and_the_next_one_is_served() {
+    hostile(
+        "s=connect()
+for frame in ['nonsense','[]','{}','{\"call\":7}','{\"call\":\"echo\",\"more\":1}','\"call\"','{\"list\":true,\"call\":\"echo\"}','['*100000, '\\x00', '{\"result\":{}}']:
+ print(kind(ask(frame+'\\n', s)), end=' ')
+print(kind(ask('{\"call\":\"glob\"}\\n', s)), kind(ask(b'\\xff\\xfe\\n', s)), kind(ask('{\"call\":\"echo\"}\\n', s)))",
+        &format!("{}not_found invalid_input fine", "invalid_input ".repeat(10)),
+    );
+}
+
+#[test]
+fn huge_lines_hold_no_memory_and_close_their_connection_alone() {
+    let program = format!(
+        "def send(s):
+ try:
+  for _ in range({} >> 16): s.sendall(b'x'*65536)
+  s.sendall(b'x'*65536*2)
+ except OSError: pass
+big=[connect() for _ in range(8)]
+for s in big: threading.Thread(target=send,args=(s,),daemon=True).start()
+print(kind(ask('{{\"call\":\"echo\"}}\\n')), [kind(s.makefile('rb').readline()) for s in big])",
+        MAX_REQUEST_BYTES
+    );
+    hostile(&program, &format!("fine [{}]", ["'too_large'"; 8].join(", ")));
+}
+
+#[test]
+fn ten_thousand_connections_keep_their_own_run_waiting_and_end_with_it() {
+    // It may open 1024 files, so that they come one after the other; those that are open are left open.
+    let made = hostile(
+        &format!(
+            "held=[connect() for _ in range({})]
+n=0
+for _ in range(10000):
+ s=socket.socket(socket.AF_UNIX); s.setblocking(False)
+ try: s.connect(os.environ['TOOLSTEAD_TOOLS'])
+ except OSError: n+=1
+ s.close()
+print('refused' if n else 'taken')
+for s in held[1:]: s.close()
+print(kind(ask('{{\"call\":\"echo\"}}\\n', held[0])))",
+            CONNECTIONS
+        ),
+        "refused\nfine",
+    );
+    assert_eq!(made.len(), 1);
+}
+
+#[test]
+fn who_goes_away_takes_its_call_back_and_who_does_not_read_holds_up_nobody() {
+    hostile(
+        "s=connect(); s.sendall(b'{\"call\":\"wait\"}\\n'); s.close()
+slow=[connect() for _ in range(4)]
+for s in slow: s.sendall(b'{\"list\":true}\\n'*2000)
+print(kind(ask('{\"call\":\"echo\"}\\n')))",
+        "fine",
+    );
+}
+
+#[test]
+fn what_outlives_the_call_finds_no_socket_and_a_passed_descriptor_is_closed() {
+    // The fork holds a connection and an open call; both are over when the command has ended.
+    let made = hostile(
+        "s=connect(); s.sendall(b'{\"call\":\"wait\"}\\n')
+if os.fork()==0:
+ os.setsid(); signal.signal(signal.SIGTERM, signal.SIG_IGN); a,b=socket.socketpair()
+ socket.send_fds(a,[b'x'],[s.fileno()]); s.close(); t=socket.socket(fileno=socket.recv_fds(b,1,1)[1][0])
+ while True: time.sleep(60)
+print('ended')",
+        "ended",
+    );
+    assert_eq!(made.len(), 1);
+}
+
+#[test]
+fn a_command_that_becomes_a_task_loses_its_tools_with_the_call_and_hears_so() {
+    let (bench, scripted) = (Bench::new(), Scripted::default());
+    let command = "tool echo --text first; read; tool echo --text second; echo code $?";
+    let input = json!({"command": command, "tools": ["echo"], "ready_when": "first", "stdin": ""});
+    let result = bench.call_among(&scripted, "bash", input).unwrap();
+    let task = result.structured_content().unwrap()["task_id"].clone();
+    bench.call("task_input", json!({"task_id": task, "text": "\n"})).unwrap();
+    bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
+    let said = bench.text("task_output", json!({"task_id": task}));
+    assert!(said.contains("has ended, and its tools with it") && said.contains("code 4"), "{said}");
+    assert_eq!(scripted.made().len(), 1);
+}
+
+#[test]
+fn a_run_that_names_no_tools_has_nothing_of_it_and_neither_has_what_it_starts() {
+    let bench = Bench::new();
+    bench.put(
+        "build.sh",
+        "command -v tool; echo ${TOOLSTEAD_TOOLS-none}; ls -A /run; test -S /run/toolstead/tools; echo $?",
+    );
+    let said = bench.text("bash", json!({"command": "sh build.sh"}));
+    assert!(said.starts_with("none\n1\n"), "{said}");
+    // Also where another command of the session has it at this moment.
+    let both = ran(&["echo"], "command -v tool && env -i /bin/sh -c 'command -v tool || echo hidden'");
+    assert!(text(both.0).starts_with("/run/toolstead/bin/tool\nhidden\n"));
+}

@@ -1,0 +1,147 @@
+//! The program `tool`, which a command has to which tools are offered. It is this program again, and knows nothing but its
+//! arguments and the socket of its run.
+//!
+//! ```text
+//! tool NAME [JSON | - | --field value …]    calls a tool and prints its whole result
+//! tool NAME --help | tool --list | tool --help
+//! ```
+
+mod arguments;
+mod printing;
+
+use crate::sandbox::offered_tools;
+use arguments::{Wanted, fields, wanted};
+use serde_json::{Value, json};
+use std::{
+    env,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    process,
+};
+
+const USAGE: &str = "\
+Calls the tools that this command may use, and prints their whole results.
+
+  tool --list                      lists them
+  tool NAME --help                 tells what one takes
+  tool NAME '{\"field\": \"value\"}'   calls it; `-` in place of the JSON reads it from standard input
+  tool NAME --field value --flag --list a --list b
+                                   the same by its fields; `-` as the value of a text reads standard input
+
+A result with structure is one line of JSON, another is text. Errors go to standard error. Exit codes: 0 done; 1 the tool
+failed; 2 wrong arguments; 3 refused by permission; 4 unknown or unavailable; 5 out of time or taken back; 6 a budget is
+used up; 70 a fault of Toolstead.";
+
+/// The exit codes of wrong arguments, of tools that are not there, and of a call that was taken back.
+const USAGE_CODE: u8 = 2;
+const UNAVAILABLE: u8 = 4;
+const TAKEN_BACK: u8 = 5;
+
+/// Does the work of `tool` and ends the process, if this process is that program. Else returns.
+pub(crate) fn enter() {
+    if !offered_tools::is_program() {
+        return;
+    }
+    let words: Result<Vec<String>, _> = env::args_os().skip(1).map(|word| word.into_string()).collect();
+    let done = match words {
+        Ok(words) => run(&words, &mut io::stdin().lock(), &mut io::stdout().lock()),
+        Err(_) => Err(Trouble::usage("an argument is no UTF-8 text")),
+    };
+    let code = match done {
+        Ok(()) => 0,
+        Err(Trouble { code, message }) => {
+            // Nobody is left to hear that nobody reads.
+            let _ = writeln!(io::stderr(), "tool: {message}");
+            code
+        }
+    };
+    process::exit(code.into());
+}
+
+/// Why it ends with another code than 0.
+#[derive(Debug)]
+struct Trouble {
+    code: u8,
+    message: String,
+}
+
+impl Trouble {
+    fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE_CODE, message: message.into() }
+    }
+}
+
+fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Result<(), Trouble> {
+    let text = match wanted(words)? {
+        Wanted::Usage => USAGE.to_owned(),
+        Wanted::List => printing::list(&asked(&json!({"list": true}))?),
+        Wanted::Help(name) => printing::help(&asked(&json!({"list": name}))?),
+        Wanted::Call(name, given) => {
+            let arguments = match given {
+                arguments::Given::Json(text) => arguments::object(&text)?,
+                arguments::Given::Input => arguments::object(&read(stdin)?)?,
+                arguments::Given::Fields(words) => {
+                    let listed = asked(&json!({"list": name}))?;
+                    fields(words, &listed["tools"][0]["inputSchema"], &mut || read(stdin))?
+                }
+            };
+            printing::result(&asked(&json!({"call": name, "arguments": arguments}))?)?
+        }
+    };
+    let ending = if text.ends_with('\n') { "" } else { "\n" };
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.write_all(ending.as_bytes()))
+        .and_then(|()| stdout.flush())
+    {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Trouble { code: 70, message: format!("the result could not be written: {error}") })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read(stdin: &mut impl Read) -> Result<String, Trouble> {
+    let mut text = String::new();
+    let read = stdin.read_to_string(&mut text);
+    read.map_err(|error| Trouble::usage(format!("standard input could not be read: {error}")))?;
+    Ok(text)
+}
+
+/// One request, and its answer.
+fn asked(request: &Value) -> Result<Value, Trouble> {
+    let over = |code, what: &str| Trouble {
+        code,
+        message: format!("{what}: the call that this program belongs to has ended, and its tools with it"),
+    };
+    let mut socket = UnixStream::connect(offered_tools::SOCKET)
+        .map_err(|error| over(UNAVAILABLE, &format!("no tools are there ({error})")))?;
+    let sent = writeln!(socket, "{request}");
+    let mut line = Vec::new();
+    // What was not taken whole may have an answer that says why.
+    let received = BufReader::new(&socket).read_until(b'\n', &mut line);
+    if received.is_err() || line.is_empty() {
+        let reason = sent.err().or(received.err()).map_or(String::new(), |error| format!(" ({error})"));
+        return Err(over(TAKEN_BACK, &format!("there was no answer{reason}")));
+    }
+    let answer: Value = serde_json::from_slice(&line)
+        .map_err(|error| Trouble { code: 70, message: format!("the answer cannot be understood: {error}") })?;
+    match answer.get("error") {
+        None => Ok(answer),
+        Some(error) => Err(printing::failure(error)),
+    }
+}
+
+/// Programs of tests have a `main` of their own; this runs before it, as the first line of ours would.
+#[cfg(test)]
+#[expect(unsafe_code, reason = "only the linker can put something before `main`")]
+mod test_door {
+    extern "C" fn before_main() {
+        super::enter();
+    }
+
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static BEFORE_MAIN: extern "C" fn() = before_main;
+}

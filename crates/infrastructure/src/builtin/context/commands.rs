@@ -1,0 +1,82 @@
+//! The commands that people wrote down, as prompts.
+
+use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use toolstead_domain::{
+    agent::definition::PromptCommand,
+    context::{Prompt, request::Completion},
+    error_kind::ErrorKind,
+    ports::agent_catalogue::AgentCatalogue,
+    tool_failure::ToolFailure,
+};
+
+/// The argument that takes what a person would type behind the name.
+const WORDS: &str = "arguments";
+
+/// The definitions of the commands; one that cannot be a prompt is left out.
+pub(super) fn definitions(catalogue: &dyn AgentCatalogue) -> Vec<Prompt> {
+    catalogue.commands().iter().filter_map(|command| definition(command).ok()).collect()
+}
+
+fn definition(command: &PromptCommand) -> Result<Prompt, InvalidBuiltInContext> {
+    let named = command.arguments.iter().map(|argument| {
+        let description = match &argument.default {
+            Some(default) => format!("Without it: {default}"),
+            None => String::new(),
+        };
+        json!({"name": argument.name, "description": description, "required": argument.default.is_none()})
+    });
+    let hint = command.argument_hint.as_deref().unwrap_or("Words for the places of the text, or behind it");
+    let words = json!({"name": WORDS, "description": hint, "required": false});
+    let arguments: Vec<Value> = named.chain((!names_words(command)).then_some(words)).collect();
+    let definition = json!({"name": *command.name, "description": command.description, "arguments": arguments});
+    Prompt::new(members(definition)).map_err(|error| InvalidBuiltInContext {
+        what: format!("command `{}`", command.name),
+        reason: error.to_string(),
+    })
+}
+
+/// Whether the name of [`WORDS`] is taken.
+fn names_words(command: &PromptCommand) -> bool {
+    command.arguments.iter().any(|argument| argument.name == WORDS)
+}
+
+pub(super) fn find(catalogue: &dyn AgentCatalogue, name: &str) -> Option<Arc<PromptCommand>> {
+    catalogue.commands().into_iter().find(|command| *command.name == *name)
+}
+
+/// MCP's `GetPromptResult`.
+pub(super) fn get(
+    command: &PromptCommand,
+    arguments: &BTreeMap<String, String>,
+) -> Result<Map<String, Value>, ToolFailure> {
+    let is_known = |name: &String| name == WORDS || command.arguments.iter().any(|one| one.name == *name);
+    if let Some(name) = arguments.keys().find(|name| !is_known(name)) {
+        return Err(unknown(command, name));
+    }
+    let words = arguments.get(WORDS).filter(|_| !names_words(command)).map_or("", String::as_str);
+    let text = command.text_with(words, arguments).map_err(|error| {
+        let message = format!("the prompt `{}` cannot be made: {error}", command.name);
+        ToolFailure::new(ErrorKind::InvalidInput, message)
+    })?;
+    Ok(members(json!({
+        "description": command.description,
+        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+    })))
+}
+
+/// Values of an argument that begin so, and how many there are: the one that it has without being given.
+pub(super) fn values(command: &PromptCommand, completion: &Completion) -> Result<(Vec<String>, usize), ToolFailure> {
+    let argument = command.arguments.iter().find(|one| one.name == completion.argument);
+    match argument {
+        Some(argument) => Ok(beginning_with(&completion.value, argument.default.as_deref().into_iter())),
+        None if completion.argument == WORDS => Ok((Vec::new(), 0)),
+        None => Err(unknown(command, &completion.argument)),
+    }
+}
+
+fn unknown(command: &PromptCommand, argument: &str) -> ToolFailure {
+    let words = (!names_words(command)).then_some(WORDS);
+    unknown_argument(argument, command.arguments.iter().map(|one| one.name.as_str()).chain(words))
+}

@@ -1,0 +1,1 @@
+LC_ALL=C; IFS= read -r -N "$1" __names; IFS= read -r -N "$2" __code; unset LC_ALL; set --; for __name in $__names; do type -t "$__name" >/dev/null || eval "$__name() { tool $__name \"\$@\"; }"; done; unset __name __names; eval "unset __code; $__code"

@@ -1,0 +1,114 @@
+//! The languages: how the code of each begins, and what is judged of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fmt;
+use toolstead_domain::{access::CommandAccess, tool::Tool};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Language {
+    Python,
+    Javascript,
+    Shell,
+}
+
+/// How a run begins. The code comes over the standard input, which nobody else reads: the arguments of a program are seen by
+/// all users of the machine, and its files by whoever shares the folder.
+pub(super) struct Start {
+    pub(super) args: Vec<String>,
+    /// What stands before the standard input of the code itself.
+    pub(super) input: Vec<u8>,
+}
+
+/// A tool as the clients know it: its name, its parameters in their order, and which of them must be there.
+#[derive(Debug, Serialize)]
+pub(super) struct Function(String, Vec<String>, Vec<String>);
+
+impl Function {
+    pub(super) fn of(tool: &Tool) -> Self {
+        let schema = tool.input_schema();
+        let required: Vec<String> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .map_or_else(Vec::new, |names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let rest =
+            properties.into_iter().flatten().map(|(name, _)| name.clone()).filter(|name| !required.contains(name));
+        let parameters = required.iter().cloned().chain(rest).collect();
+        Self(tool.name().to_string(), parameters, required)
+    }
+}
+
+impl Language {
+    pub(super) const ALL: [Self; 3] = [Self::Python, Self::Javascript, Self::Shell];
+
+    /// The program that runs it.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Self::Python => "python3",
+            Self::Javascript => "node",
+            Self::Shell => "bash",
+        }
+    }
+
+    /// The command line that is judged in place of the code: what `bash` would be given to run the same.
+    pub(super) fn line(self, code: &str) -> String {
+        let text = |option| CommandAccess::program([self.program(), option, code]).text.to_string();
+        match self {
+            Self::Python => text("-c"),
+            Self::Javascript => text("-e"),
+            Self::Shell => code.to_owned(),
+        }
+    }
+
+    pub(super) fn start(self, code: &str, functions: &[Function]) -> Start {
+        let given = |client: &str| json!({"client": client, "tools": functions, "code": code}).to_string().into_bytes();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        match self {
+            Self::Python => {
+                let input = given(include_str!("clients/tools.py"));
+                Start { args: words(&["-c", include_str!("clients/loader.py"), &input.len().to_string()]), input }
+            }
+            Self::Javascript => {
+                let input = given(include_str!("clients/tools.js"));
+                let (loader, length) = (include_str!("clients/loader.js"), input.len().to_string());
+                // The code is a module that stands in no file.
+                Start { args: words(&["--experimental-vm-modules", "--no-warnings", "-e", loader, &length]), input }
+            }
+            Self::Shell => {
+                let names = functions.iter().map(|function| function.0.as_str()).collect::<Vec<_>>().join(" ");
+                let (loader, lengths) = (include_str!("clients/loader.sh"), [names.len(), code.len()]);
+                let [names_length, code_length] = lengths.map(|length| length.to_string());
+                let args = ["--noprofile", "--norc", "-c", loader.trim_end(), "code.sh", &names_length, &code_length];
+                Start { args: words(&args), input: [names.as_bytes(), code.as_bytes()].concat() }
+            }
+        }
+    }
+
+    /// The line of the code that a failure is told of last: of several frames the innermost.
+    pub(super) fn line_of_failure(self, told: &str) -> Option<u64> {
+        told.lines().rev().find_map(|line| {
+            let rest = match self {
+                Self::Python => line.trim_start().strip_prefix("File \"code.py\", line "),
+                Self::Javascript => line.strip_prefix("code.mjs:"),
+                Self::Shell => {
+                    let said = line.strip_prefix("code.sh: ")?;
+                    said.strip_prefix("eval: ").unwrap_or(said).strip_prefix("line ")
+                }
+            }?;
+            rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+        })
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Python => "python",
+            Self::Javascript => "javascript",
+            Self::Shell => "shell",
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! What a run of code answers.
+
+use super::language::Language;
+use crate::builtin::{
+    commands::{
+        capture::{Stream, in_json},
+        command::{Cause, Command, End},
+        command_output::{Part, Shown, remarks, shown},
+    },
+    run::Run,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    tool_failure::ToolFailure,
+    tool_result::{ToolResult, text_block},
+};
+
+/// Characters that are kept free for what is said beside the output.
+const ROOM_FOR_REMARKS: usize = 900;
+/// And for the members of the structured content beside the two streams.
+const ROOM_FOR_MEMBERS: usize = 600;
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// What it wrote to its standard output; of a long one the beginning and the end.
+    stdout: String,
+    /// What it wrote to its standard error; of a long one the beginning and the end.
+    stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// The line of the code that failed, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_line: Option<u64>,
+    duration_ms: u64,
+    timed_out: bool,
+    /// Whether not all of the output is here.
+    truncated: bool,
+    /// The handle under which all of the output is kept, both streams in the order in which they came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undone_or_refused: Vec<String>,
+}
+
+/// One run, as far as its answer needs it.
+pub(super) struct Report<'a> {
+    pub(super) run: &'a Run<'a>,
+    pub(super) language: Language,
+}
+
+impl Report<'_> {
+    pub(super) async fn ended(&self, command: &Command, end: End) -> Result<ToolResult, ToolFailure> {
+        let budget = self.run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
+        let shown = shown(&command.capture, Part::default(), budget, self.run).await?;
+        let output = self.output(command, &end, &shown);
+        let kind = match (end.cause, end.code) {
+            (Cause::Itself, Some(0)) if !end.is_tainted => None,
+            (Cause::TimedOut, _) => Some(ErrorKind::Timeout),
+            (Cause::Stopped, _) => Some(ErrorKind::Cancelled),
+            (Cause::Itself | Cause::TooMuchOutput | Cause::Lost, _) => Some(ErrorKind::ExecutionFailed),
+        };
+        let mut said = remarks(&end, self.run.world().programs().settings().kept_bytes);
+        match (kind, output.error_line) {
+            (None, _) => {}
+            (Some(_), None) => said.insert(0, format!("The code {}.", end.told())),
+            (Some(_), Some(line)) => said.insert(0, format!("The code {}, at line {line}.", end.told())),
+        }
+        let is_silent = kind.is_none() && shown.text.is_empty();
+        let text = if is_silent { "The code ended well and printed nothing.".to_owned() } else { shown.text.clone() };
+        let mut result = ToolResult::text(text);
+        shown.noted_in(&mut result);
+        let structured = serde_json::to_value(output).map_err(|error| {
+            ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)
+        })?;
+        let (result, said) = (result.with_structured_content(structured), said.join(" "));
+        match kind {
+            None if said.is_empty() => Ok(result),
+            None => Ok(result.with_block(text_block(said))),
+            Some(kind @ ErrorKind::ExecutionFailed) => Ok(result.followed_by(ToolResult::error(kind, said))),
+            Some(kind) => {
+                let failure = ToolFailure::new(kind, said).with_partial(result);
+                Err(if kind == ErrorKind::Timeout {
+                    failure.next("Give it more time with `timeout_ms`.")
+                } else {
+                    failure
+                })
+            }
+        }
+    }
+
+    fn output(&self, command: &Command, end: &End, shown: &Shown) -> Output {
+        let room = self.run.context().output_characters.saturating_sub(ROOM_FOR_MEMBERS);
+        let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));
+        // Each has half of the room, and what the other one does not need.
+        let (first, _) = stderr.text(room / 2);
+        let (stdout, stdout_cut) =
+            stdout.text(room - if stderr.is_empty() { 0 } else { in_json(&first).min(room / 2) });
+        let (stderr, stderr_cut) = stderr.text(room.saturating_sub(in_json(&stdout)));
+        let has_failed = end.code != Some(0);
+        Output {
+            error_line: if has_failed { self.language.line_of_failure(&stderr) } else { None },
+            stdout,
+            stderr,
+            exit_code: end.code,
+            duration_ms: u64::try_from(end.after.as_millis()).unwrap_or(u64::MAX),
+            timed_out: end.cause == Cause::TimedOut,
+            truncated: shown.is_cut || stdout_cut || stderr_cut,
+            output: shown.handle.map(|handle| handle.to_string()),
+            undone_or_refused: end.told.clone(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The tool `skill`.
+
+use crate::builtin::{built_in_tool::BuiltInTool, run::Run, world::World};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::{path::Path, sync::Arc};
+use toolstead_domain::{
+    access::{Access, PathAccess},
+    agent::definition::Skill as Written,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_input_schema::nearest_name,
+    tool_result::ToolResult,
+};
+
+/// So many characters of names and descriptions stand in the list of tools.
+const BUDGET: usize = 4_000;
+/// So many of one description.
+const LONGEST: usize = 250;
+/// The file that its instructions stand in.
+const FILE: &str = "SKILL.md";
+
+/// Hands a model the instructions for a kind of work.
+pub(crate) struct Skill;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The skill. Without it: the list of all.
+    #[schemars(length(max = 128))]
+    name: Option<String>,
+    /// What to use it on, in words that its instructions may have a place for.
+    #[schemars(length(max = 10_000))]
+    arguments: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for Skill {
+    const NAME: &str = "skill";
+    const TITLE: &str = "Skill";
+    const DESCRIPTION: &str = "Returns the instructions of a skill: how people here want a kind of work done. Read the one that fits before you \
+         begin such work. Nothing runs by it, and it gives no rights.";
+    const CATEGORY: Category = Category::Utility;
+    const TAGS: &[&str] = &["documentation"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"name": "release-notes"}"#;
+    const IS_LIVE: bool = true;
+    type Input = Input;
+
+    fn told_here(&self, world: &World) -> Option<String> {
+        let skills = world.agents().skills();
+        (!skills.is_empty()).then(|| format!("Skills:\n{}", list(&skills, LONGEST, BUDGET)))
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        match world.agents().skills().is_empty() {
+            true => Availability::Unavailable(
+                "there is no skill: write one as `.toolstead/skills/NAME/SKILL.md` and trust it".into(),
+            ),
+            false => Availability::Available,
+        }
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let Some(skill) = input.name.as_deref().and_then(|name| find(&world.agents().skills(), name)) else {
+            return Ok(Vec::new());
+        };
+        // What lies in the workspace is read as any file of it: a rule that closes it closes it here.
+        match &skill.folder {
+            Some(folder) if is_in_workspace(folder, world) => {
+                let file = folder.join(FILE);
+                Ok(vec![Access::ReadPath(world.access(&file.to_string_lossy()).await?)])
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let skills = run.world().agents().skills();
+        let Some(name) = input.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
+            return Ok(ToolResult::text(list(&skills, usize::MAX, usize::MAX)));
+        };
+        let Some(skill) = find(&skills, name) else {
+            let failure = ToolFailure::new(ErrorKind::NotFound, format!("there is no skill `{name}`"));
+            let near = nearest_name(name, skills.iter().map(|skill| &*skill.name));
+            return Err(match near {
+                Some(near) => failure.next(format!("Did you mean `{near}`?")),
+                None => failure.next(format!("There are {}.", names(&skills))),
+            });
+        };
+        let text = skill.text(input.arguments.as_deref().unwrap_or_default());
+        let text = text.map_err(|error| ToolFailure::new(ErrorKind::InvalidInput, format!("`{name}`: {error}")))?;
+        let place = skill.folder.as_deref().map(|folder| told_folder(folder, run)).unwrap_or_default();
+        Ok(ToolResult::text(format!("{text}{place}")))
+    }
+}
+
+fn find(skills: &[Arc<Written>], name: &str) -> Option<Arc<Written>> {
+    let name = name.trim().trim_start_matches('/');
+    skills.iter().find(|skill| *skill.name == *name).cloned()
+}
+
+fn names(skills: &[Arc<Written>]) -> String {
+    skills.iter().map(|skill| format!("`{}`", skill.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// A line for each, as many as fit, and how many more there are.
+fn list(skills: &[Arc<Written>], longest: usize, budget: usize) -> String {
+    let (mut text, mut left) = (String::new(), budget);
+    for (at, skill) in skills.iter().enumerate() {
+        let whole = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut description: String = whole.chars().take(longest).collect();
+        if description.len() < whole.len() {
+            description.push('…');
+        }
+        let line = format!("- `{}`: {description}\n", skill.name);
+        let Some(rest) = left.checked_sub(line.chars().count()) else {
+            text.push_str(&format!("- and {} more: call `skill` without a name\n", skills.len() - at));
+            break;
+        };
+        left = rest;
+        text.push_str(&line);
+    }
+    text.trim_end().to_owned()
+}
+
+fn is_in_workspace(folder: &Path, world: &World) -> bool {
+    world.workspace().contains(folder)
+}
+
+/// Where the files of a skill lie, and whether tools read them.
+fn told_folder(folder: &Path, run: &Run<'_>) -> String {
+    let access = Access::ReadPath(PathAccess::plain(folder));
+    let shown = json!(folder.to_string_lossy());
+    match is_in_workspace(folder, run.world()) && run.context().grant.permits(&access) {
+        true => format!("\n\n(The files of this skill lie in {shown}; paths above are relative to it.)"),
+        false => format!(
+            "\n\n(The folder of this skill, {shown}, is not in the workspace: tools cannot read what else lies there.)"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::tests::Bench;
+    use async_trait::async_trait;
+    use serde_json::{Value, json};
+    use std::sync::Mutex;
+    use toolstead_domain::{
+        agent::definition::{AgentDefinition, PromptCommand},
+        permission::rule::Effect,
+        ports::agent_catalogue::AgentCatalogue,
+    };
+
+    /// Skills that a test changes.
+    #[derive(Default)]
+    struct Skills(Mutex<Vec<Arc<Written>>>);
+
+    impl Skills {
+        fn of(skills: impl IntoIterator<Item = Written>) -> Arc<Self> {
+            Arc::new(Self(Mutex::new(skills.into_iter().map(Arc::new).collect())))
+        }
+    }
+
+    #[async_trait]
+    impl AgentCatalogue for Skills {
+        fn agents(&self) -> Vec<Arc<AgentDefinition>> {
+            Vec::new()
+        }
+
+        fn skills(&self) -> Vec<Arc<Written>> {
+            self.0.lock().unwrap().clone()
+        }
+
+        fn commands(&self) -> Vec<Arc<PromptCommand>> {
+            Vec::new()
+        }
+    }
+
+    fn pdf(folder: Option<&Path>) -> Written {
+        let mut skill = Written::new("pdf", "Handles\n  PDF files", "Use pypdf on $1.");
+        skill.folder = folder.map(Path::to_path_buf);
+        skill
+    }
+
+    #[test]
+    fn the_instructions_come_with_what_they_are_for_and_where_their_files_lie() {
+        let bench = Bench::new();
+        bench.put("skills/pdf/SKILL.md", "");
+        let folder = bench.path("skills/pdf");
+        let bench = bench.with_agents(Skills::of([pdf(Some(&folder))]));
+        let text = bench.text("skill", json!({"name": "pdf", "arguments": "a.pdf"}));
+        assert!(text.starts_with("Use pypdf on a.pdf.\n\n(The files of this skill lie in \""), "{text}");
+        let outside = Bench::new().with_agents(Skills::of([pdf(Some(Path::new("/elsewhere/pdf")))]));
+        let text = outside.text("skill", json!({"name": "/pdf"}));
+        assert!(text.contains("\"/elsewhere/pdf\", is not in the workspace"), "{text}");
+        assert_eq!(
+            Bench::new().with_agents(Skills::of([pdf(None)])).text("skill", json!({"name": "pdf"})),
+            "Use pypdf on ."
+        );
+    }
+
+    #[test]
+    fn a_rule_that_closes_the_file_closes_the_skill() {
+        let bench = Bench::new();
+        bench.put("skills/pdf/SKILL.md", "");
+        let folder = bench.path("skills/pdf");
+        let rule = format!("Read(/{}/**)", folder.display());
+        let bench = bench.with_rule(Effect::Deny, &rule).with_agents(Skills::of([pdf(Some(&folder))]));
+        let refused = bench.call("skill", json!({"name": "pdf"})).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{}", refused.text());
+    }
+
+    #[test]
+    fn an_unknown_skill_names_those_that_there_are() {
+        let bench = Bench::new().with_agents(Skills::of([pdf(None), Written::new("xlsx", "d", "x")]));
+        for (name, said) in [("pfd", "Did you mean `pdf`?"), ("kubernetes", "There are `pdf`, `xlsx`.")] {
+            let failure = bench.call("skill", json!({"name": name})).unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::NotFound);
+            assert!(failure.text().contains(said), "{}", failure.text());
+        }
+        assert_eq!(bench.text("skill", json!({})), "- `pdf`: Handles PDF files\n- `xlsx`: d");
+    }
+
+    #[test]
+    fn the_list_of_tools_tells_the_skills_of_now_within_a_budget() {
+        let skills = Skills::of([]);
+        let bench = Bench::new().with_agents(skills.clone());
+        let listed = || bench.listed().into_iter().find(|tool| tool.name().as_str() == "skill").unwrap();
+        assert!(matches!(listed().availability, Availability::Unavailable(why) if why.contains("SKILL.md")));
+        let many = (0..100).map(|number| Arc::new(Written::new(format!("s{number}"), "long ".repeat(200), "x")));
+        *skills.0.lock().unwrap() = many.collect();
+        let tool = listed();
+        assert_eq!(tool.availability, Availability::Available);
+        assert!(tool.aliases.iter().any(|alias| alias.name == "Skill"));
+        let told = tool.advertised()["description"].as_str().unwrap();
+        assert!(told.contains("- `s0`: long long") && told.contains(" more: call `skill` without a name"), "{told}");
+        assert!(told.chars().count() < BUDGET + 600 && !told.contains("`s99`"), "{}", told.len());
+        let whole: Value = tool.definition()["description"].clone();
+        assert!(whole.as_str().unwrap().contains("- `s0`:"));
+    }
+}

@@ -1,0 +1,51 @@
+//! The program `tool` in the root of a run, and the socket that it speaks on.
+
+use super::View;
+use crate::sandbox::{
+    offered_tools::{PLACE, PROGRAM, SOCKET},
+    zygote::{
+        mount::{self, Bars},
+        request::{Failure, Step},
+        stage,
+    },
+};
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, chmodat},
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
+    process::{chdir, fchdir},
+};
+use std::{io, os::fd::OwnedFd, path::Path};
+
+/// Connections that wait for the runtime.
+const WAITING: i32 = 128;
+
+impl View<'_> {
+    /// Shows the program, and listens for it. The socket is made in the root of the run, which is nowhere else: no path of
+    /// the machine or of another run leads to it.
+    pub(in crate::sandbox::zygote) fn offer_tools(&self) -> Result<OwnedFd, Failure> {
+        let step = || "offer tools".to_owned();
+        let program = stage::at(stage::PROGRAM);
+        if mount::open_exactly(&program).is_err() {
+            let reason = "the program that runs Toolstead was moved or replaced before its first command; restart it";
+            return Err(Failure::new(step(), reason));
+        }
+        self.bind(&program, Path::new(PROGRAM), Some(Bars::READ_ONLY), None)?;
+        self.listener().step(step)
+    }
+
+    fn listener(&self) -> io::Result<OwnedFd> {
+        let name = Path::new(SOCKET).file_name().unwrap_or_default();
+        let folder = mount::open_beneath(&self.root, Path::new(PLACE), OFlags::PATH | OFlags::DIRECTORY)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // A socket is made at a path alone, which the root of the run has none of as yet.
+        fchdir(&folder)?;
+        let bound = bind(&socket, &SocketAddrUnix::new(name)?);
+        chdir("/")?;
+        bound?;
+        chmodat(&folder, name, Mode::from_raw_mode(0o600), AtFlags::empty())?;
+        stage::give(self.identity, &folder, name)?;
+        listen(&socket, WAITING)?;
+        Ok(socket)
+    }
+}

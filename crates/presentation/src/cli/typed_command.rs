@@ -1,0 +1,35 @@
+//! A text that begins with the name of a command that somebody wrote down.
+
+use super::{config::trusting, exit::Failed};
+use crate::config::agent_files::{AgentFiles, Kind};
+use toolstead_domain::model::message::Block;
+
+/// The text of the command that was typed as `/name words`; `None` where no command bears that name.
+///
+/// # Errors
+/// [`Failed::Usage`] where the command waits for trust, or its text cannot be made.
+pub(super) fn text_of(typed: &str, files: &AgentFiles) -> Result<Option<String>, Failed> {
+    let Some(command) = typed.strip_prefix('/') else { return Ok(None) };
+    let (name, words) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let listing = files.listing();
+    if let Some(found) = listing.commands.iter().find(|listed| *listed.item.name == *name) {
+        let text = found.item.text(words);
+        return text.map(Some).map_err(|error| Failed::Usage(format!("`/{name}` cannot be used: {error}")));
+    }
+    match listing.waiting(Kind::Command, name) {
+        Some(waiting) => Err(Failed::Usage(format!("the command `/{name}` waits for {}", trusting(&waiting.path)))),
+        None => Ok(None),
+    }
+}
+
+/// The prompt, with the text of the command in the place of a text that is one.
+///
+/// # Errors
+/// As [`text_of`].
+pub(super) fn in_prompt(prompt: Vec<Block>, files: &AgentFiles) -> Result<Vec<Block>, Failed> {
+    let replaced = |block: Block| match &block {
+        Block::Text { text } => Ok(text_of(text, files)?.map_or(block, Block::text)),
+        _ => Ok(block),
+    };
+    prompt.into_iter().map(replaced).collect()
+}

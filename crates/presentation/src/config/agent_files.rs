@@ -1,0 +1,331 @@
+//! Agents, skills and commands that people wrote down as Markdown files, where they and other programs keep them.
+//!
+//! A file of a project counts once a person said yes to its content at its place; so does one that lies where tools write.
+//! Nothing in a file gives a right: its tools are a choice among those that there are. What changes is read again at the
+//! next use.
+
+mod front_matter;
+mod places;
+mod planning;
+mod reading;
+mod recipe;
+mod search;
+mod told_commands;
+mod tool_names;
+
+pub use places::Kind;
+
+use crate::config::{
+    folders::Folders,
+    origin::Origin,
+    problem::Problem,
+    source_file::SourceFile,
+    trust::{self, TrustedFiles},
+};
+use async_trait::async_trait;
+use places::{Place, places};
+use reading::Written;
+use search::{Found, Stamp, search};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::watch;
+use toolstead_domain::{
+    agent::definition::{AgentDefinition, PromptCommand, Skill},
+    permission::decision::in_shell,
+    ports::agent_catalogue::AgentCatalogue,
+    workspace_roots::{RootKind, WorkspaceRoots},
+};
+
+/// A file has so many bytes at most.
+const MOST_BYTES: usize = 256 << 10;
+/// All files together.
+const MOST_BYTES_OF_ALL: usize = 16 << 20;
+
+/// What people wrote down, read when it is asked for.
+#[derive(Debug)]
+pub struct AgentFiles {
+    places: Vec<Place>,
+    folders: Folders,
+    roots: WorkspaceRoots,
+    known: Mutex<Option<Known>>,
+    changes: watch::Sender<u64>,
+}
+
+/// What was read, and of which files.
+#[derive(Debug)]
+struct Known {
+    found: Found,
+    trust: Option<Stamp>,
+    listing: Arc<Listing>,
+}
+
+/// Everything that was found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Listing {
+    /// The agents, sorted by name.
+    pub agents: Vec<Listed<AgentDefinition>>,
+    /// The skills, sorted by name.
+    pub skills: Vec<Listed<Skill>>,
+    /// The commands, sorted by name.
+    pub commands: Vec<Listed<PromptCommand>>,
+    /// The files that count once a person says yes to them.
+    pub waiting: Vec<WaitingFile>,
+    /// What is hidden by something of the same name.
+    pub hidden: Vec<HiddenFile>,
+    /// What is wrong; the rest counts all the same.
+    pub problems: Vec<Problem>,
+    /// What of files does not count.
+    pub notes: Vec<Problem>,
+}
+
+/// Something that may be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed<T> {
+    /// It.
+    pub item: Arc<T>,
+    /// Its file.
+    pub path: Arc<Path>,
+    /// Whose it is: `project` or `user`.
+    pub owner: &'static str,
+}
+
+/// A file that nobody said yes to as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingFile {
+    /// Its sort.
+    pub kind: Kind,
+    /// Its name by where it lies.
+    pub name: String,
+    /// The file.
+    pub path: Arc<Path>,
+    /// The folder of its place.
+    pub place: PathBuf,
+    text: String,
+}
+
+/// A file whose name another one has that goes before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiddenFile {
+    /// Its sort.
+    pub kind: Kind,
+    /// The name.
+    pub name: String,
+    /// The file.
+    pub path: Arc<Path>,
+    /// The file that goes before it.
+    pub by: Arc<Path>,
+}
+
+impl AgentFiles {
+    /// What lies in the places of this configuration. Where one file alone was named with `--config`, there is nothing.
+    pub(super) fn of(folders: &Folders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
+        Self {
+            places: if is_alone { Vec::new() } else { places(folders) },
+            folders: folders.clone(),
+            roots: roots.clone(),
+            known: Mutex::new(None),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// Everything as it is now.
+    pub fn listing(&self) -> Arc<Listing> {
+        let found = search(&self.places);
+        let trust = self.folders.data.as_deref().and_then(|data| Stamp::of(&trust::list(data)));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*known
+            && known.found == found
+            && known.trust == trust
+        {
+            return known.listing.clone();
+        }
+        let listing = Arc::new(self.read(&found));
+        let before = known.replace(Known { found, trust, listing: listing.clone() });
+        if before.is_some_and(|before| before.listing != listing) {
+            self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+        }
+        listing
+    }
+
+    /// The files that wait for a yes and lie in this folder, or are it.
+    pub fn waiting_under(&self, path: &Path) -> Vec<WaitingFile> {
+        self.listing().waiting.iter().filter(|file| file.path.starts_with(path)).cloned().collect()
+    }
+
+    /// The files in this folder, or the one at this path, that count because a person said yes to them.
+    pub fn trusted_under(&self, path: &Path) -> Vec<Arc<Path>> {
+        let trusted = TrustedFiles::load(&self.folders).0;
+        let listing = self.listing();
+        let agents = listing.agents.iter().map(|listed| &listed.path);
+        let skills = listing.skills.iter().map(|listed| &listed.path);
+        let hidden = listing.hidden.iter().map(|hidden| &hidden.path);
+        let all = agents.chain(skills).chain(listing.commands.iter().map(|listed| &listed.path)).chain(hidden);
+        all.filter(|file| file.starts_with(path) && trusted.knows(file)).cloned().collect()
+    }
+
+    /// Trusts these files as they were read.
+    ///
+    /// # Errors
+    /// A [`Problem`] when that cannot be kept.
+    pub fn trust(&self, files: &[WaitingFile]) -> Result<(), Problem> {
+        trust::set_all(&self.folders, files.iter().map(|file| (&*file.path, Some(file.text.as_str()))))
+    }
+
+    /// Trusts these files no longer.
+    ///
+    /// # Errors
+    /// As [`trust`](Self::trust).
+    pub fn forget(&self, files: &[Arc<Path>]) -> Result<(), Problem> {
+        trust::set_all(&self.folders, files.iter().map(|file| (&**file, None)))
+    }
+
+    /// What is worth telling once: what waits, place by place, and what is wrong.
+    pub(super) fn told(&self) -> Vec<Problem> {
+        let listing = self.listing();
+        let mut waiting: BTreeMap<&Path, Vec<&WaitingFile>> = BTreeMap::new();
+        for file in &listing.waiting {
+            waiting.entry(&file.place).or_default().push(file);
+        }
+        let told = waiting.into_iter().map(|(place, files)| {
+            let names: Vec<String> = files.iter().take(5).map(|file| format!("`{}`", file.name)).collect();
+            let more = files.len() - names.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let (word, verb) = match files.as_slice() {
+                [one] => (one.kind.word().to_owned(), "waits"),
+                [first, ..] => (format!("{}s", first.kind.word()), "wait"),
+                [] => (String::new(), ""),
+            };
+            let trust = in_shell(&place.display().to_string());
+            let message = format!("the {word} {}{more} {verb} for `toolstead config trust {trust}`", names.join(", "));
+            Problem::new(Origin::file(place), message)
+        });
+        told.chain(listing.problems.iter().cloned()).collect()
+    }
+
+    fn read(&self, found: &Found) -> Listing {
+        let (trusted, _) = TrustedFiles::load(&self.folders);
+        let mut listing = Listing { problems: found.problems.clone(), ..Listing::default() };
+        let mut bytes = 0;
+        for one in &found.files {
+            let Some(place) = self.places.get(one.place) else { continue };
+            let wrong = |message: String| Problem::new(Origin::file(one.path.as_path()), message);
+            let file = match SourceFile::read(place.owner, &one.path) {
+                Ok(Some(file)) => file,
+                Ok(None) => continue,
+                Err(problem) => {
+                    listing.problems.push(problem);
+                    continue;
+                }
+            };
+            if file.leads_to.is_some() {
+                listing
+                    .problems
+                    .push(wrong("is a link, or lies behind one, which nobody can trust in a project".into()));
+                continue;
+            }
+            bytes += file.text.len();
+            if file.text.len() > MOST_BYTES || bytes > MOST_BYTES_OF_ALL {
+                let message = format!(
+                    "does not count: a file has at most {MOST_BYTES} bytes, and all together have at most {MOST_BYTES_OF_ALL}"
+                );
+                bytes -= file.text.len();
+                listing.problems.push(wrong(message));
+                continue;
+            }
+            if self.needs_trust(&file, &trusted) && !trusted.trusts(&file.path, &file.text) {
+                listing.waiting.push(WaitingFile {
+                    kind: place.kind,
+                    name: one.name.clone(),
+                    path: file.path,
+                    place: place.folder.clone(),
+                    text: file.text,
+                });
+                continue;
+            }
+            match reading::read(one, place, &file.path, &file.text, &mut listing.notes) {
+                Ok(mut written) => {
+                    // No tool reads there, wherever it lies.
+                    if let Written::Skill(skill) = &mut written
+                        && self.roots.is_forbidden(&file.path)
+                    {
+                        skill.folder = None;
+                    }
+                    listing.add(written, file.path, place);
+                }
+                Err(problem) => listing.problems.push(problem),
+            }
+        }
+        listing.agents.sort_by(|one, other| one.item.name.cmp(&other.item.name));
+        listing.skills.sort_by(|one, other| one.item.name.cmp(&other.item.name));
+        listing.commands.sort_by(|one, other| one.item.name.cmp(&other.item.name));
+        listing
+    }
+
+    /// Whether only a content counts that a person said yes to: a stranger, or a tool, may have written it.
+    fn needs_trust(&self, file: &SourceFile, trusted: &TrustedFiles) -> bool {
+        let is_written_by_tools = || {
+            let root = self.roots.containing(&file.path);
+            root.is_some_and(|(_, kind)| kind == RootKind::Write) && !self.roots.is_forbidden(&file.path)
+        };
+        file.kind.is_of_project() || trusted.was_missing(&file.path) || is_written_by_tools()
+    }
+}
+
+impl Listing {
+    fn add(&mut self, written: Written, path: Arc<Path>, place: &Place) {
+        let owner = reading::owner(place);
+        let hidden = match written {
+            Written::Agent(item) => put(&mut self.agents, item, path, owner, |item| &item.name),
+            Written::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
+            Written::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
+        };
+        self.hidden.extend(hidden.map(|(name, path, by)| HiddenFile { kind: place.kind, name, path, by }));
+    }
+
+    /// The file of that sort and name that waits.
+    pub fn waiting(&self, kind: Kind, name: &str) -> Option<&WaitingFile> {
+        self.waiting.iter().find(|file| file.kind == kind && file.name == name)
+    }
+}
+
+/// Adds it, unless one of that name is there: then tells its name, its file, and that of the other.
+fn put<T>(
+    all: &mut Vec<Listed<T>>,
+    item: T,
+    path: Arc<Path>,
+    owner: &'static str,
+    name: impl Fn(&T) -> &Arc<str>,
+) -> Option<(String, Arc<Path>, Arc<Path>)> {
+    if let Some(known) = all.iter().find(|known| name(&known.item) == name(&item)) {
+        return Some((name(&item).to_string(), path, known.path.clone()));
+    }
+    all.push(Listed { item: Arc::new(item), path, owner });
+    None
+}
+
+#[async_trait]
+impl AgentCatalogue for AgentFiles {
+    fn agents(&self) -> Vec<Arc<AgentDefinition>> {
+        self.listing().agents.iter().map(|listed| listed.item.clone()).collect()
+    }
+
+    fn skills(&self) -> Vec<Arc<Skill>> {
+        self.listing().skills.iter().map(|listed| listed.item.clone()).collect()
+    }
+
+    fn commands(&self) -> Vec<Arc<PromptCommand>> {
+        self.listing().commands.iter().map(|listed| listed.item.clone()).collect()
+    }
+
+    async fn changed(&self) {
+        let mut changes = self.changes.subscribe();
+        // The sender lives as long as this.
+        let _ = changes.changed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

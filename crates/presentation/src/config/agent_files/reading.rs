@@ -1,0 +1,276 @@
+//! A Markdown file as an agent, a skill or a command.
+
+use super::{
+    front_matter::{Parts, parts},
+    places::{Kind, Place},
+    recipe,
+    search::FoundFile,
+    told_commands::with_commands_told,
+    tool_names::{Named, selection},
+};
+use crate::config::{
+    layers::LayerKind,
+    node::{Content, Member},
+    origin::Origin,
+    problem::Problem,
+};
+use std::{path::Path, sync::Arc};
+use toolstead_domain::agent::definition::{AgentDefinition, PromptCommand, Skill};
+use toolstead_infrastructure::builtin::command_tools;
+
+/// A name has so many bytes.
+const LONGEST_NAME: usize = 64;
+/// A description has so many characters; what is longer is cut.
+const LONGEST_DESCRIPTION: usize = 8_000;
+
+/// Something that was written down.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Written {
+    Agent(AgentDefinition),
+    Skill(Skill),
+    Command(PromptCommand),
+}
+
+/// Reads a file that is trusted. `notes` hears what of it does not count.
+///
+/// # Errors
+/// A [`Problem`] with the line where it cannot be used.
+pub(super) fn read(
+    found: &FoundFile,
+    place: &Place,
+    file: &Arc<Path>,
+    text: &str,
+    notes: &mut Vec<Problem>,
+) -> Result<Written, Problem> {
+    let Parts { members, body, note } = parts(text, file)?;
+    notes.extend(note);
+    let wrong = |line: usize, message: String| Err(Problem::new(Origin::File(file.clone(), line), message));
+    if members.is_none() && place.kind != Kind::Command {
+        let word = place.kind.word();
+        return wrong(1, format!("{word} files begin with `---`, the keys `name` and `description`, and `---`"));
+    }
+    let mut keys = Keys { members: members.unwrap_or_default(), notes, file: file.clone() };
+    let name = match place.kind {
+        // By where it lies, as its people call it.
+        Kind::Command => {
+            keys.drop("name");
+            (found.name.clone(), Origin::file(file.clone()))
+        }
+        _ => keys.text("name")?.unwrap_or((found.name.clone(), Origin::File(file.clone(), 1))),
+    };
+    check_name(&name)?;
+    let (name, _) = name;
+    let described = keys.text("description")?;
+    let description = match (described, place.kind) {
+        (Some((text, _)), _) if !text.trim().is_empty() => text,
+        (_, Kind::Command) => body.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned(),
+        _ => return wrong(1, "`description` is missing: it says when to use it".into()),
+    };
+    let description: String = description.trim().chars().take(LONGEST_DESCRIPTION).collect();
+    let written = match place.kind {
+        Kind::Agent => Written::Agent(agent(&name, description, body, &mut keys)?),
+        Kind::Skill => {
+            keys.grants_nothing(&["allowed-tools", "allowed_tools"]);
+            let mut skill = Skill::new(name, description, with_commands_told(&body));
+            skill.folder = file.parent().map(Path::to_path_buf);
+            Written::Skill(skill)
+        }
+        Kind::Command => {
+            keys.grants_nothing(&["allowed-tools", "allowed_tools", "allowed_commands"]);
+            let defaults = keys.table(if place.has_templates { "defaults" } else { "" });
+            let mut command = PromptCommand::new(name, description, "");
+            command.argument_hint = keys.text("argument-hint")?.map(|(text, _)| text);
+            if place.has_templates {
+                (command.body, command.arguments) = recipe::read(&body, defaults, file)?;
+            } else {
+                command.body = with_commands_told(&body);
+            }
+            command.source = Some(file.to_path_buf());
+            Written::Command(command)
+        }
+    };
+    keys.tell_rest();
+    Ok(written)
+}
+
+fn agent(name: &str, description: String, body: String, keys: &mut Keys<'_>) -> Result<AgentDefinition, Problem> {
+    let mut prompt = body;
+    let mut only = None;
+    for key in ["tools", "allowed-tools", "allowed_tools"] {
+        only = keys.list(key)?.or(only);
+    }
+    let mut without = Vec::new();
+    for key in ["disallowedTools", "disallowed-tools"] {
+        without.extend(keys.list(key)?.unwrap_or_default());
+    }
+    // Some command lines of a tool: a choice of tools cannot say so.
+    if let Some(commands) = keys.list("allowed_commands")?.filter(|commands| !commands.is_empty()) {
+        let origin = commands[0].1.clone();
+        without.extend(command_tools().iter().map(|tool| ((*tool).to_owned(), origin.clone())));
+        let message = "`allowed_commands` takes the tools for command lines away: say which commands in rules";
+        keys.notes.push(Problem::new(origin, message));
+    }
+    if let Some((mode, origin)) = keys.text("permissionMode")? {
+        let message = match mode.as_str() {
+            "plan" => {
+                only = Some(super::planning::narrowed(only, &origin));
+                "`plan` leaves the tools of ours that change nothing".to_owned()
+            }
+            "default" | "dontAsk" => String::new(),
+            _ => format!("`permissionMode: {mode}` does not count: a file gives no rights"),
+        };
+        if !message.is_empty() {
+            keys.notes.push(Problem::new(origin, message));
+        }
+    }
+    if let Some(skills) = keys.list("skills")?.filter(|skills| !skills.is_empty()) {
+        let names: Vec<String> = skills.iter().map(|(name, _)| format!("`{name}`")).collect();
+        prompt.push_str(&format!("\n\nBefore you begin, read these with the tool `skill`: {}.", names.join(", ")));
+    }
+    let mut agent = AgentDefinition::new(name, description, prompt);
+    agent.tools = selection(only, without, keys.notes);
+    agent.model = keys.text("model")?.map(|(model, _)| model).filter(|model| !model.is_empty() && model != "inherit");
+    agent.max_turns = match keys.text("maxTurns")? {
+        None => None,
+        Some((turns, origin)) => match turns.parse() {
+            Ok(turns) if turns > 0 => Some(turns),
+            _ => return Err(Problem::new(origin, format!("`maxTurns` must be a number above 0, got {turns:?}"))),
+        },
+    };
+    agent.source = Some(keys.file.to_path_buf());
+    Ok(agent)
+}
+
+/// Names stand in rules, lists and lines that are typed.
+fn check_name((name, origin): &Named) -> Result<(), Problem> {
+    let is_fit = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':');
+    if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_fit) {
+        return Ok(());
+    }
+    let message = format!(
+        "{name:?} can be no name: it has letters, digits, `-`, `_`, `.` and `:`, and at most {LONGEST_NAME} bytes"
+    );
+    Err(Problem::new(origin.clone(), message))
+}
+
+/// The keys of a front matter, which are taken out one by one.
+struct Keys<'a> {
+    members: Vec<Member>,
+    notes: &'a mut Vec<Problem>,
+    file: Arc<Path>,
+}
+
+impl Keys<'_> {
+    fn take(&mut self, key: &str) -> Option<Member> {
+        let at = self.members.iter().position(|member| member.name == key)?;
+        Some(self.members.swap_remove(at)).filter(|member| member.node.content != Content::Other("nothing"))
+    }
+
+    fn drop(&mut self, key: &str) {
+        self.take(key);
+    }
+
+    fn text(&mut self, key: &str) -> Result<Option<Named>, Problem> {
+        let Some(Member { node, .. }) = self.take(key) else { return Ok(None) };
+        match node.content {
+            Content::Text(text) => Ok(Some((text.trim().to_owned(), node.origin))),
+            Content::Integer(number) => Ok(Some((number.to_string(), node.origin))),
+            Content::Boolean(is) => Ok(Some((is.to_string(), node.origin))),
+            // `argument-hint: [file]` is a list to YAML and a text to people.
+            Content::List(items) if key == "argument-hint" => {
+                let words: Vec<String> = items.iter().filter_map(text_of).map(|word| format!("[{word}]")).collect();
+                Ok(Some((words.join(" "), node.origin)))
+            }
+            other => Err(Problem::new(node.origin, format!("`{key}` must be a text, got {other}"))),
+        }
+    }
+
+    /// A list, or a text with commas.
+    fn list(&mut self, key: &str) -> Result<Option<Vec<Named>>, Problem> {
+        let Some(Member { node, .. }) = self.take(key) else {
+            return Ok(None);
+        };
+        match &node.content {
+            Content::Text(text) => Ok(Some(split(text).into_iter().map(|name| (name, node.origin.clone())).collect())),
+            Content::List(items) => {
+                let named = items.iter().map(|item| match text_of(item) {
+                    Some(text) => Ok((text.trim().to_owned(), item.origin.clone())),
+                    None => Err(Problem::new(
+                        item.origin.clone(),
+                        format!("`{key}` must be a list of names, got {}", item.content),
+                    )),
+                });
+                named.collect::<Result<_, _>>().map(Some)
+            }
+            other => Err(Problem::new(node.origin.clone(), format!("`{key}` must be a list of names, got {other}"))),
+        }
+    }
+
+    /// The members of a table; none where it is none.
+    fn table(&mut self, key: &str) -> Vec<Member> {
+        match self.take(key).map(|member| member.node.content) {
+            Some(Content::Table(members)) => members,
+            _ => Vec::new(),
+        }
+    }
+
+    fn grants_nothing(&mut self, keys: &[&str]) {
+        for key in keys {
+            if let Some(member) = self.take(key) {
+                let message = format!("`{key}` does not count: a file gives no rights, rules do");
+                self.notes.push(Problem::new(member.origin, message));
+            }
+        }
+    }
+
+    /// Tells of what is left.
+    fn tell_rest(self) {
+        for member in self.members {
+            let message = format!("`{}` means nothing here", member.name);
+            self.notes.push(Problem::new(member.origin, message));
+        }
+    }
+}
+
+fn text_of(node: &crate::config::node::Node) -> Option<String> {
+    match &node.content {
+        Content::Text(text) => Some(text.clone()),
+        Content::Integer(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The names in a text: between commas outside of parentheses, or one a line.
+fn split(text: &str) -> Vec<String> {
+    let text = text.trim();
+    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let mut names = vec![String::new()];
+    let mut depth = 0_usize;
+    for letter in text.chars() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' | '\n' if depth == 0 => {
+                names.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(name) = names.last_mut() {
+            name.push(letter);
+        }
+    }
+    let cleaned = |name: String| {
+        let name = name.trim();
+        name.strip_prefix("- ").unwrap_or(name).trim_matches(['"', '\'', ' ']).to_owned()
+    };
+    names.into_iter().map(cleaned).filter(|name| !name.is_empty()).collect()
+}
+
+/// Who a file belongs to, in a word.
+pub(super) fn owner(place: &Place) -> &'static str {
+    match place.owner {
+        LayerKind::Project => "project",
+        _ => "user",
+    }
+}

@@ -1,0 +1,45 @@
+//! Commands in a text that other programs run before a model reads it.
+//!
+//! Here they become a wish in words: what runs takes the path of every call, and reading a file runs nothing.
+
+/// The text with each ``!`command` `` in words.
+pub(super) fn with_commands_told(body: &str) -> String {
+    let (mut text, mut rest) = (String::with_capacity(body.len()), body);
+    while let Some((before, behind)) = rest.split_once("!`") {
+        let Some((command, after)) = behind.split_once('`').filter(|(command, _)| !command.contains('\n')) else {
+            text.push_str(before);
+            text.push_str("!`");
+            rest = behind;
+            continue;
+        };
+        text.push_str(before);
+        text.push_str(&told(command));
+        rest = after;
+    }
+    text + rest
+}
+
+/// A command that was not run, in words.
+pub(super) fn told(command: &str) -> String {
+    format!("(not run yet: run `{}` with a tool)", command.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_becomes_a_wish_and_all_else_stays() {
+        for (body, expected) in [
+            (
+                "State: !`git status`, !`git diff $1`.",
+                "State: (not run yet: run `git status` with a tool), (not run yet: run `git diff $1` with a tool).",
+            ),
+            ("Use `x`! And `y`.", "Use `x`! And `y`."),
+            ("!`open\nend`", "!`open\nend`"),
+            ("!`", "!`"),
+        ] {
+            assert_eq!(with_commands_told(body), expected);
+        }
+    }
+}

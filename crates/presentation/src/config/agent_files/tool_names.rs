@@ -1,0 +1,80 @@
+//! The tools that a file names, as a choice of tools. What a name cannot say takes the tool away and never gives more.
+
+use crate::config::{origin::Origin, policy::canonical_name, problem::Problem};
+use toolstead_domain::tool_selection::ToolSelection;
+
+/// A name of a tool, and where it stands.
+pub(super) type Named = (String, Origin);
+
+/// The choice of these tools without those; all where `only` is not said. `notes` hears what does not count.
+pub(super) fn selection(only: Option<Vec<Named>>, without: Vec<Named>, notes: &mut Vec<Problem>) -> ToolSelection {
+    let chosen = match only {
+        Some(names) if !names.iter().any(|(name, _)| name == "*") => {
+            let exact = names.into_iter().filter_map(|(name, origin)| match name.split_once('(') {
+                // Fewer calls than all of the tool: a choice of tools cannot say so.
+                Some((tool, _)) => {
+                    let message = format!(
+                        "`{name}` does not count: a list of tools takes whole tools, so write `{tool}`, and say which \
+                         calls in a rule"
+                    );
+                    notes.push(Problem::new(origin, message));
+                    None
+                }
+                None => Some(canonical(&name)),
+            });
+            ToolSelection::only(exact.collect::<Vec<_>>())
+        }
+        _ => ToolSelection::all(),
+    };
+    let removed = without.into_iter().map(|(name, origin)| {
+        let tool = name.split_once('(').map_or(name.as_str(), |(tool, _)| tool);
+        if tool != name {
+            let message = format!("`{name}` takes all of `{tool}` away: a rule takes calls away");
+            notes.push(Problem::new(origin, message));
+        }
+        format!("-{}", canonical(tool))
+    });
+    let removed: Vec<String> = removed.filter(|name| !name.contains(',')).collect();
+    match removed.is_empty() {
+        true => chosen,
+        // Signs alone are never mixed.
+        false => chosen.clone().adjusted(&removed.join(",")).unwrap_or_else(|_| ToolSelection::only([""; 0])),
+    }
+}
+
+/// Our name of the tool; `mcp__git` stands for all tools of that server.
+fn canonical(name: &str) -> String {
+    match name.strip_prefix("mcp__") {
+        Some(server) if !server.is_empty() && !server.contains("__") && !server.contains('*') => format!("{name}__*"),
+        _ => canonical_name(name).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(only: Option<&[&str]>, without: &[&str], expected: &ToolSelection, told: usize) {
+        let named = |names: &[&str]| names.iter().map(|name| (name.to_string(), Origin::Default)).collect::<Vec<_>>();
+        let mut notes = Vec::new();
+        let selection = selection(only.map(named), named(without), &mut notes);
+        assert_eq!((&selection, notes.len()), (expected, told), "{only:?} {without:?} {notes:?}");
+    }
+
+    #[test]
+    fn names_of_all_systems_become_ours_and_a_part_of_a_tool_is_none_of_it() {
+        check(None, &[], &ToolSelection::all(), 0);
+        check(Some(&["*"]), &[], &ToolSelection::all(), 0);
+        check(Some(&[]), &[], &ToolSelection::only([""; 0]), 0);
+        check(
+            Some(&["Read", "grep_tool", "mcp__git", "mcp__git__push", "WhoKnows"]),
+            &[],
+            &ToolSelection::only(["read_file", "grep", "mcp__git__*", "mcp__git__push", "WhoKnows"]),
+            0,
+        );
+        check(Some(&["Read", "Bash(git *)"]), &[], &ToolSelection::only(["read_file"]), 1);
+        check(None, &["Bash(rm *)", "Write"], &ToolSelection::all().adjusted("-bash,-write_file").unwrap(), 1);
+        check(Some(&["Read"]), &["Read"], &ToolSelection::only(["read_file"]).adjusted("-read_file").unwrap(), 0);
+    }
+}
