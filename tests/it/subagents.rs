@@ -75,7 +75,8 @@ async fn json_lines_and_the_terminal_tell_of_an_agents_work() {
     let of_agents: Vec<&str> = kinds.iter().copied().filter(|kind| kind.starts_with("subagent_")).collect();
     assert_eq!(
         of_agents,
-        ["started", "answered", "call_started", "call_ended", "answered", "ended"].map(|kind| format!("subagent_{kind}"))
+        ["started", "answered", "call_started", "call_ended", "answered", "ended"]
+            .map(|kind| format!("subagent_{kind}"))
     );
     let ended = told.iter().find(|event| event["type"] == "subagent_ended").unwrap();
     assert_eq!((&ended["agent"], &ended["outcome"]), (&json!("explore"), &json!("finished")));
@@ -134,10 +135,7 @@ async fn what_was_killed_while_an_agent_worked_goes_on() {
         ),
         (
             "Write it",
-            vec![
-                Says::call("write_file", json!({"path": "a.txt", "content": "one"})).into(),
-                Reply::Hangs(Vec::new()),
-            ],
+            vec![Says::call("write_file", json!({"path": "a.txt", "content": "one"})).into(), Reply::Hangs(Vec::new())],
         ),
     ])
     .await;
@@ -154,7 +152,10 @@ async fn what_was_killed_while_an_agent_worked_goes_on() {
     assert!(told.len() == 1 && told[0].contains("interrupted"), "{told:?}");
     assert_eq!(fs::read_to_string(place.home.work().join("a.txt")).unwrap(), "one");
     let rows = rows(&place);
-    assert_eq!((&row(&rows, "subagent")["outcome"], &row(&rows, "write_file")["outcome"]), (&json!("interrupted"), &json!("succeeded")));
+    assert_eq!(
+        (&row(&rows, "subagent")["outcome"], &row(&rows, "write_file")["outcome"]),
+        (&json!("interrupted"), &json!("succeeded"))
+    );
     // What the agent changed is taken back with the conversation.
     let output = place.run(&["conversations", "list", "--json"]);
     let listed: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -192,7 +193,8 @@ async fn ctrl_c_ends_a_tree_of_agents_with_the_programs_that_they_run() {
     for row in &rows {
         assert_eq!(row["outcome"], "cancelled", "{row:#}");
     }
-    let sleeps = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let sleeps =
+        fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
     let sleeps = sleeps.filter(|line| String::from_utf8_lossy(line).starts_with("sleep\x0086397"));
     assert_eq!(sleeps.count(), 0, "no program is left");
 }

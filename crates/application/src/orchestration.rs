@@ -6,10 +6,10 @@ mod subagent;
 
 use async_trait::async_trait;
 use batch::Batch;
-pub use subagent::Agents;
-use subagent::Subagent;
 use serde_json::Value;
 use std::time::Duration;
+pub use subagent::Agents;
+use subagent::Subagent;
 use toolstead_domain::{
     access::Access,
     alias::Alias,
@@ -58,10 +58,7 @@ trait OrchestratingTool: Send + Sync {
 
 /// Every tool.
 fn all(examples: Examples, agents: Option<Agents>) -> Vec<Box<dyn OrchestratingTool>> {
-    vec![
-        Box::new(Batch { example: examples.batch }),
-        Box::new(Subagent::new(examples.subagent, agents)),
-    ]
+    vec![Box::new(Batch { example: examples.batch }), Box::new(Subagent::new(examples.subagent, agents))]
 }
 
 /// The tools that call other tools, as one provider.

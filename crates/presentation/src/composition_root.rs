@@ -628,7 +628,7 @@ impl AppBuilder {
                 composition.app.context.register(provider).await?;
             }
             composition.app.registry.register(Arc::new(built_in)).await?;
-            let calling_others = orchestration_of(&composition.app, &composition.config, composition.app.catalogue.clone(), background);
+            let calling_others = orchestration_of(&composition.app, &composition.config, background);
             let calling_others = match composition.config.server.output_schemas {
                 true => calling_others.with_output_schemas(),
                 false => calling_others,

@@ -79,7 +79,11 @@ impl Calls for Begun {
         tools: ToolSelection,
         caller: Arc<dyn Caller>,
     ) -> Result<Box<dyn Calls>, ToolFailure> {
-        Ok(Box::new(Self { scope: self.handler.scope_of_agent(&self.scope, agent, session, tools), caller, ..self.clone() }))
+        Ok(Box::new(Self {
+            scope: self.handler.scope_of_agent(&self.scope, agent, session, tools),
+            caller,
+            ..self.clone()
+        }))
     }
 
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {

@@ -282,7 +282,10 @@ impl Calls for Within<'_> {
     }
 
     fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
-        Box::new(Within { nested: self.nested, scope: self.nested.handler.scope_of_agent(&self.scope, agent, session, tools) })
+        Box::new(Within {
+            nested: self.nested,
+            scope: self.nested.handler.scope_of_agent(&self.scope, agent, session, tools),
+        })
     }
 
     async fn outliving(

@@ -107,7 +107,8 @@ impl Subagent {
     }
 
     fn agents(&self) -> Result<&Agents, ToolFailure> {
-        let nobody = || ToolFailure::new(ErrorKind::Unavailable, "There are no agents here that work can be handed to.");
+        let nobody =
+            || ToolFailure::new(ErrorKind::Unavailable, "There are no agents here that work can be handed to.");
         self.agents.as_ref().ok_or_else(nobody)
     }
 }
@@ -143,18 +144,31 @@ impl OrchestratingTool for Subagent {
         let above = agents.run_agent.ongoing(&call.principal, &call.session);
         let depth = above.as_ref().map_or(0, |above| above.depth) + 1;
         if depth > MAX_DEPTH {
-            let message = format!("Work is handed on at most {MAX_DEPTH} times, and this is the work of the last agent.");
+            let message =
+                format!("Work is handed on at most {MAX_DEPTH} times, and this is the work of the last agent.");
             return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Do it yourself."));
         }
         let model = agents.model(&input, &agent, above.as_deref())?;
         let conversation = resumed.unwrap_or_else(|| ConversationId(Uuid::now_v7()));
-        let handed_over =
-            HandedOver { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
+        let handed_over = HandedOver { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
         if agents.run_agent.ongoing(&call.principal, &conversation.session()).is_some() {
             let message = format!("The agent {conversation} is still at work.");
-            return Err(ToolFailure::new(ErrorKind::Unavailable, message).next("Wait for its end, or begin another one."));
+            return Err(
+                ToolFailure::new(ErrorKind::Unavailable, message).next("Wait for its end, or begin another one.")
+            );
         }
-        let command = agents.command(&input, &agent, call, context, above.as_deref(), model, conversation);
+        let command = RunAgentCommand {
+            prompt: vec![Block::text(&*input.prompt)],
+            summarizer: agents.summarizer(above.as_deref()),
+            system: agents.system(&agent),
+            budgets: agents.budgets(&input, &agent, above.as_deref()),
+            compaction: above.as_ref().map_or(agents.compaction, |above| above.compaction),
+            scope: Scope::of(call.principal.clone(), conversation.session()),
+            offered: OfferedTools::Listed,
+            client: Arc::new(context.client.clone()),
+            cancel: CancelSignal::new(),
+            ..RunAgentCommand::new(conversation, model, "")
+        };
         let tools = selection(&agent, depth, context.calls);
         let work = Work { agents: agents.clone(), command, handed_over, above: above.clone() };
         if !input.background {
@@ -162,17 +176,17 @@ impl OrchestratingTool for Subagent {
         }
         agents.tasks.check_room(&call.principal, &call.session)?;
         // Whoever called directly is not there any more once this call is answered.
-        let caller = above.map_or_else(|| Arc::new(SilentCaller) as Arc<dyn Caller>, |above| above.caller_while_it_lasts());
+        let caller =
+            above.map_or_else(|| Arc::new(SilentCaller) as Arc<dyn Caller>, |above| above.caller_while_it_lasts());
         let name = agent.name.clone();
         let calls = context.calls.outliving(name.clone(), conversation.session(), tools, caller).await?;
         let title = input.description.clone().unwrap_or_else(|| input.prompt.clone());
-        let mut task =
-            NewTask::new(call.principal.clone(), call.session.clone(), "agent", format!("{name}: {title}"));
+        let mut task = NewTask::new(call.principal.clone(), call.session.clone(), "agent", format!("{name}: {title}"));
         (task.description, task.call) = (input.description, Some(call.id));
         let task_id = agents.tasks.begin(task, Box::new(InBackground { work, calls })).await?;
         let text = format!(
             "The agent `{name}` works in the background as `{task_id}`. Its end is told with the next call after it; \
-             `task_output` shows its words.\n[agent_id: {conversation}]"
+             the tools for tasks show its words, wait for it and stop it.\n[agent_id: {conversation}]"
         );
         Ok(ToolResult::text(text).with_structured_content(json!({
             "agent_id": conversation.to_string(), "agent": &*name, "task_id": task_id,
@@ -256,40 +270,25 @@ impl Agents {
         model.map_err(|reason| ToolFailure::new(ErrorKind::InvalidInput, format!("The agent has no model: {reason}.")))
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn command(
-        &self,
-        input: &Input,
-        agent: &AgentDefinition,
-        call: &ToolCall,
-        context: &CallContext<'_>,
-        above: Option<&Ongoing>,
-        model: Arc<dyn ModelProvider>,
-        conversation: ConversationId,
-    ) -> RunAgentCommand {
-        let summarizer = match above {
-            Some(above) => above.summarizer.clone(),
-            None => self.summarizer.as_deref().and_then(|name| self.models.model(Some(name)).ok()),
-        };
-        // What is left of the other budgets is what is left of those above it.
+    /// What is left of the other budgets is what is left of those above it.
+    fn budgets(&self, input: &Input, agent: &AgentDefinition, above: Option<&Ongoing>) -> Budgets {
         let mut budgets = if above.is_some() { Budgets::default() } else { self.budgets.clone() };
         let turns = [input.max_turns, agent.max_turns, self.budgets.turns];
         budgets.turns = turns.into_iter().flatten().min();
-        let system = match self.surroundings.is_empty() {
+        budgets
+    }
+
+    fn summarizer(&self, above: Option<&Ongoing>) -> Option<Arc<dyn ModelProvider>> {
+        match above {
+            Some(above) => above.summarizer.clone(),
+            None => self.summarizer.as_deref().and_then(|name| self.models.model(Some(name)).ok()),
+        }
+    }
+
+    fn system(&self, agent: &AgentDefinition) -> String {
+        match self.surroundings.is_empty() {
             true => agent.prompt.clone(),
             false => format!("{}\n\n{}", agent.prompt.trim_end(), self.surroundings),
-        };
-        RunAgentCommand {
-            prompt: vec![Block::text(&*input.prompt)],
-            summarizer,
-            system,
-            budgets,
-            compaction: above.map_or(self.compaction, |above| above.compaction),
-            scope: Scope::of(call.principal.clone(), conversation.session()),
-            offered: OfferedTools::Listed,
-            client: Arc::new(context.client.clone()),
-            cancel: CancelSignal::new(),
-            ..RunAgentCommand::new(conversation, model, "")
         }
     }
 }
@@ -301,7 +300,8 @@ fn selection(agent: &AgentDefinition, depth: u32, calls: &dyn Calls) -> ToolSele
         return ToolSelection::all();
     }
     let tools = calls.list();
-    let chosen = tools.iter().filter(|tool| agent.tools.includes(tool) && (may_hand_on || tool.name().as_str() != NAME));
+    let chosen =
+        tools.iter().filter(|tool| agent.tools.includes(tool) && (may_hand_on || tool.name().as_str() != NAME));
     ToolSelection::canonical(chosen.map(|tool| tool.rule_name().to_string()))
 }
 

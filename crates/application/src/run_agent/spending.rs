@@ -148,8 +148,9 @@ impl Spending {
 
     /// Tells whether one more call is let in.
     pub(super) fn lets_a_call_in(&self) -> bool {
-        let is_over =
-            |budgets: &Budgets, spent: &Spent| budgets.calls.filter(|most| spent.let_in >= *most).map(|_| Budget::Calls);
+        let is_over = |budgets: &Budgets, spent: &Spent| {
+            budgets.calls.filter(|most| spent.let_in >= *most).map(|_| Budget::Calls)
+        };
         self.purse.take(&is_over, &|spent| spent.let_in += 1).is_ok()
     }
 

@@ -1,16 +1,8 @@
 //! Calls that a tool makes while it runs.
 
 use crate::{
-    access::Access,
-    error_kind::ErrorKind,
-    ports::caller::Caller,
-    scope::View,
-    tool::Tool,
-    tool_call::CallId,
-    tool_failure::ToolFailure,
-    tool_input_schema::nearest_name,
-    tool_result::ToolResult,
-    tool_selection::ToolSelection,
+    access::Access, error_kind::ErrorKind, ports::caller::Caller, scope::View, tool::Tool, tool_call::CallId,
+    tool_failure::ToolFailure, tool_input_schema::nearest_name, tool_result::ToolResult, tool_selection::ToolSelection,
 };
 use async_trait::async_trait;
 use serde_json::Value;

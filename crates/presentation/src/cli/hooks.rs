@@ -165,7 +165,8 @@ async fn test_moment(
     });
     let principal = Principal::local();
     let conversation = ConversationId(Uuid::now_v7());
-    let handed_over = HandedOver { session: conversation.session(), call: CallId(conversation.0), agent: "general".into() };
+    let handed_over =
+        HandedOver { session: conversation.session(), call: CallId(conversation.0), agent: "general".into() };
     let handed_over = event.is_of_subagent().then_some(&handed_over);
     let moment = AgentMoment { conversation, principal: &principal, handed_over, text, goes_on_by_hook: false };
     let (reports, word) = hooks.rehearse_moment(event, moment).await;

@@ -3,11 +3,7 @@
 use crate::{app::App, config::Config};
 use std::sync::Arc;
 use toolstead_application::orchestration::{Agents, Examples, Orchestration};
-use toolstead_domain::{
-    agent::definition::AgentDefinition,
-    ports::{agent_catalogue::AgentCatalogue, tasks::Tasks},
-    tool_selection::ToolSelection,
-};
+use toolstead_domain::{agent::definition::AgentDefinition, ports::tasks::Tasks, tool_selection::ToolSelection};
 use toolstead_infrastructure::builtin::aliases_of;
 
 const EXAMPLES: Examples = Examples {
@@ -23,8 +19,18 @@ const REPORT: &str = "You were handed one piece of work by another agent, who re
 
 /// Tools that change nothing.
 const READING: &[&str] = &[
-    "current_time", "disk_info", "file_info", "git", "glob", "grep", "list_directory", "network_info", "read_file",
-    "system_info", "think", "working_directory",
+    "current_time",
+    "disk_info",
+    "file_info",
+    "git",
+    "glob",
+    "grep",
+    "list_directory",
+    "network_info",
+    "read_file",
+    "system_info",
+    "think",
+    "working_directory",
 ];
 
 /// The provider of these tools, for their definitions. Nobody can be handed work by it.
@@ -33,17 +39,12 @@ pub fn orchestration() -> Orchestration {
 }
 
 /// The provider of these tools.
-pub(super) fn orchestration_of(
-    app: &App,
-    config: &Config,
-    catalogue: Arc<dyn AgentCatalogue>,
-    tasks: Arc<dyn Tasks>,
-) -> Orchestration {
+pub(super) fn orchestration_of(app: &App, config: &Config, tasks: Arc<dyn Tasks>) -> Orchestration {
     let agents = Agents {
         run_agent: app.run_agent.clone(),
         models: Arc::new(app.models.clone()),
         own: own_agents(),
-        catalogue,
+        catalogue: app.catalogue.clone(),
         tasks,
         budgets: app.agent.settings.budgets.clone(),
         compaction: app.agent.compaction(),
@@ -67,7 +68,9 @@ fn own_agents() -> Vec<Arc<AgentDefinition>> {
         "explore",
         "Searches and reads, and changes nothing: finds where something is done in code or documents, and how it hangs \
          together.",
-        format!("{REPORT} You only read: look widely first, then read what matters, and name what you did not look at."),
+        format!(
+            "{REPORT} You only read: look widely first, then read what matters, and name what you did not look at."
+        ),
     );
     explore.tools = ToolSelection::canonical(READING.iter().copied());
     vec![Arc::new(general), Arc::new(explore)]
@@ -77,6 +80,52 @@ fn own_agents() -> Vec<Arc<AgentDefinition>> {
 mod tests {
     use super::*;
     use crate::config::policy::nameable;
+    use serde_json::{Value, json};
+    use toolstead_domain::tool_input_schema::{Formats, ToolInputSchema};
+
+    #[track_caller]
+    fn check(alias: &str, given: Value, expected: Value) {
+        let orchestration = orchestration();
+        let tool = orchestration.definitions().iter().find(|tool| tool.name().as_str() == "subagent").unwrap();
+        let alias = tool.aliases.iter().find(|other| other.name == alias).unwrap();
+        let mut arguments = given.as_object().unwrap().clone();
+        alias.rewrite(&mut arguments).unwrap();
+        assert_eq!(Value::Object(arguments), expected);
+        ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap().validate(&expected).unwrap();
+    }
+
+    #[test]
+    fn work_is_handed_over_in_the_words_of_other_systems() {
+        let theirs = json!({
+            "description": "d", "prompt": "p", "subagent_type": "explore", "model": "inherit", "resume": "x",
+            "run_in_background": true, "max_turns": 3,
+        });
+        let ours = json!({
+            "description": "d", "prompt": "p", "model": "inherit", "resume": "x", "max_turns": 3, "agent": "explore",
+            "background": true,
+        });
+        check("Task", theirs.clone(), ours.clone());
+        check("Agent", theirs, ours);
+        check(
+            "subagent",
+            json!({"question": "why?", "model_strength": "weak"}),
+            json!({"prompt": "why?", "model": "weak"}),
+        );
+        let args = r#"query --profile reader -model=small "say 'hi'" to \"me\""#;
+        check(
+            "clai_run",
+            json!({"args": args}),
+            json!({"agent": "reader", "model": "small", "prompt": "say 'hi' to \"me\"", "background": true}),
+        );
+        check("clai_run", json!({"args": "tell --model x"}), json!({"prompt": "tell --model x", "background": true}));
+    }
+
+    #[test]
+    fn a_line_with_an_open_quote_is_refused() {
+        let alias = aliases_of("subagent").into_iter().find(|alias| alias.name == "clai_run").unwrap();
+        let mut arguments = json!({"args": "query 'hi"}).as_object().unwrap().clone();
+        assert_eq!(alias.rewrite(&mut arguments).unwrap_err().message, "`args` has a quote that is not closed");
+    }
 
     #[test]
     fn rules_and_the_choice_of_tools_may_name_each_of_them() {

@@ -24,8 +24,8 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
          that takes many calls whose results nobody needs afterwards, such as a search through much code. It knows nothing of \
          this conversation: the prompt must say all that it needs, and what the report is to hold. Its tools are among \
          those that are offered here, and rules and approvals hold for each of its calls. Several agents work side by side when \
-         they are called in one answer. With `background` it goes on as a task, which `task_output`, `task_wait` and \
-         `task_stop` know. `resume` goes on with an agent that worked before.{known}"
+         they are called in one answer. With `background` it goes on as a task, which the tools for tasks show, wait for \
+         and stop. `resume` goes on with an agent that worked before.{known}"
     );
     let schema = json!({
         "type": "object",

@@ -58,7 +58,11 @@ struct Ended {
 
 impl Work {
     /// Does it while the call waits.
-    pub(super) async fn done_for(mut self, tools: ToolSelection, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure> {
+    pub(super) async fn done_for(
+        mut self,
+        tools: ToolSelection,
+        context: &CallContext<'_>,
+    ) -> Result<ToolResult, ToolFailure> {
         let cancel = self.above.as_ref().map_or_else(CancelSignal::new, |above| above.cancel.child());
         self.command.cancel = cancel.clone();
         let session = self.command.conversation.session();
@@ -86,7 +90,8 @@ impl Work {
         let Self { agents, command, handed_over, above } = self;
         let (principal, conversation, begun) = (command.scope.principal.clone(), command.conversation, Instant::now());
         let mut watched = Watched { above, handed_over: handed_over.clone(), conversation, is_told: false };
-        let session = Session { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
+        let session =
+            Session { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
         let child = Child { calls, handed_over, above: watched.above.clone() };
         let (run, mut events) = agents.run_agent.child(command, child);
         let mut run = pin!(run);
@@ -170,7 +175,10 @@ impl Ended {
             _ => format!("{}; ", self.outcome.as_str()),
         };
         let (calls, tokens) = (self.calls, self.usage.total());
-        format!("[{how}agent_id: {conversation}; tool calls: {calls}, tokens: {tokens}, {:.1} s]", self.duration.as_secs_f64())
+        format!(
+            "[{how}agent_id: {conversation}; tool calls: {calls}, tokens: {tokens}, {:.1} s]",
+            self.duration.as_secs_f64()
+        )
     }
 
     fn structured(&self, conversation: ConversationId, agent: &str, text: &str) -> Value {
@@ -203,9 +211,10 @@ impl Ended {
             AgentOutcome::Finished | AgentOutcome::BudgetExhausted(_) => {
                 return Ok(whole.with_structured_content(structured));
             }
-            AgentOutcome::Cancelled if is_late => {
-                ToolFailure::new(ErrorKind::Timeout, format!("The time of the call was over before the agent `{agent}` was done."))
-            }
+            AgentOutcome::Cancelled if is_late => ToolFailure::new(
+                ErrorKind::Timeout,
+                format!("The time of the call was over before the agent `{agent}` was done."),
+            ),
             AgentOutcome::Failed { kind, message } => {
                 ToolFailure::new(*kind, format!("The agent `{agent}` failed: {message}."))
             }
@@ -222,7 +231,9 @@ impl Ended {
 fn shortened(text: &str) -> String {
     let surplus = text.chars().count().saturating_sub(MAX_TEXT);
     match text.char_indices().nth(surplus).filter(|_| surplus > 0) {
-        Some((at, _)) => format!("[The first {surplus} characters are left out; they stand in its conversation.]\n{}", &text[at..]),
+        Some((at, _)) => {
+            format!("[The first {surplus} characters are left out; they stand in its conversation.]\n{}", &text[at..])
+        }
         None => text.to_owned(),
     }
 }

@@ -18,7 +18,8 @@ use toolstead_domain::{
     tool_execution::{Outcome, ToolExecution},
 };
 
-const EXAMPLES: Examples = Examples { batch: r#"{"invocations": [{"tool_name": "echo"}]}"#, subagent: r#"{"prompt": "p"}"# };
+const EXAMPLES: Examples =
+    Examples { batch: r#"{"invocations": [{"tool_name": "echo"}]}"#, subagent: r#"{"prompt": "p"}"# };
 
 /// Models by name.
 #[derive(Default)]
@@ -129,7 +130,8 @@ async fn work_is_done_in_a_conversation_of_its_own_and_its_report_goes_back() {
     assert_eq!((total.total(), *calls, *turns), (440, 2, 2), "what it used up is the run's as well");
     assert_eq!(
         told_of_agents(&ran),
-        ["started", "answered", "call_started", "call_ended", "answered", "ended"].map(|kind| format!("general subagent_{kind}"))
+        ["started", "answered", "call_started", "call_ended", "answered", "ended"]
+            .map(|kind| format!("general subagent_{kind}"))
     );
     house.check_all_is_over();
 }
@@ -185,7 +187,8 @@ async fn work_is_handed_on_once_whatever_a_model_says() {
 #[tokio::test]
 async fn what_is_left_of_the_budgets_is_shared_with_all_that_work_is_handed_to() {
     let usage = Usage { input_tokens: 1_000, ..Usage::default() };
-    let restless = || model((0..9).map(|n| ScriptedAnswer::call(&format!("k{n}"), "echo", json!({"n": n})).uses(usage)));
+    let restless =
+        || model((0..9).map(|n| ScriptedAnswer::call(&format!("k{n}"), "echo", json!({"n": n})).uses(usage)));
     let check = async |budgets: fn(&mut Budgets), echoes: usize, childs: u64, end: &str| {
         let child = restless();
         let house = house_with([("child", child.clone())]).await;

@@ -11,12 +11,7 @@ use crate::builtin::{
 };
 use async_trait::async_trait;
 use futures::FutureExt;
-use std::{
-    fmt,
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::Instant,
-};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolstead_domain::{
     error_kind::ErrorKind,
@@ -87,7 +82,7 @@ async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Captur
                 order = orders.recv() => match order {
                     Some(Order::CloseInput) => {}
                     // Nobody knows the task any more, or somebody wants its end: it has nothing to tidy up.
-                    None | Some(Order::Signal(_) | Order::Stop | Order::Kill) => break None,
+                    None | Some(Order::Signal(_) | Order::Stop | Order::Kill | Order::TimeOut) => break None,
                 },
                 end = &mut working => break Some(end.unwrap_or(TaskEnd::Failed)),
                 Some(text) = said.recv() => keep(&capture, text).await,
@@ -126,5 +121,82 @@ impl TaskOutput for Words {
     fn write(&self, text: &str) {
         // Fails once the task has ended.
         let _ = self.0.send(text.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Status, *};
+    use crate::system_clock::SystemClock;
+    use tokio::sync::oneshot;
+    use toolstead_domain::ports::{event_sink::NoEvents, tasks::Tasks as _};
+
+    /// Says a word and ends so; `None`: never.
+    struct Says(Option<TaskEnd>, Option<oneshot::Sender<()>>);
+
+    #[async_trait]
+    impl TaskWork for Says {
+        async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd {
+            // Dropped with this future.
+            let _gone = self.1;
+            output.write("a word\n");
+            match self.0 {
+                Some(end) => end,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn as_tasks(tasks: &Arc<Tasks>) -> WorkAsTasks {
+        WorkAsTasks {
+            tasks: tasks.clone(),
+            settings: CommandSettings::default(),
+            clock: Arc::new(SystemClock),
+            events: Arc::new(NoEvents),
+        }
+    }
+
+    fn new_task() -> tasks::NewTask {
+        tasks::NewTask::new(Principal::local(), "s", "agent", "general: look")
+    }
+
+    fn viewer(session: &str) -> Viewer {
+        Viewer { principal: Principal::local(), session: session.into() }
+    }
+
+    #[tokio::test]
+    async fn work_is_known_as_a_task_to_its_session_with_what_it_said() {
+        let tasks = Arc::new(Tasks::default());
+        for (end, status, told) in [
+            (TaskEnd::Succeeded, Status::Succeeded, "is done after"),
+            (TaskEnd::Failed, Status::Failed, "failed after"),
+        ] {
+            let id = as_tasks(&tasks).begin(new_task(), Box::new(Says(Some(end), None))).await.unwrap();
+            let task = tasks.find(&viewer("s"), &id).unwrap();
+            task.command.ended().await;
+            assert_eq!((task.status(), task.command.capture.read(0, 100).unwrap().1), (status, b"a word\n".to_vec()));
+            assert!(task.told().starts_with(&format!("`{id}` (general: look) {told}")), "{}", task.told());
+            let facts = serde_json::to_value(task.facts()).unwrap();
+            assert_eq!((&facts["kind"], facts.get("pid"), facts.get("exit_code")), (&"agent".into(), None, None));
+            assert!(tasks.find(&viewer("another"), &id).is_err());
+            assert_eq!(tasks.take_news(&viewer("s")).len(), 1, "its session hears of its end");
+        }
+    }
+
+    #[tokio::test]
+    async fn work_is_dropped_once_it_is_stopped_or_its_session_ends() {
+        for ends_session in [false, true] {
+            let tasks = Arc::new(Tasks::default());
+            let (gone, is_gone) = oneshot::channel();
+            let id = as_tasks(&tasks).begin(new_task(), Box::new(Says(None, Some(gone)))).await.unwrap();
+            let task = tasks.find(&viewer("s"), &id).unwrap();
+            match ends_session {
+                true => tasks.end_session(&viewer("s")),
+                false => task.command.stop(),
+            }
+            assert!(is_gone.await.is_err(), "the future is dropped");
+            task.command.ended().await;
+            assert_eq!(task.status(), Status::Cancelled);
+        }
     }
 }
