@@ -18,6 +18,7 @@ mod result;
 mod run;
 mod size;
 mod spending;
+mod todos;
 mod usage_events;
 
 use crate::{
@@ -41,6 +42,7 @@ use toolstead_domain::{
         clock::Clock,
         conversation_store::ConversationStore,
         model_provider::ModelProvider,
+        todo_store::TodoStore,
     },
     principal::Principal,
     scope::Scope,
@@ -146,6 +148,8 @@ pub struct RunAgentPorts {
     pub list_tools: Arc<ListToolsHandler>,
     /// Keeps what happens.
     pub conversations: Arc<dyn ConversationStore>,
+    /// Keeps the plans of sessions, which are told again where a conversation is made shorter; `None`: there are none.
+    pub todos: Option<Arc<dyn TodoStore>>,
     /// Are told of a run, in this order.
     pub hooks: Vec<Arc<dyn AgentHook>>,
     /// Tells what happens to those who watch.

@@ -166,6 +166,7 @@ impl OrchestratingTool for Subagent {
             scope: Scope::of(call.principal.clone(), conversation.session()),
             offered: OfferedTools::Listed,
             client: Arc::new(context.client.clone()),
+            caller: above.as_ref().map_or_else(|| Arc::new(SilentCaller) as _, |above| above.caller_while_it_lasts()),
             cancel: CancelSignal::new(),
             ..RunAgentCommand::new(conversation, model, "")
         };

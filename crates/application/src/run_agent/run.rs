@@ -13,6 +13,7 @@ use super::{
     result,
     size::{Scale, Size},
     spending::{Purse, Spending},
+    todos::Todos,
     usage_events::UsageEvents,
 };
 use crate::{
@@ -40,6 +41,7 @@ use toolstead_domain::{
         reply::StopReason,
     },
     ports::{agent_hook::AgentWord, conversation_store::AppendError, tool_repository::StoreError},
+    question,
     tool_execution::CancelReason,
 };
 
@@ -131,6 +133,7 @@ impl<'w> Run<'w> {
             over: CancelSignal::new(),
         };
         let entry = agents.ongoing.begin((principal.clone(), command.scope.session.clone()), ongoing);
+        let todos = Todos::new(ports.todos.clone(), &principal, command.conversation);
         let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal, handed_over);
         let fitting = Fitting {
             conversation: command.conversation,
@@ -142,6 +145,7 @@ impl<'w> Run<'w> {
             hooks: hooks.clone(),
             telling: Some(telling.clone()),
             usage_events,
+            todos,
             scale: Scale::default(),
             asked: Size::default(),
         };
@@ -442,7 +446,7 @@ impl<'w> Run<'w> {
             (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
         let let_in: Vec<bool> = answered.iter().map(Option::is_none).collect();
         let mut making = Calls::new(&self.way, calls, answered).await;
-        let mut course = Course::Onwards;
+        let (mut course, mut waits_for) = (Course::Onwards, None);
         for (index, call) in calls.iter().enumerate() {
             let made = loop {
                 tokio::select! {
@@ -456,6 +460,7 @@ impl<'w> Run<'w> {
                 self.spending.call_is_over(made.call.is_some());
             }
             self.circles.call(call, &made.result);
+            waits_for = waits_for.or_else(|| question::waited_for(&made.result));
             let mut notes = Vec::new();
             if let (Some(left), true) = (self.spending.calls_left(), made.call.is_some())
                 && left <= FEW_CALLS
@@ -476,6 +481,9 @@ impl<'w> Run<'w> {
         drop(making);
         if self.cancel.reason().is_some() {
             return Err(AgentOutcome::Cancelled);
+        }
+        if let Some(question) = waits_for {
+            return Err(AgentOutcome::Waiting(question));
         }
         if let Some(budget) = no_more {
             return Err(AgentOutcome::BudgetExhausted(budget));
@@ -626,7 +634,9 @@ fn not_kept(error: &AppendError) -> AgentOutcome {
 fn turn_ended(outcome: &AgentOutcome) -> ConversationEventKind {
     let (word, message) = match outcome {
         AgentOutcome::BudgetExhausted(budget) => (budget.as_str(), None),
-        AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => (outcome.as_str(), Some(why.clone())),
+        AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) | AgentOutcome::Waiting(why) => {
+            (outcome.as_str(), Some(why.clone()))
+        }
         AgentOutcome::Failed { message, .. } => (outcome.as_str(), Some(message.clone())),
         _ => (outcome.as_str(), None),
     };

@@ -42,7 +42,7 @@ impl UsageEvents {
             call: self.within,
         };
         let kind = EventKind::Usage {
-            conversation: self.conversation,
+            conversation: Some(self.conversation),
             model: model.name().to_owned(),
             usage,
             cost: model.facts().prices.map(|prices| usage.cost(&prices)),

@@ -39,6 +39,8 @@ pub enum Rewrite {
     /// A line of arguments, as a shell would split it, becomes the text under another name: without these words at its
     /// beginning, and without these options, whose values are parameters of their own.
     CommandLine(&'static str, &'static str, &'static [&'static str], &'static [(&'static str, &'static str)]),
+    /// A text becomes the list of its words, divided by blanks.
+    Fields(&'static str),
 }
 
 impl Rewrite {
@@ -109,6 +111,14 @@ impl Rewrite {
             }
             Self::ShellLine(program, parameters) => shell_line(arguments, program, parameters),
             Self::CommandLine(line, rest, words, options) => command_line(arguments, line, rest, words, options),
+            Self::Fields(name) => {
+                if let Some(value) = arguments.get_mut(name)
+                    && let Some(text) = value.as_str()
+                {
+                    *value = text.split_whitespace().collect();
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -291,6 +301,9 @@ mod tests {
         check(&[Rewrite::ZeroIs("offset", 1)], json!({"offset": 0}), Ok(json!({"offset": 1})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "*.rs"}), Ok(json!({"p": "**/*.rs"})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "src/*.rs"}), Ok(json!({"p": "src/*.rs"})));
+        let fields = &[Rewrite::Fields("args")];
+        check(fields, json!({"args": " -v  ./... "}), Ok(json!({"args": ["-v", "./..."]})));
+        check(fields, json!({"args": ["a b"]}), Ok(json!({"args": ["a b"]})));
         let each = &[Rewrite::Each("list", &[Rewrite::Rename("a", "b")])];
         check(each, json!({"list": [{"a": 1}, 2, {"b": 3}]}), Ok(json!({"list": [{"b": 1}, 2, {"b": 3}]})));
         check(each, json!({"list": "none"}), Ok(json!({"list": "none"})));

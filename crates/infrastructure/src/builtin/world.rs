@@ -9,6 +9,7 @@ use crate::{
         },
         files::{file_limits::FileLimits, reverting::judged::JudgedEntries, seen_files::SeenInMemory},
         plans_in_memory::PlansInMemory,
+        seen_images::SeenImages,
         text::line_index::LineIndexes,
     },
     sandbox::{helper::Helpers, workspace::Workspace},
@@ -50,6 +51,7 @@ pub struct World {
     models: Arc<dyn Models>,
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
+    seen_images: Arc<SeenImages>,
 }
 
 /// Images that are decoded at once.
@@ -77,6 +79,7 @@ impl World {
             models: Arc::new(NoModels),
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
+            seen_images: Arc::default(),
         }
     }
 
@@ -198,6 +201,11 @@ impl World {
 
     pub(super) fn questions(&self) -> Option<&Arc<dyn QuestionStore>> {
         self.questions.as_ref()
+    }
+
+    /// What models said of images.
+    pub(super) fn seen_images(&self) -> &SeenImages {
+        &self.seen_images
     }
 
     /// The child processes that read documents.

@@ -171,6 +171,7 @@ impl Ended {
             AgentOutcome::Cancelled => "taken back; ".into(),
             AgentOutcome::BudgetExhausted(budget) => format!("stopped, since its budget of {budget} is used up; "),
             AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => format!("stopped: {why}; "),
+            AgentOutcome::Waiting(question) => format!("waits for the answer to the question {question}; "),
             AgentOutcome::Failed { message, .. } => format!("failed: {message}; "),
             _ => format!("{}; ", self.outcome.as_str()),
         };
@@ -208,7 +209,7 @@ impl Ended {
         let resumed = format!("`resume: {conversation}` goes on with it.");
         let failure = match &self.outcome {
             // What it found out by then may be all that is needed.
-            AgentOutcome::Finished | AgentOutcome::BudgetExhausted(_) => {
+            AgentOutcome::Finished | AgentOutcome::BudgetExhausted(_) | AgentOutcome::Waiting(_) => {
                 return Ok(whole.with_structured_content(structured));
             }
             AgentOutcome::Cancelled if is_late => ToolFailure::new(
