@@ -52,8 +52,8 @@ example:        # programs outside of the workspace that embed Toolstead
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/doors/Cargo.toml
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/mounted/Cargo.toml
 
-tool-docs:      ## writes docs/tools/ anew from the tools' definitions
-	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it tool_docs
+tool-docs:      ## writes docs/tools/ and the table of docs/dialects.md anew
+	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it -- tool_docs dialect_cost
 
 bench: peers    ## measures against references in the same run and prints the ratios
 	cargo bench --locked --workspace --bench budgets

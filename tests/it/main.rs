@@ -11,6 +11,10 @@ mod agent;
 mod approvals;
 /// Which crate may use which, and under which licences.
 mod architecture;
+/// Tools ask the configured models.
+mod asked_models;
+/// An agent asks the person: by forms, at a terminal, and later.
+mod asked_person;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
@@ -25,6 +29,8 @@ mod editing;
 mod editor;
 /// A program that embeds Toolstead adds tools of its own.
 mod embedding;
+/// Literal calls of other tool systems are answered as these systems answer.
+mod faces;
 /// What servers say reaches clients as they said it.
 mod fidelity;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
@@ -80,6 +86,8 @@ mod context_cost;
 mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
+/// What each dialect costs a model.
+mod dialect_cost;
 /// Documents are read in a child process that takes nothing down but itself.
 mod dialects;
 mod documents;

@@ -176,7 +176,7 @@ fn rows() -> Vec<Row> {
         row("list_directory", json!({}), Tells(&["src/", "poem.txt"], &["main.rs"])),
         row("ls", json!({"directory": "src", "all": false, "long": true}), Tells(&["main.rs"], &[".hidden.rs"])),
         row("ls", json!({"directory": "src", "all": true}), Tells(&["main.rs", ".hidden.rs"], &[])),
-        row("file_tree", json!({"directory": ".", "level": 1}), Tells(&["src/"], &["main.rs"])),
+        row("file_tree", json!({"directory": ".", "level": 1}), Tells(&["─ src"], &["main.rs"])),
         row("file_tree", json!({"directory": "."}), Tells(&["main.rs"], &[])),
         row("Glob", json!({"pattern": "**/*.rs", "path": "."}), Tells(&["src/main.rs", "src/.hidden.rs"], &["poem"])),
         row("glob_tool", json!({"pattern": "**/*.rs"}), Tells(&["src/main.rs"], &[".hidden"])),

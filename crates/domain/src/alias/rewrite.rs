@@ -36,6 +36,8 @@ pub enum Rewrite {
     OnlyIf(&'static str, &'static str),
     /// A program and the list of its arguments become one line for a shell, each part quoted.
     ShellLine(&'static str, &'static str),
+    /// A text becomes the list of its words, divided by blanks.
+    Fields(&'static str),
 }
 
 impl Rewrite {
@@ -105,6 +107,14 @@ impl Rewrite {
                 Ok(())
             }
             Self::ShellLine(program, parameters) => shell_line(arguments, program, parameters),
+            Self::Fields(name) => {
+                if let Some(value) = arguments.get_mut(name)
+                    && let Some(text) = value.as_str()
+                {
+                    *value = text.split_whitespace().collect();
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -234,6 +244,9 @@ mod tests {
         check(&[Rewrite::ZeroIs("offset", 1)], json!({"offset": 0}), Ok(json!({"offset": 1})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "*.rs"}), Ok(json!({"p": "**/*.rs"})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "src/*.rs"}), Ok(json!({"p": "src/*.rs"})));
+        let fields = &[Rewrite::Fields("args")];
+        check(fields, json!({"args": " -v  ./... "}), Ok(json!({"args": ["-v", "./..."]})));
+        check(fields, json!({"args": ["a b"]}), Ok(json!({"args": ["a b"]})));
         let each = &[Rewrite::Each("list", &[Rewrite::Rename("a", "b")])];
         check(each, json!({"list": [{"a": 1}, 2, {"b": 3}]}), Ok(json!({"list": [{"b": 1}, 2, {"b": 3}]})));
         check(each, json!({"list": "none"}), Ok(json!({"list": "none"})));

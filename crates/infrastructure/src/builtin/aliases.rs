@@ -8,8 +8,8 @@ use crate::{
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, Default, Drop, Each, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
-        ZeroIs,
+        self, AnyDepth, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span,
+        Words, ZeroIs,
     },
 };
 
@@ -22,6 +22,19 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 const TABLE: &[Row] = &[
     ("append_file", "append_file", MICRO_X, &[Rename("file_path", "path")]),
     ("apply_patch", "apply_patch", KODELET, &[Rename("input", "patch")]),
+    ("ask_model", "claude_conversation", TFO, &[Set("provider", r#""anthropic""#)]),
+    (
+        "ask_user",
+        "AskUserQuestion",
+        CLAUDE_CODE,
+        // Answers are the person's to give, and no caller's.
+        &[
+            Each("questions", &[Rename("multiSelect", "multi_select")]),
+            Drop("answers"),
+            Drop("annotations"),
+            Drop("metadata"),
+        ],
+    ),
     (
         "bash",
         "Bash",
@@ -46,6 +59,7 @@ const TABLE: &[Row] = &[
         &[ShellLine("command", "args"), Rename("cwd", "working_dir"), Set("background", "true")],
     ),
     ("bash", "bash", KODELET, &[Seconds("timeout", "timeout_ms", 600)]),
+    ("bash", "bash", MICRO_X, &[]),
     ("bash", "cmd", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")]),
     ("bash", "execute_command", TFO, &[Seconds("timeout", "timeout_ms", 600)]),
     (
@@ -100,6 +114,7 @@ const TABLE: &[Row] = &[
         &[Rename("file_path", "path"), Set("count_lines", "false"), IfTrue("mime_type", "only", r#""mime""#)],
     ),
     ("file_info", "line_count", CLAI, &[Rename("file_path", "path"), Set("only", r#""lines""#)]),
+    ("git", "git", CLAI, &[]),
     ("glob", "Glob", CLAUDE_CODE, &[]),
     (
         "glob",
@@ -113,11 +128,12 @@ const TABLE: &[Row] = &[
             Words("type", "type", &[("f", "file"), ("d", "directory")]),
             Default("type", r#""any""#),
             Rename("maxdepth", "max_depth"),
+            Default("limit", "1000"),
         ],
     ),
     ("glob", "glob_tool", KODELET, &[Set("show_hidden", "false")]),
     ("glob", "search_files", TFO, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
-    ("go_tool", "go", CLAI, &[]),
+    ("go_tool", "go", CLAI, &[Fields("args")]),
     (
         "grep",
         "Grep",
@@ -151,17 +167,25 @@ const TABLE: &[Row] = &[
         &[
             Negate("case_sensitive", "ignore_case"),
             Rename("line_number", "line_numbers"),
+            Default("line_numbers", "false"),
             Rename("hidden", "show_hidden"),
+            Default("show_hidden", "false"),
             Set("output_mode", r#""content""#),
         ],
     ),
     ("help", "clai_help", CLAI, &[]),
+    ("image_recognition", "image_recognition", KODELET, &[Rename("image_path", "image")]),
     ("list_directory", "LS", CLAUDE_CODE, &[Set("depth", "0")]),
     (
         "list_directory",
         "file_tree",
         CLAI,
-        &[Rename("directory", "path"), Rename("level", "depth"), Default("depth", "0")],
+        &[
+            Rename("directory", "path"),
+            Rename("level", "depth"),
+            Default("depth", "0"),
+            Default("show_hidden", "false"),
+        ],
     ),
     ("list_directory", "list_directory", TFO, &[IfTrue("recursive", "depth", "0")]),
     (
@@ -222,6 +246,7 @@ const TABLE: &[Row] = &[
             Rename("file", "path"),
             Rename("number", "line_numbers"),
             Default("line_numbers", "false"),
+            Default("limit", "10000"),
             Rename("showEnds", "show_ends"),
             Rename("squeezeBlank", "squeeze_blank"),
         ],
@@ -237,8 +262,8 @@ const TABLE: &[Row] = &[
             Default("number_style", r#""colon""#),
         ],
     ),
-    ("read_file", "read_file", TFO, &[]),
     ("read_file", "read_file", MICRO_X, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
+    ("read_file", "read_file", TFO, &[]),
     (
         "read_file",
         "rows_between",
@@ -277,6 +302,9 @@ const TABLE: &[Row] = &[
         ],
     ),
     ("task_wait", "clai_wait_for_workers", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600)]),
+    ("think", "thinking", KODELET, &[]),
+    ("todo_read", "todo_read", KODELET, &[Set("table", "true")]),
+    ("todo_write", "TodoWrite", CLAUDE_CODE, &[Each("todos", &[Rename("activeForm", "active_form")])]),
     ("working_directory", "pwd", CLAI, &[]),
     ("write_file", "Write", CLAUDE_CODE, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (
@@ -285,8 +313,9 @@ const TABLE: &[Row] = &[
         KODELET,
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
-    ("write_file", "write_file", TFO, &[]),
     ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
+    ("write_file", "write_file", MICRO_X, &[]),
+    ("write_file", "write_file", TFO, &[]),
 ];
 
 /// The aliases of a tool, by its canonical name.
@@ -318,6 +347,46 @@ mod tests {
     }
 
     #[test]
+    fn plans_thoughts_and_questions_of_every_spelling_become_valid_ones() {
+        check(
+            "TodoWrite",
+            json!({"todos": [{"content": "Run tests", "status": "in_progress", "activeForm": "Running tests"}]}),
+            "todo_write",
+            json!({"todos": [{"content": "Run tests", "status": "in_progress", "active_form": "Running tests"}]}),
+        );
+        check("todo_read", json!({}), "todo_read", json!({"table": true}));
+        check("thinking", json!({"thought": "hm"}), "think", json!({"thought": "hm"}));
+        let options =
+            json!([{"label": "SQLite", "description": "A file"}, {"label": "Postgres", "description": "A server"}]);
+        check(
+            "AskUserQuestion",
+            json!({
+                "questions": [{"question": "Which database?", "header": "Database", "multiSelect": false, "options": options}],
+                "answers": {"Which database?": "SQLite"},
+            }),
+            "ask_user",
+            json!({
+                "questions": [{"question": "Which database?", "header": "Database", "multi_select": false, "options": options}],
+            }),
+        );
+        check(
+            "claude_conversation",
+            json!({"message": "hi", "system_prompt": "Be brief.", "model": "claude-sonnet-4-5", "max_tokens": 100}),
+            "ask_model",
+            json!({
+                "message": "hi", "system_prompt": "Be brief.", "model": "claude-sonnet-4-5", "max_tokens": 100,
+                "provider": "anthropic",
+            }),
+        );
+        check(
+            "image_recognition",
+            json!({"image_path": "a.png", "prompt": "What is it?"}),
+            "image_recognition",
+            json!({"image": "a.png", "prompt": "What is it?"}),
+        );
+    }
+
+    #[test]
     fn arguments_of_every_spelling_become_valid_ones() {
         check("Skill", json!({"skill": "a", "args": "b"}), "skill", json!({"name": "a", "arguments": "b"}));
         check("load_skill", json!({"skill_name": "a"}), "skill", json!({"name": "a"}));
@@ -332,7 +401,7 @@ mod tests {
             "cat",
             json!({"file": "a", "showEnds": true, "squeezeBlank": true}),
             "read_file",
-            json!({"path": "a", "line_numbers": false, "show_ends": true, "squeeze_blank": true}),
+            json!({"path": "a", "line_numbers": false, "limit": 10_000, "show_ends": true, "squeeze_blank": true}),
         );
         check(
             "rows_between",
@@ -395,7 +464,12 @@ mod tests {
             "list_directory",
             json!({"path": "a", "long": true, "show_hidden": false}),
         );
-        check("file_tree", json!({"directory": "a"}), "list_directory", json!({"path": "a", "depth": 0}));
+        check(
+            "file_tree",
+            json!({"directory": "a"}),
+            "list_directory",
+            json!({"path": "a", "depth": 0, "show_hidden": false}),
+        );
         check("Glob", json!({"pattern": "*"}), "glob", json!({"pattern": "*"}));
         check("glob_tool", json!({"pattern": "*"}), "glob", json!({"pattern": "*", "show_hidden": false}));
         check("search_files", json!({}), "glob", json!({"pattern": "**/*", "type": "any"}));
@@ -403,7 +477,7 @@ mod tests {
             "find",
             json!({"directory": "a", "name": "*.c", "type": "f", "maxdepth": 2}),
             "glob",
-            json!({"path": "a", "pattern": "**/*.c", "type": "file", "max_depth": 2}),
+            json!({"path": "a", "pattern": "**/*.c", "type": "file", "max_depth": 2, "limit": 1000}),
         );
         check(
             "Grep",
@@ -422,6 +496,12 @@ mod tests {
             json!({"pattern": "a", "case_sensitive": false, "line_number": true, "hidden": true}),
             "grep",
             json!({"pattern": "a", "ignore_case": true, "line_numbers": true, "show_hidden": true, "output_mode": "content"}),
+        );
+        check(
+            "rg",
+            json!({"pattern": "a"}),
+            "grep",
+            json!({"pattern": "a", "line_numbers": false, "show_hidden": false, "output_mode": "content"}),
         );
         check("date", json!({"utc": true, "unix": true}), "current_time", json!({"zone": "UTC", "style": "unix"}));
         check("line_count", json!({"file_path": "a"}), "file_info", json!({"path": "a", "only": "lines"}));
@@ -494,6 +574,12 @@ mod tests {
             json!({"command": "test", "args": ["./..."]}),
             "go_tool",
             json!({"command": "test", "args": ["./..."]}),
+        );
+        check(
+            "go",
+            json!({"command": "test", "args": " -v  ./... "}),
+            "go_tool",
+            json!({"command": "test", "args": ["-v", "./..."]}),
         );
         check(
             "ffprobe",

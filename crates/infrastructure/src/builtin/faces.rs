@@ -2,8 +2,10 @@
 
 mod clai;
 mod claude_code;
+mod given;
 mod kodelet;
 mod micro_x;
+mod printed;
 mod tfo;
 mod wording;
 

@@ -113,6 +113,7 @@ impl McpServer {
         cancel: CancelSignal,
     ) -> Option<Answer> {
         let generation = client.generation();
+        let unknown = dialects::unknown_tool(self.app.dialect, &request.tool);
         let command = ExecuteToolCommand {
             labels: trace_context::labels(&request.meta),
             meta: request.meta,
@@ -135,7 +136,12 @@ impl McpServer {
                 done(id, result, number, generation)
             }
             Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions),
-            Err(ExecuteToolError::NotCallable(failure)) => Answer::numbered_failure(id, &failure, number(failure.kind)),
+            Err(ExecuteToolError::NotCallable(mut failure)) => {
+                if failure.kind == ErrorKind::NotFound {
+                    failure.message = unknown.unwrap_or(failure.message);
+                }
+                Answer::numbered_failure(id, &failure, number(failure.kind))
+            }
             // Clients that know errors by numbers look for this one among the errors of the protocol.
             Err(ExecuteToolError::Refused(failure))
                 if failure.kind == ErrorKind::InvalidInput && number(failure.kind).is_some() =>

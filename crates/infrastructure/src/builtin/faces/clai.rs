@@ -1,6 +1,394 @@
-//! The faces of clai.
+//! The faces of clai: the text that a program would print. Schemas have those words of JSON Schema alone that clai takes:
+//! `type`, `description`, `items`, `enum`, `properties` and `required`.
 
-use super::Faces;
+mod programs;
+mod sessions;
+mod tree;
+
+use super::{Faces, given::telling};
+use serde_json::Value;
+use std::path::Path;
+use toolstead_domain::{
+    alias::{
+        Rewrite::Default,
+        face::{Answered, Face, Said},
+    },
+    tool_result::NO_OUTPUT,
+};
 
 /// Each under the name that its tool has there.
-pub(super) const FACES: Faces = &[];
+pub(super) const FACES: Faces = &[
+    (
+        "async_cmd",
+        Face::new(
+            "Start a program without waiting for its end. It is run as it is, not by a shell.",
+            r#"{"type": "object", "required": ["command"], "properties": {
+                "command": {"type": "string", "description": "The program: its name or path."},
+                "args": {"type": "array", "items": {"type": "string"}, "description": "Its arguments, one by one."},
+                "cwd": {"type": "string", "description": "The folder that it starts in."},
+                "env": {"type": "object", "description": "Environment variables."}}}"#,
+        )
+        .saying(sessions::started),
+    ),
+    (
+        "async_cmd_await",
+        Face::new(
+            "Wait until async commands have ended.",
+            r#"{"type": "object", "required": ["async_cmd_ids", "timeout_seconds"], "properties": {
+                "async_cmd_ids": {"type": "array", "items": {"type": "string"}, "description": "Which ones."},
+                "timeout_seconds": {"type": "number", "description": "How long to wait."}}}"#,
+        )
+        .saying(sessions::awaited),
+    ),
+    ("async_cmd_cancel", Face::new("End an async command.", ONE_COMMAND).saying(|answered| sessions::state(answered, "async_cmd_cancel"))),
+    (
+        "async_cmd_logs",
+        Face::new("Show what an async command has printed.", ONE_COMMAND).saying(sessions::logs),
+    ),
+    (
+        "async_cmd_status",
+        Face::new("Tell the state of an async command.", ONE_COMMAND)
+            .saying(|answered| sessions::state(answered, "async_cmd_status")),
+    ),
+    (
+        "cat",
+        Face::new(
+            "Show what a file holds.",
+            r#"{"type": "object", "required": ["file"], "properties": {
+                "file": {"type": "string", "description": "The file."},
+                "number": {"type": "boolean", "description": "Number the lines."},
+                "showEnds": {"type": "boolean", "description": "Mark the end of each line with $."},
+                "squeezeBlank": {"type": "boolean", "description": "Show one of several blank lines in a row."}}}"#,
+        )
+        .saying(|answered| shown(answered, "cat", read)),
+    ),
+    (
+        "clai_check",
+        Face::new("Tell the state of a run: RUNNING, COMPLETED or FAILED.", ONE_RUN).saying(sessions::run_state),
+    ),
+    (
+        "clai_help",
+        Face::new("Explain the tools.", NOTHING).saying(|answered| shown(answered, "clai_help", |_| None)),
+    ),
+    (
+        "clai_result",
+        Face::new("Show what a run has printed, and its exit code.", ONE_RUN).saying(sessions::run_result),
+    ),
+    (
+        "clai_wait_for_workers",
+        Face::new(
+            "Wait until all runs have ended.",
+            r#"{"type": "object", "required": ["timeout_seconds"], "properties": {
+                "timeout_seconds": {"type": "number", "description": "How long to wait."}}}"#,
+        )
+        .saying(sessions::workers),
+    ),
+    (
+        "cmd",
+        Face::new(
+            "Run a command line. Fails if its exit code is not 0.",
+            r#"{"type": "object", "required": ["command"], "properties": {
+                "command": {"type": "string", "description": "The command line."},
+                "timeout_seconds": {"type": "number", "description": "How long it may take; 60 without it."}}}"#,
+        )
+        .saying(|answered| programs::command(answered, "cmd")),
+    ),
+    (
+        "date",
+        Face::new(
+            "Tell the current date and time.",
+            r#"{"type": "object", "required": [], "properties": {
+                "format": {"type": "string", "description": "A format of strftime, like %Y-%m-%d."},
+                "utc": {"type": "boolean", "description": "In UTC."},
+                "rfc3339": {"type": "boolean", "description": "In the form of RFC 3339."},
+                "unix": {"type": "boolean", "description": "In seconds since 1970."}}}"#,
+        )
+        // As the program prints it unasked.
+        .with_defaults(&[Default("format", "%a %b %e %H:%M:%S %Z %Y")])
+        .saying(|answered| shown(answered, "date", time)),
+    ),
+    (
+        "ffprobe",
+        Face::new(
+            "Tell what a sound or video file holds.",
+            r#"{"type": "object", "required": ["file"], "properties": {
+                "file": {"type": "string", "description": "The file."},
+                "format": {"type": "string", "enum": ["json", "xml", "csv", "flat", "ini", "default"], "description": "The form of the answer."},
+                "showFormat": {"type": "boolean", "description": "Tell of its container."},
+                "showStreams": {"type": "boolean", "description": "Tell of its streams."},
+                "showFrames": {"type": "boolean", "description": "Tell of its frames."},
+                "selectStreams": {"type": "string", "description": "Only these streams, like v:0."},
+                "showEntries": {"type": "string", "description": "Only these entries, like format=duration."}}}"#,
+        )
+        .saying(|answered| programs::program(answered, "ffprobe")),
+    ),
+    (
+        "file_tree",
+        Face::new(
+            "Show what a folder holds, as a tree.",
+            r#"{"type": "object", "required": ["directory"], "properties": {
+                "directory": {"type": "string", "description": "The folder."},
+                "level": {"type": "integer", "description": "How many levels."}}}"#,
+        )
+        .saying(|answered| shown(answered, "file_tree", tree::drawn)),
+    ),
+    (
+        "file_type",
+        Face::new(
+            "Tell what kind of file a file is.",
+            r#"{"type": "object", "required": ["file_path"], "properties": {
+                "file_path": {"type": "string", "description": "The file."},
+                "mime_type": {"type": "boolean", "description": "Tell its MIME type."}}}"#,
+        )
+        .saying(|answered| shown(answered, "file_type", kind)),
+    ),
+    (
+        "find",
+        Face::new(
+            "Find files and folders below a folder.",
+            r#"{"type": "object", "required": ["directory"], "properties": {
+                "directory": {"type": "string", "description": "The folder."},
+                "name": {"type": "string", "description": "A pattern of the name, like *.go."},
+                "type": {"type": "string", "enum": ["f", "d"], "description": "f: files, d: folders."},
+                "maxdepth": {"type": "integer", "description": "How many levels."}}}"#,
+        )
+        .saying(|answered| shown(answered, "find", found)),
+    ),
+    (
+        "freetext_command",
+        Face::new(
+            "Run a command line. Fails if its exit code is not 0.",
+            r#"{"type": "object", "required": ["command"], "properties": {
+                "command": {"type": "string", "description": "The command line."}}}"#,
+        )
+        .saying(|answered| programs::command(answered, "freetext_command")),
+    ),
+    (
+        "git",
+        Face::new(
+            "Run a git command that only reads.",
+            r#"{"type": "object", "required": ["operation"], "properties": {
+                "operation": {"type": "string", "enum": ["log", "diff", "show", "status", "blame"], "description": "The command."},
+                "file": {"type": "string", "description": "A file, for diff, show and blame."},
+                "commit": {"type": "string", "description": "A commit, for show and diff."},
+                "range": {"type": "string", "description": "A range of revisions, for log and diff."},
+                "n": {"type": "integer", "description": "How many entries of the log."},
+                "dir": {"type": "string", "description": "The folder of the repository."}}}"#,
+        )
+        .saying(|answered| programs::program(answered, "git")),
+    ),
+    (
+        "go",
+        Face::new(
+            "Run a command of the go tool, like test or build.",
+            r#"{"type": "object", "required": ["command"], "properties": {
+                "command": {"type": "string", "description": "The command."},
+                "args": {"type": "string", "description": "What stands behind it."},
+                "dir": {"type": "string", "description": "The folder that it runs in."}}}"#,
+        )
+        .saying(|answered| programs::program(answered, "go")),
+    ),
+    (
+        "line_count",
+        Face::new("Count the lines of a file.", ONE_FILE).saying(|answered| shown(answered, "line_count", |_| None)),
+    ),
+    (
+        "ls",
+        Face::new(
+            "List a folder.",
+            r#"{"type": "object", "required": ["directory"], "properties": {
+                "directory": {"type": "string", "description": "The folder."},
+                "all": {"type": "boolean", "description": "Also what is hidden."},
+                "long": {"type": "boolean", "description": "With permissions, sizes and times."}}}"#,
+        )
+        .saying(|answered| shown(answered, "ls", names)),
+    ),
+    (
+        "pwd",
+        Face::new("Tell the current folder.", NOTHING).saying(|answered| {
+            shown(answered, "pwd", |answered| answered.member("cwd")?.as_str().map(str::to_owned))
+        }),
+    ),
+    (
+        "rg",
+        Face::new(
+            "Find text in files by a regular expression, as ripgrep does.",
+            r#"{"type": "object", "required": ["pattern"], "properties": {
+                "pattern": {"type": "string", "description": "The expression."},
+                "path": {"type": "string", "description": "The file or folder to search."},
+                "case_sensitive": {"type": "boolean", "description": "Tell upper from lower case."},
+                "line_number": {"type": "boolean", "description": "Show line numbers."},
+                "hidden": {"type": "boolean", "description": "Search what is hidden, too."}}}"#,
+        )
+        .saying(|answered| shown(answered, "rg", hits)),
+    ),
+    (
+        "rows_between",
+        Face::new(
+            "Show the lines of a file from one to another, both included.",
+            r#"{"type": "object", "required": ["file_path", "start_line", "end_line"], "properties": {
+                "file_path": {"type": "string", "description": "The file."},
+                "start_line": {"type": "integer", "description": "The first line, from 1."},
+                "end_line": {"type": "integer", "description": "The last line."}}}"#,
+        )
+        .saying(|answered| shown(answered, "rows_between", rows)),
+    ),
+    (
+        "sed",
+        Face::new(
+            "Replace what fits a regular expression in the lines of a file, or in some of them.",
+            r#"{"type": "object", "required": ["file_path", "pattern", "repl"], "properties": {
+                "file_path": {"type": "string", "description": "The file."},
+                "pattern": {"type": "string", "description": "The expression."},
+                "repl": {"type": "string", "description": "What to put in its place."},
+                "start_line": {"type": "integer", "description": "The first line to change, from 1."},
+                "end_line": {"type": "integer", "description": "The last line to change."}}}"#,
+        )
+        .saying(|answered| shown(answered, "sed", replaced)),
+    ),
+    (
+        "write_file",
+        Face::new(
+            "Write a file, or add to its end. It is created with its folders if it is not there.",
+            r#"{"type": "object", "required": ["file_path", "content"], "properties": {
+                "file_path": {"type": "string", "description": "The file."},
+                "content": {"type": "string", "description": "What to write."},
+                "append": {"type": "boolean", "description": "Add it to the end."}}}"#,
+        )
+        .saying(|answered| shown(answered, "write_file", written)),
+    ),
+];
+
+const NOTHING: &str = r#"{"type": "object", "required": [], "properties": {}}"#;
+const ONE_FILE: &str = r#"{"type": "object", "required": ["file_path"], "properties": {
+    "file_path": {"type": "string", "description": "The file."}}}"#;
+const ONE_COMMAND: &str = r#"{"type": "object", "required": ["async_cmd_id"], "properties": {
+    "async_cmd_id": {"type": "string", "description": "Which one."}}}"#;
+const ONE_RUN: &str = r#"{"type": "object", "required": ["run_id"], "properties": {
+    "run_id": {"type": "string", "description": "Which run."}}}"#;
+
+/// An answer of the tool of that name: its text, or ours where it has none of its own. One that says nothing is marked.
+fn shown(answered: &Answered<'_>, name: &str, text: fn(&Answered<'_>) -> Option<String>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return Some(failed(name, &answered.text()));
+    }
+    let text = text(answered).unwrap_or_else(|| answered.text().into_owned());
+    Some(Said::text(if text.is_empty() || text == NO_OUTPUT { "<EMPTY-RESPONSE>" } else { &text }))
+}
+
+fn failed(name: &str, error: &str) -> Said {
+    Said::error(format!("ERROR: failed to run tool: {name}, error: {error}"))
+}
+
+/// Whether all of it is there.
+fn is_whole(answered: &Answered<'_>) -> bool {
+    answered.member("truncated") == Some(&Value::Bool(false))
+}
+
+fn is_set(answered: &Answered<'_>, flag: &str) -> bool {
+    answered.arguments.get(flag) == Some(&Value::Bool(true))
+}
+
+fn items<'a>(answered: &Answered<'a>, list: &str) -> Option<&'a [Value]> {
+    answered.member(list)?.as_array().map(Vec::as_slice)
+}
+
+fn read(answered: &Answered<'_>) -> Option<String> {
+    let is_changed = ["number", "showEnds", "squeezeBlank"].iter().any(|flag| is_set(answered, flag));
+    let is_text = answered.member("kind").is_some_and(|kind| kind == "text");
+    let content = || answered.member("content")?.as_str().map(str::to_owned);
+    (is_text && !is_changed && is_whole(answered)).then(content).flatten()
+}
+
+/// That there is more of the file says nothing to who asked for a part of it.
+fn rows(answered: &Answered<'_>) -> Option<String> {
+    let last = answered.member("end_line").and_then(Value::as_i64);
+    let wanted = answered.arguments.get("end_line").and_then(Value::as_i64);
+    let (content, first) = (answered.member("content")?.as_str()?, answered.member("start_line")?.as_i64()?);
+    let numbered = (first..).zip(content.lines()).map(|(number, line)| format!("{number}: {line}"));
+    (is_whole(answered) || last == wanted).then(|| numbered.collect::<Vec<_>>().join("\n"))
+}
+
+/// As the program `file` says it.
+fn kind(answered: &Answered<'_>) -> Option<String> {
+    if is_set(answered, "mime_type") {
+        return None;
+    }
+    let text = |name| answered.member(name).and_then(Value::as_str);
+    let described = match (text("kind")?, text("description"), text("encoding")) {
+        ("file", _, _) if answered.member("size").is_some_and(|size| size == 0) => "empty".to_owned(),
+        ("file", Some(description), _) => description.to_owned(),
+        ("file", None, Some(encoding)) => format!("{} text", encoding.to_uppercase()),
+        ("file", None, None) => text("mime").unwrap_or("data").to_owned(),
+        ("symlink", ..) => format!("symbolic link to {}", text("target").unwrap_or_default()),
+        ("folder", ..) => "directory".to_owned(),
+        (other, ..) => other.to_owned(),
+    };
+    Some(format!("{}: {described}", answered.text_argument("file_path")?))
+}
+
+/// What the folder holds, without the folder itself.
+fn names(answered: &Answered<'_>) -> Option<String> {
+    if is_set(answered, "long") || !is_whole(answered) {
+        let text = answered.text();
+        let below: Vec<&str> = text.lines().skip(1).map(str::trim_start).collect();
+        return Some(below.join("\n"));
+    }
+    let names: Vec<&str> = items(answered, "entries")?.iter().filter_map(|entry| entry["name"].as_str()).collect();
+    Some(names.join("\n"))
+}
+
+/// Paths begin as the folder was given, which is found as well.
+fn found(answered: &Answered<'_>) -> Option<String> {
+    if !is_whole(answered) {
+        return None;
+    }
+    let folder = answered.text_argument("directory")?;
+    let below = |path: &str| match folder {
+        "." | "./" => format!("./{path}"),
+        _ => path.to_owned(),
+    };
+    let is_everything = ["name", "type"].iter().all(|filter| answered.text_argument(filter).is_none());
+    let paths = items(answered, "files")?.iter().filter_map(|file| file["path"].as_str()).map(below);
+    Some(is_everything.then(|| folder.to_owned()).into_iter().chain(paths).collect::<Vec<_>>().join("\n"))
+}
+
+fn hits(answered: &Answered<'_>) -> Option<String> {
+    let given = |name| answered.text_argument(name).unwrap_or_default();
+    match items(answered, "files")? {
+        [] => Some(format!("found no hits with pattern: '{}'", telling(given("pattern")))),
+        // The one file that is searched is not named.
+        [file] if file == given("path") => {
+            let (text, named) = (answered.text(), format!("{}:", given("path")));
+            let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(&named).unwrap_or(line)).collect();
+            Some(lines.join("\n"))
+        }
+        _ => None,
+    }
+}
+
+fn replaced(answered: &Answered<'_>) -> Option<String> {
+    let text = |name| answered.text_argument(name).unwrap_or_default();
+    let line = |name| answered.arguments.get(name).and_then(Value::as_i64);
+    let lines = match (line("start_line"), line("end_line")) {
+        (Some(first), Some(last)) => format!(" ({first}-{last})"),
+        _ => String::new(),
+    };
+    let (pattern, replacement, path) = (telling(text("pattern")), telling(text("repl")), text("file_path"));
+    Some(format!("sed: replaced occurrences of {pattern:?} with {replacement:?} in {path}{lines}"))
+}
+
+fn written(answered: &Answered<'_>) -> Option<String> {
+    let path = answered.text_argument("file_path").or_else(|| answered.text_argument("path"))?;
+    let bytes = answered.text_argument("content")?.len();
+    Some(format!("Successfully wrote {bytes} bytes to {}", Path::new(path).display()))
+}
+
+fn time(answered: &Answered<'_>) -> Option<String> {
+    let member = |name| answered.member(name);
+    if is_set(answered, "unix") {
+        return member("unix").map(Value::to_string);
+    }
+    let name = if is_set(answered, "rfc3339") { "rfc3339" } else { "formatted" };
+    member(name)?.as_str().map(str::to_owned)
+}

@@ -1,6 +1,184 @@
-//! The faces of Claude Code.
+//! The faces of Claude Code: plain text, and beside it the members that its hooks and clients know.
 
-use super::Faces;
+mod commands;
+mod files;
+mod search;
+
+use super::{Faces, given::telling};
+use toolstead_domain::{
+    alias::face::{Answered, Face, Said},
+    error_kind::ErrorKind,
+};
 
 /// Each under the name that its tool has there.
-pub(super) const FACES: Faces = &[];
+pub(super) const FACES: Faces = &[
+    (
+        "Bash",
+        Face::new(
+            "Runs a command in a fresh shell. Use Read, Edit, Write, Glob and Grep for files, not cat, sed, find or grep.",
+            r#"{"type": "object", "properties": {
+                "command": {"type": "string"},
+                "timeout": {"type": "number", "description": "In milliseconds, at most 600000."},
+                "description": {"type": "string", "description": "What it does, in five to ten words."},
+                "run_in_background": {"type": "boolean", "description": "Read its output later with BashOutput."}},
+                "required": ["command"]}"#,
+        )
+        .saying(commands::bash),
+    ),
+    (
+        "BashOutput",
+        Face::new(
+            "Shows what a shell in the background has printed since the last look, and its state.",
+            r#"{"type": "object", "properties": {
+                "bash_id": {"type": "string"},
+                "filter": {"type": "string", "description": "A regular expression: only lines that fit it."}},
+                "required": ["bash_id"]}"#,
+        )
+        .saying(commands::output),
+    ),
+    (
+        "Edit",
+        Face::new(
+            "Replaces a text in a file. Read the file first. Fails unless old_string stands there exactly once, or \
+             replace_all is set.",
+            r#"{"type": "object", "properties": {
+                "file_path": {"type": "string", "description": "Absolute path."},
+                "old_string": {"type": "string"},
+                "new_string": {"type": "string"},
+                "replace_all": {"type": "boolean", "default": false}},
+                "required": ["file_path", "old_string", "new_string"]}"#,
+        )
+        .saying(files::edited),
+    ),
+    (
+        "Glob",
+        Face::new(
+            "Finds files by a pattern like \"**/*.js\", the last changed first.",
+            r#"{"type": "object", "properties": {
+                "pattern": {"type": "string"},
+                "path": {"type": "string", "description": "The folder; the working directory without it."}},
+                "required": ["pattern"]}"#,
+        )
+        .saying(search::globbed),
+    ),
+    (
+        "Grep",
+        Face::new(
+            "Finds text in files by a regular expression, as ripgrep does. Use it instead of grep or rg in Bash.",
+            r#"{"type": "object", "properties": {
+                "pattern": {"type": "string"},
+                "path": {"type": "string", "description": "A file or folder."},
+                "glob": {"type": "string", "description": "Only files like \"*.js\"."},
+                "type": {"type": "string", "description": "Only files of a type, like rust."},
+                "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"], "default": "files_with_matches"},
+                "-A": {"type": "number", "description": "Lines after each match."},
+                "-B": {"type": "number", "description": "Lines before each match."},
+                "-C": {"type": "number", "description": "Lines around each match."},
+                "-n": {"type": "boolean", "description": "Line numbers."},
+                "-i": {"type": "boolean", "description": "Upper and lower case are the same."},
+                "-o": {"type": "boolean", "description": "Only what matches."},
+                "multiline": {"type": "boolean", "description": "Matches may span lines."},
+                "head_limit": {"type": "number", "description": "At most so many lines or files."},
+                "offset": {"type": "number", "description": "Leave out so many first."}},
+                "required": ["pattern"]}"#,
+        )
+        .saying(search::grepped),
+    ),
+    (
+        "KillShell",
+        Face::new(
+            "Ends a shell in the background.",
+            r#"{"type": "object", "properties": {"shell_id": {"type": "string"}}, "required": ["shell_id"]}"#,
+        )
+        .saying(commands::killed),
+    ),
+    (
+        "LS",
+        Face::new(
+            "Lists files and folders as a tree. Prefer Glob and Grep where you know what you look for.",
+            r#"{"type": "object", "properties": {
+                "path": {"type": "string", "description": "Absolute path."},
+                "ignore": {"type": "array", "items": {"type": "string"}, "description": "Patterns to leave out."}},
+                "required": ["path"]}"#,
+        ),
+    ),
+    (
+        "MultiEdit",
+        Face::new(
+            "Makes several edits in one file, in order: all or none. Read the file first.",
+            r#"{"type": "object", "properties": {
+                "file_path": {"type": "string", "description": "Absolute path."},
+                "edits": {"type": "array", "items": {"type": "object", "properties": {
+                    "old_string": {"type": "string"},
+                    "new_string": {"type": "string"},
+                    "replace_all": {"type": "boolean", "default": false}},
+                    "required": ["old_string", "new_string"]}}},
+                "required": ["file_path", "edits"]}"#,
+        )
+        .saying(files::edited_several_times),
+    ),
+    (
+        "NotebookEdit",
+        Face::new(
+            "Replaces, inserts or deletes a cell of a Jupyter notebook.",
+            r#"{"type": "object", "properties": {
+                "notebook_path": {"type": "string", "description": "Absolute path."},
+                "cell_id": {"type": "string", "description": "The cell; a new one comes after it."},
+                "new_source": {"type": "string"},
+                "cell_type": {"type": "string", "enum": ["code", "markdown"]},
+                "edit_mode": {"type": "string", "enum": ["replace", "insert", "delete"], "default": "replace"}},
+                "required": ["notebook_path", "new_source"]}"#,
+        )
+        .saying(not_done),
+    ),
+    (
+        "Read",
+        Face::new(
+            "Reads a file with line numbers, also images, PDF and notebooks. Up to 2000 lines at a time.",
+            r#"{"type": "object", "properties": {
+                "file_path": {"type": "string", "description": "Absolute path."},
+                "offset": {"type": "number", "description": "The first line."},
+                "limit": {"type": "number", "description": "How many lines."},
+                "pages": {"type": "string", "description": "Pages of a PDF, like \"1-5\"."}},
+                "required": ["file_path"]}"#,
+        )
+        .saying(files::read),
+    ),
+    (
+        "Write",
+        Face::new(
+            "Writes a file. One that is there must have been read before; prefer Edit for it.",
+            r#"{"type": "object", "properties": {
+                "file_path": {"type": "string", "description": "Absolute path."},
+                "content": {"type": "string"}},
+                "required": ["file_path", "content"]}"#,
+        )
+        .saying(files::written),
+    ),
+];
+
+/// A call of a tool for files that failed: first what models know it by, then what we know of it.
+fn not_done(answered: &Answered<'_>) -> Option<Said> {
+    let known = match answered.error_kind()? {
+        ErrorKind::NotRead => "File has not been read yet. Read it first before writing to it.".to_owned(),
+        ErrorKind::StaleFile => "File has been modified since read, either by the user or by a linter. Read it again \
+                                 before attempting to write it."
+            .to_owned(),
+        ErrorKind::NotFound => "File does not exist.".to_owned(),
+        ErrorKind::NoMatch => with_text("String to replace not found in file.", answered),
+        ErrorKind::AmbiguousMatch => with_text(
+            "Found several matches of the string to replace, but replace_all is false. To replace all of them, set \
+             replace_all to true. To replace only one, give more of what stands around it.",
+            answered,
+        ),
+        _ => return None,
+    };
+    Some(Said::error(format!("{known}\n{}", answered.text())))
+}
+
+fn with_text(sentence: &str, answered: &Answered<'_>) -> String {
+    match answered.text_argument("old_string") {
+        Some(text) => format!("{sentence}\nString: {}", telling(text)),
+        None => sentence.to_owned(),
+    }
+}

@@ -1,6 +1,163 @@
-//! The faces of Micro-X.
+//! The faces of Micro-X: texts, with errors that begin with the word.
 
-use super::Faces;
+use super::{Faces, printed::Printed};
+use serde_json::Value;
+use toolstead_domain::{
+    alias::{
+        Rewrite::Default,
+        face::{Answered, Face, Said},
+    },
+    error_kind::ErrorKind,
+};
 
 /// Each under the name that its tool has there.
-pub(super) const FACES: Faces = &[];
+pub(super) const FACES: Faces = &[
+    (
+        "append_file",
+        Face::new(
+            "Add content to the end of a file. The file must exist: write the beginning of a large file with \
+             write_file, and its other parts with this.",
+            r#"{"type": "object", "properties": {
+                "path": {"type": "string", "description": "Path of the file, absolute or relative"},
+                "content": {"type": "string", "description": "What to add"}},
+                "required": ["path", "content"]}"#,
+        )
+        .saying(appended),
+    ),
+    (
+        "bash",
+        Face::new(
+            "Run a bash command and return what it prints, stdout and then stderr. It may take 30 seconds.",
+            r#"{"type": "object", "properties": {
+                "command": {"type": "string", "description": "The bash command"}},
+                "required": ["command"]}"#,
+        )
+        .with_defaults(&[Default("timeout_ms", "30000")])
+        .saying(ran),
+    ),
+    (
+        "delete_file",
+        Face::new(
+            "Delete a file.",
+            r#"{"type": "object", "properties": {
+                "path": {"type": "string", "description": "Path of the file, absolute or relative"}},
+                "required": ["path"]}"#,
+        )
+        .saying(|answered| failed(answered, "Error deleting file").or_else(|| plain(answered))),
+    ),
+    (
+        "edit_file",
+        Face::new(
+            "Replace a text in a file. It must stand there once, unless replace_all is set.",
+            r#"{"type": "object", "properties": {
+                "path": {"type": "string", "description": "Path of the file, absolute or relative"},
+                "old_string": {"type": "string", "description": "The text to replace"},
+                "new_string": {"type": "string", "description": "The text to put in its place"},
+                "replace_all": {"type": "boolean", "description": "Replace it everywhere"}},
+                "required": ["path", "old_string", "new_string"]}"#,
+        )
+        .saying(|answered| failed(answered, "Error editing file").or_else(|| plain(answered))),
+    ),
+    (
+        "read_file",
+        Face::new(
+            "Read a file and return its text. Works on text files and .docx documents.",
+            r#"{"type": "object", "properties": {
+                "path": {"type": "string", "description": "Path of the file, absolute or relative"}},
+                "required": ["path"]}"#,
+        )
+        .with_defaults(&[Default("line_numbers", "false"), Default("limit", "10000")])
+        .saying(read),
+    ),
+    ("system-info__disk_info", Face::new("Disk usage of the fixed drives of this machine.", NOTHING).saying(reported)),
+    (
+        "system-info__network_info",
+        Face::new("Network interfaces of this machine with their addresses.", NOTHING).saying(reported),
+    ),
+    (
+        "system-info__system_info",
+        Face::new("Operating system, processors, memory and uptime of this machine.", NOTHING).saying(reported),
+    ),
+    (
+        "write_file",
+        Face::new(
+            "Write content to a file; it is created with its folders if it is not there.",
+            r#"{"type": "object", "properties": {
+                "path": {"type": "string", "description": "Path of the file, absolute or relative"},
+                "content": {"type": "string", "description": "What to write"}},
+                "required": ["path", "content"]}"#,
+        )
+        .saying(|answered| {
+            let written = || Said::text(format!("Successfully wrote to {}", path(answered)));
+            failed(answered, "Error writing file").or_else(|| Some(written()))
+        }),
+    ),
+];
+
+const NOTHING: &str = r#"{"type": "object", "properties": {}}"#;
+
+/// A call that failed, behind the words with which that tool begins an error.
+fn failed(answered: &Answered<'_>, words: &str) -> Option<Said> {
+    answered.error_kind().map(|_| Said::error(format!("{words}: {}", answered.text())))
+}
+
+fn plain(answered: &Answered<'_>) -> Option<Said> {
+    Some(Said::text(answered.text()))
+}
+
+/// The path as it was given.
+fn path<'a>(answered: &Answered<'a>) -> &'a str {
+    let given = answered.text_argument("path").or_else(|| answered.text_argument("file_path"));
+    given.or_else(|| answered.member("path")?.as_str()).unwrap_or_default()
+}
+
+fn appended(answered: &Answered<'_>) -> Option<Said> {
+    let path = path(answered);
+    Some(match answered.error_kind() {
+        None => Said::text(format!("Successfully appended to {path}")),
+        Some(ErrorKind::NotFound) => {
+            Said::error(format!("Error: file does not exist: {path}. Use write_file to create it first."))
+        }
+        Some(_) => return failed(answered, "Error appending to file"),
+    })
+}
+
+/// A whole text as it stands in the file. Of another kind of file, and of a part, what we say.
+fn read(answered: &Answered<'_>) -> Option<Said> {
+    let member = |name| answered.member(name);
+    let is_whole =
+        member("kind").is_some_and(|kind| kind == "text") && member("truncated") == Some(&Value::Bool(false));
+    let content = || member("content").and_then(Value::as_str);
+    failed(answered, "Error reading file").or_else(|| is_whole.then(content).flatten().map(Said::text))
+}
+
+fn ran(answered: &Answered<'_>) -> Option<Said> {
+    if let Err(failure) = answered.outcome {
+        return Some(match (failure.kind, &failure.partial) {
+            (ErrorKind::Timeout, Some(_)) => Said::error(format!("[timed out after {}s]", seconds(answered))),
+            _ => Said::error(format!("Error executing command: {}", failure.text())),
+        });
+    }
+    if answered.member("task_id").is_some() {
+        return plain(answered);
+    }
+    let printed = Printed::of(answered);
+    Some(match printed.code {
+        0 if answered.error_kind().is_some() => return plain(answered),
+        0 => Said::text(printed.text.trim_end()),
+        code => {
+            let text = format!("{}\n[exit code {code}]", printed.text.trim_end_matches('\n'));
+            Said { is_error: answered.error_kind().is_some(), ..Said::text(text) }
+        }
+    })
+}
+
+/// The time that the command had.
+fn seconds(answered: &Answered<'_>) -> f64 {
+    let given = |name| answered.arguments.get(name).and_then(Value::as_f64);
+    given("timeout_ms").map(|milliseconds| milliseconds / 1000.0).or_else(|| given("timeout")).unwrap_or(30.0)
+}
+
+fn reported(answered: &Answered<'_>) -> Option<Said> {
+    failed(answered, "Error").or_else(|| plain(answered))
+}

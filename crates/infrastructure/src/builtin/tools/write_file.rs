@@ -193,7 +193,8 @@ fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Reco
             Err(stale(format!("`{path}` was changed by somebody else since you read it")).next(read_again))
         }
         Some(READ) if !set.is_known(0, recording)? => {
-            Err(stale(format!("`{path}` exists, and this session has not read it"))
+            let message = format!("`{path}` exists, and this session has not read it");
+            Err(ToolFailure::new(ErrorKind::NotRead, message)
                 .next("Nothing was written; read it first, then decide what it is to hold."))
         }
         Some(READ) | None => Ok(()),
@@ -415,7 +416,7 @@ mod tests {
         bench.put("f", "old");
         let next = "Nothing was written; read it first, then decide what it is to hold.";
         let expected = format!("`f` exists, and this session has not read it. {next}");
-        assert_eq!(write("f"), Err((ErrorKind::StaleFile, expected)));
+        assert_eq!(write("f"), Err((ErrorKind::NotRead, expected)));
         bench.text("read_file", json!({"path": "f"}));
         bench.put("f", "newer");
         assert!(write("f").unwrap_err().1.starts_with("`f` was changed by somebody else since you read it."));

@@ -1,0 +1,40 @@
+//! What programs print. One that does not end with 0 failed.
+
+use super::{failed, shown};
+use crate::builtin::faces::{given::telling, printed::Printed};
+use serde_json::Value;
+use toolstead_domain::{
+    alias::face::{Answered, Said},
+    error_kind::ErrorKind,
+};
+
+/// Of a command line.
+pub(super) fn command(answered: &Answered<'_>, name: &str) -> Option<Said> {
+    let line = telling(answered.text_argument("command").unwrap_or_default());
+    let error = |error: &str| Some(failed(name, &format!("run freetext command {line:?}: {error}")));
+    if let Err(failure) = answered.outcome {
+        return match (failure.kind, &failure.partial) {
+            (ErrorKind::Timeout, Some(_)) => {
+                let seconds = answered.arguments.get("timeout_seconds").and_then(Value::as_f64).unwrap_or(60.0);
+                error(&format!("command timed out after {seconds} seconds. Use async_cmd for longer-running commands."))
+            }
+            _ => error(&failure.text()),
+        };
+    }
+    let Printed { text, code } = Printed::of(answered);
+    match code {
+        0 => shown(answered, name, |answered| Some(Printed::of(answered).text)),
+        code => error(&format!("exit status {code}, output: {text}")),
+    }
+}
+
+/// Of a program with a tool of its own.
+pub(super) fn program(answered: &Answered<'_>, name: &str) -> Option<Said> {
+    let Printed { text, code } = Printed::of(answered);
+    match (answered.outcome, code) {
+        (Ok(_), code) if code != 0 => {
+            Some(failed(name, &format!("failed to run {name}: exit status {code}, output: {text}")))
+        }
+        _ => shown(answered, name, |answered| Some(Printed::of(answered).text)),
+    }
+}

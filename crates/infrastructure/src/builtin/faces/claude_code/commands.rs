@@ -1,0 +1,79 @@
+//! Commands, and shells in the background.
+
+use crate::builtin::faces::printed::Printed;
+use serde_json::{Value, json};
+use toolstead_domain::{
+    alias::face::{Answered, Said},
+    error_kind::ErrorKind,
+};
+
+pub(super) fn bash(answered: &Answered<'_>) -> Option<Said> {
+    if let Err(failure) = answered.outcome {
+        let is_over = failure.kind == ErrorKind::Timeout && failure.partial.is_some();
+        return is_over.then(|| Said::error(format!("Command timed out after {}", time(answered))));
+    }
+    let Printed { text, code } = Printed::of(answered);
+    let is_error = answered.error_kind().is_some();
+    let said = match answered.member("task_id").and_then(Value::as_str) {
+        Some(task) => format!("{text}Command running in background with ID: {task}"),
+        None if code != 0 && is_error => format!("Exit code {code}\n{text}"),
+        None => text,
+    };
+    let said = Said { is_error, ..Said::text(said.trim_end_matches('\n')) };
+    Some(match shape(answered) {
+        Some(shape) => said.with_structured(shape),
+        None => said,
+    })
+}
+
+fn shape(answered: &Answered<'_>) -> Option<Value> {
+    let member = |name| answered.member(name);
+    let mut shape =
+        json!({"stdout": member("stdout")?, "stderr": member("stderr")?, "interrupted": false, "isImage": false});
+    for (ours, theirs) in [("task_id", "backgroundTaskId"), ("meaning", "returnCodeInterpretation")] {
+        if let Some(value) = member(ours) {
+            shape[theirs] = value.clone();
+        }
+    }
+    Some(shape)
+}
+
+/// The time that the command had.
+fn time(answered: &Answered<'_>) -> String {
+    let given = |name| answered.arguments.get(name).and_then(Value::as_u64);
+    let milliseconds = given("timeout").or_else(|| given("timeout_ms")).unwrap_or(120_000);
+    match (milliseconds / 60_000, milliseconds % 60_000) {
+        (0, rest) => format!("{}s", rest as f64 / 1000.0),
+        (minutes, rest) => format!("{minutes}m {}s", rest as f64 / 1000.0),
+    }
+}
+
+pub(super) fn output(answered: &Answered<'_>) -> Option<Said> {
+    let member = |name| answered.member(name);
+    if answered.error_kind().is_some() || member("truncated") != Some(&Value::Bool(false)) {
+        return None;
+    }
+    let status = match member("status")?.as_str()? {
+        "running" => "running",
+        "succeeded" => "completed",
+        "cancelled" => "killed",
+        _ => "failed",
+    };
+    let code = member("exit_code").map(|code| format!("<exit_code>{code}</exit_code>\n\n")).unwrap_or_default();
+    let printed = match member("output")?.as_str()? {
+        "" => String::new(),
+        text => format!("<stdout>\n{}\n</stdout>", text.trim_end_matches('\n')),
+    };
+    let text = format!("<status>{status}</status>\n\n{code}{printed}");
+    Some(Said::text(text.trim_end()))
+}
+
+/// Of a shell that this call ended. Of one that had ended before, what we say.
+pub(super) fn killed(answered: &Answered<'_>) -> Option<Said> {
+    let text = |name| answered.member(name)?.as_str();
+    let (id, command) = (text("task_id")?, text("command")?);
+    (answered.error_kind().is_none() && text("status")? == "cancelled").then(|| {
+        let message = format!("Successfully killed shell: {id} ({command})");
+        Said::text(message.clone()).with_structured(json!({"message": message, "shell_id": id}))
+    })
+}

@@ -1,0 +1,114 @@
+//! Files: what was read, and what changed.
+
+use super::not_done;
+use crate::builtin::faces::given::with_members;
+use serde_json::{Value, json};
+use toolstead_domain::alias::face::{Answered, Said};
+
+/// A text. What else a file may hold is shown as we do.
+pub(super) fn read(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return not_done(answered);
+    }
+    let member = |name| answered.member(name);
+    let content = member("content").filter(|_| member("kind").is_some_and(|kind| kind == "text"))?.as_str()?;
+    let file = json!({
+        "filePath": path(answered),
+        "content": content,
+        "numLines": content.lines().count(),
+        "startLine": member("start_line").unwrap_or(&Value::from(1)),
+        "totalLines": member("total_lines").unwrap_or(&Value::Null),
+    });
+    Some(with_members(answered, Said::text(answered.text()), json!({"type": "text", "file": file})))
+}
+
+pub(super) fn written(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return not_done(answered);
+    }
+    let (path, is_new) = (path(answered), is_new(answered));
+    let shape = json!({
+        "type": if is_new { "create" } else { "update" },
+        "filePath": path,
+        "content": answered.text_argument("content").unwrap_or_default(),
+        "structuredPatch": if is_new { json!([]) } else { patch(answered.member("diff")) },
+    });
+    let text = if is_new { created(path) } else { format!("The file {path} has been updated.") };
+    Some(with_members(answered, Said::text(text), shape))
+}
+
+pub(super) fn edited(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return not_done(answered);
+    }
+    let (path, text) = (path(answered), |name| answered.text_argument(name).unwrap_or_default());
+    let shape = json!({
+        "filePath": path,
+        "oldString": text("old_string"),
+        "newString": text("new_string"),
+        "structuredPatch": patch(answered.member("diff")),
+        "userModified": false,
+        "replaceAll": answered.arguments.get("replace_all") == Some(&Value::Bool(true)),
+    });
+    let said = if is_new(answered) { created(path) } else { updated(path, &answered.text()) };
+    Some(with_members(answered, Said::text(said), shape))
+}
+
+pub(super) fn edited_several_times(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return not_done(answered);
+    }
+    let edits = answered.arguments.get("edits").and_then(Value::as_array).map_or(0, Vec::len);
+    let (path, text) = (path(answered), answered.text());
+    let (_, of_files) = text.split_once('\n').unwrap_or_default();
+    Some(Said::text(format!("Applied {edits} edit{} to {path}:\n{of_files}", if edits == 1 { "" } else { "s" })))
+}
+
+/// The path as it was given.
+fn path<'a>(answered: &Answered<'a>) -> &'a str {
+    let given = answered.text_argument("file_path").or_else(|| answered.text_argument("path"));
+    given.or_else(|| answered.member("path")?.as_str()).unwrap_or_default()
+}
+
+fn is_new(answered: &Answered<'_>) -> bool {
+    answered.member("created") == Some(&Value::Bool(true))
+}
+
+fn created(path: &str) -> String {
+    format!("File created successfully at: {path}")
+}
+
+/// Our first line says how often; the lines around the change follow.
+fn updated(path: &str, text: &str) -> String {
+    match text.split_once('\n') {
+        Some((_, lines)) => format!("The file {path} has been updated. These lines stand there now:\n{lines}"),
+        None => format!("The file {path} has been updated."),
+    }
+}
+
+/// The hunks of a unified diff.
+fn patch(diff: Option<&Value>) -> Value {
+    let mut hunks: Vec<Value> = Vec::new();
+    for line in diff.and_then(Value::as_str).into_iter().flat_map(str::lines) {
+        if let Some(head) = line.strip_prefix("@@ -") {
+            hunks.extend(hunk(head));
+        } else if let Some(lines) = hunks.last_mut().and_then(|hunk| hunk["lines"].as_array_mut()) {
+            lines.push(line.into());
+        }
+    }
+    hunks.into()
+}
+
+/// A hunk without lines, of `1,5 +1,5 @@`.
+fn hunk(head: &str) -> Option<Value> {
+    let (places, _) = head.split_once(" @@")?;
+    let (old, new) = places.split_once(" +")?;
+    let range = |text: &str| {
+        let (start, lines) = text.split_once(',').unwrap_or((text, "1"));
+        Some((start.parse::<u64>().ok()?, lines.parse::<u64>().ok()?))
+    };
+    let ((old_start, old_lines), (new_start, new_lines)) = (range(old)?, range(new)?);
+    Some(
+        json!({"oldStart": old_start, "oldLines": old_lines, "newStart": new_start, "newLines": new_lines, "lines": []}),
+    )
+}

@@ -1,0 +1,41 @@
+//! What a caller gave, where an answer repeats it: as much of it as an answer may hold.
+
+use serde_json::Value;
+use toolstead_domain::alias::face::{Answered, Said};
+
+/// So many characters of a line or pattern tell which one it was.
+const TELLING: usize = 200;
+
+/// The beginning of a text that was given, which may be as long as a message.
+pub(super) fn telling(text: &str) -> String {
+    match text.char_indices().nth(TELLING) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The answer with these members beside it, as far as they are not longer than a text may be.
+pub(super) fn with_members(answered: &Answered<'_>, said: Said, members: Value) -> Said {
+    match members.to_string().chars().count() <= answered.characters {
+        true => said.with_structured(members),
+        false => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolstead_domain::tool_result::ToolResult;
+
+    #[test]
+    fn what_was_given_is_repeated_in_part_and_members_stay_within_the_budget() {
+        assert_eq!(telling("ä"), "ä");
+        assert_eq!(telling(&"ä".repeat(1000)), format!("{}…", "ä".repeat(TELLING)));
+        let (arguments, result) = (serde_json::Map::new(), ToolResult::text("done"));
+        let answered = Answered { arguments: &arguments, in_tags: false, characters: 20, outcome: Ok(&result) };
+        let members = |text: &str| with_members(&answered, Said::text("done"), json!({"content": text})).structured;
+        assert_eq!(members("12345"), Some(json!({"content": "12345"})));
+        assert_eq!(members("123456789"), None);
+    }
+}
