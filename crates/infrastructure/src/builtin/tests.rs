@@ -39,8 +39,8 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        calls::{Calls, NoCalls},
         agent_catalogue::AgentCatalogue,
+        calls::{Calls, NoCalls},
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         output_store::OutputStore,
