@@ -2,6 +2,7 @@
 
 mod calls;
 mod decisions;
+mod faces;
 mod hooks;
 mod interplay;
 mod mocked;

@@ -248,8 +248,8 @@ const TABLE: &[Row] = &[
             Default("number_style", r#""colon""#),
         ],
     ),
-    ("read_file", "read_file", TFO, &[]),
     ("read_file", "read_file", MICRO_X, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
+    ("read_file", "read_file", TFO, &[]),
     (
         "read_file",
         "rows_between",
@@ -296,9 +296,9 @@ const TABLE: &[Row] = &[
         KODELET,
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
-    ("write_file", "write_file", TFO, &[]),
     ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
     ("write_file", "write_file", MICRO_X, &[]),
+    ("write_file", "write_file", TFO, &[]),
 ];
 
 /// The aliases of a tool, by its canonical name.

@@ -1,0 +1,114 @@
+//! The face of a tool: who sees it, and who sees the tool itself.
+
+use super::*;
+use toolstead_domain::{
+    alias::face::{Answered, Face, Said},
+    ports::tool_hook::HookContext,
+    testing::scripted_hook::ScriptedHook,
+};
+
+/// Says what was asked and what came of it.
+static FACE: Face = Face::new("Peeks.", r#"{"type": "object", "properties": {"at": {"type": "string"}}}"#)
+    .with_defaults(&[Rewrite::Default("limit", "7")])
+    .saying(said);
+
+fn said(answered: &Answered<'_>) -> Option<Said> {
+    let at = answered.text_argument("at").unwrap_or("nothing");
+    match answered.outcome {
+        Ok(result) => Some(Said::text(format!("peeked at {at}: {}", result.said_text()))),
+        Err(failure) => Some(Said::error(format!("no peek at {at}: {}", failure.kind))),
+    }
+}
+
+fn faced(name: &str, alias: &'static str) -> Tool {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
+    let mut tool = tool_with_schema(name, schema);
+    let rewrites: &[Rewrite] = &[Rewrite::Rename("at", "path")];
+    tool.aliases = vec![Alias { face: Some(&FACE), ..Alias::new(alias, Dialect("theirs"), rewrites) }];
+    tool
+}
+
+fn looking() -> ScriptedProvider {
+    let structured = json!({"lines": 1});
+    let seen = ToolResult::text("a line").with_structured_content(structured);
+    ScriptedProvider::new("built-in")
+        .with(ScriptedTool::of(faced("look", "Peek")).answers(seen))
+        .with(ScriptedTool::of(faced("fail", "PeekInVain")).fails(ErrorKind::Io, "the disk is gone"))
+}
+
+fn scope(dialect: Option<&'static str>) -> Scope {
+    Scope::of(Principal::local(), "s").in_dialect(dialect.map(Dialect))
+}
+
+/// The answer to a call in a dialect, and what the tool itself was given.
+async fn told(dialect: Option<&'static str>, name: &str, arguments: Value) -> (ToolResult, Value) {
+    let house = Plan::default().house(looking()).await;
+    let outcome = house.handler.handle(command(name, arguments).within(scope(dialect))).await.unwrap();
+    let CallOutcome::Done(result) = outcome else { panic!("nobody is to be asked") };
+    assert_eq!(house.only_row().tool, "look", "the row names the tool itself");
+    assert_eq!(house.only_row().metadata["lines"], 1, "and holds what it said itself");
+    (result, house.provider.calls().remove(0).arguments.into())
+}
+
+#[tokio::test]
+async fn a_face_answers_under_its_name_and_in_its_dialect_under_the_tools_own() {
+    for (dialect, name, expected, given) in [
+        (Some("theirs"), "Peek", "peeked at a: a line", json!({"path": "a", "limit": 7})),
+        (None, "Peek", "peeked at a: a line", json!({"path": "a", "limit": 7})),
+        (Some("other"), "Peek", "peeked at a: a line", json!({"path": "a", "limit": 7})),
+        (Some("theirs"), "look", "peeked at nothing: a line", json!({"path": "a", "limit": 7})),
+        (None, "look", "a line", json!({"path": "a"})),
+        (Some("other"), "look", "a line", json!({"path": "a"})),
+    ] {
+        let argument = if name == "look" { "path" } else { "at" };
+        let (result, arguments) = told(dialect, name, json!({argument: "a"})).await;
+        assert_eq!((result.joined_text().as_str(), &arguments), (expected, &given), "{dialect:?} {name}");
+        let is_ours = expected == "a line";
+        assert_eq!(result.structured_content().is_some(), is_ours, "{dialect:?} {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
+    let says = || AfterCall { context: vec![HookContext::from("mind the gap")], ..AfterCall::default() };
+    let hook = ScriptedHook::named("guard").answering_after(says()).answering_after(says());
+    let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
+    let told = house.call("PeekInVain", json!({"at": "b"})).await;
+    assert_eq!(told, "failed io: no peek at b: io. [the hook `guard` says: mind the gap]");
+    let told = house.call("Peek", json!({"at": "b"})).await;
+    assert_eq!(told, "peeked at b: a line\n[the hook `guard` says: mind the gap]");
+}
+
+#[tokio::test]
+async fn what_a_hook_puts_in_the_place_of_an_output_is_said_as_it_is() {
+    let output = Some(ToolResult::text("hidden"));
+    let hook = ScriptedHook::named("guard").answering_after(AfterCall { output, ..AfterCall::default() });
+    let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
+    assert_eq!(house.call("Peek", json!({"at": "b"})).await, "hidden");
+}
+
+#[tokio::test]
+async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_elsewhere() {
+    let provider = looking().with(ScriptedTool::of(faced("peer", "zoom"))).with(ScriptedTool::named("zoom"));
+    let house = Plan { rules: vec![(Effect::Deny, "fail")], ..Default::default() }.house(provider).await;
+    let lists = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
+    let list = |dialect, text: Option<&str>, cursor, page| {
+        let filter = ToolFilter { text: text.map(str::to_owned), ..Default::default() };
+        lists.handle(&ListToolsQuery { scope: scope(dialect), filter, cursor, page })
+    };
+    for (dialect, text, expected) in [
+        (None, None, &["look", "peer", "zoom"][..]),
+        (Some("other"), None, &["look", "peer", "zoom"]),
+        (Some("theirs"), None, &["Peek", "peer", "zoom"]),
+        (Some("theirs"), Some("peeks"), &["Peek"]),
+        (Some("theirs"), Some("look"), &[]),
+    ] {
+        let tools = list(dialect, text, None, PageSize::Tools(9)).unwrap().tools;
+        let names: Vec<&str> = tools.iter().map(|one| one.tool.name().as_str()).collect();
+        assert_eq!(names, expected, "{dialect:?} {text:?}");
+    }
+    let first = list(Some("theirs"), None, None, PageSize::Tools(1)).unwrap();
+    assert_eq!(first.tools[0].tool.input_schema()["properties"]["at"]["type"], "string");
+    let elsewhere = list(None, None, first.next_cursor, PageSize::Tools(1));
+    assert_eq!(elsewhere.unwrap_err(), InvalidCursor::Foreign);
+}
