@@ -605,12 +605,16 @@ fn the_official_sdks_ask_their_person_in_both_generations() {
 /// A terminal of its own for `toolstead call write_file -`, whose arguments come from a file, and what is typed there.
 fn at_terminal(home: &Home, keys: &[u8]) -> (Option<i32>, String) {
     std::fs::write(home.work().join("arguments.json"), r#"{"path":"t.txt","content":"x"}"#).unwrap();
+    typed_at_terminal(home, "exec \"$0\" call write_file - <arguments.json", keys)
+}
+
+/// A terminal of its own for a script, whose `$0` is `toolstead`, and what is typed there at the first question.
+pub(crate) fn typed_at_terminal(home: &Home, script: &str, keys: &[u8]) -> (Option<i32>, String) {
     let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&hands).unwrap();
     unlockpt(&hands).unwrap();
     let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
     let terminal = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
-    let script = "exec \"$0\" call write_file - <arguments.json";
     let mut command = home.command("/usr/bin/setsid", &["--ctty", "sh", "-c", script]);
     // Held open here: a terminal that nobody has open cannot be read from its other end.
     let held = terminal.try_clone().unwrap();

@@ -168,7 +168,9 @@ fn the_page_tells_what_each_dialect_costs_a_model() {
 
 /// Whether the numbers of two tables are the same but for a tenth, and all else is the same.
 fn is_about(told: &str, table: &str) -> bool {
-    let cells = |table: &str| table.lines().flat_map(|line| line.split('|')).map(|cell| cell.trim().to_owned());
+    fn cells(table: &str) -> impl Iterator<Item = String> + '_ {
+        table.lines().flat_map(|line| line.split('|')).map(|cell| cell.trim().to_owned())
+    }
     let (told, table): (Vec<String>, Vec<String>) = (cells(told).collect(), cells(table).collect());
     let is_near = |(told, now): (&String, &String)| match (told.parse::<usize>(), now.parse::<usize>()) {
         (Ok(told), Ok(now)) => told.abs_diff(now) <= (now / 10).max(2),

@@ -11,6 +11,10 @@ mod agent;
 mod approvals;
 /// Which crate may use which, and under which licences.
 mod architecture;
+/// Tools ask the configured models.
+mod asked_models;
+/// An agent asks the person: by forms, at a terminal, and later.
+mod asked_person;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
@@ -63,6 +67,8 @@ mod swap_race;
 mod tasks;
 /// The pages of the built-in tools are those of their definitions.
 mod tool_docs;
+/// A command calls tools by the program `tool`, through the command line.
+mod tools_as_commands;
 
 /// The real binaries and the real peers, for the tests below.
 mod binaries;

@@ -215,6 +215,12 @@ fn examples_are_tried_when_a_rule_is_loaded() {
         0,
         "names the MCP server",
     );
+    for rule in [
+        r#"{ rule = "Agent(review*)", matches = ["reviewer"], not_matches = ["planner"] }"#,
+        r#"{ rule = "Tools(mcp__git__*)", matches = ["mcp__git__log", "mcp__git__l*"], not_matches = ["grep", "*"] }"#,
+    ] {
+        check_rule(rule, 0, "can be used");
+    }
     check_rule(
         r#"{ rule = "Read", match = ["a"] }"#,
         2,

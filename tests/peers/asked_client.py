@@ -3,7 +3,8 @@
 one line of JSON: what each said, and what the client was asked.
 
     asked_client.py COMMAND ARG…    environment: MODE (legacy or 2026-07-28), TOOLS (names, with commas between), ROOTS (URIs
-                                    likewise), REFUSE (any text: answers sampling with an error that says it)
+                                    likewise), REFUSE (any text: answers sampling with an error that says it), ARGUMENTS (of
+                                    each call, as JSON), CONTENT (of the form that is filled in, likewise)
 """
 
 import asyncio
@@ -14,12 +15,15 @@ import sys
 from mcp import Client, StdioServerParameters
 from mcp_types import CreateMessageResult, ElicitResult, ErrorData, ListRootsResult, Root, TextContent
 
+FORM = {"name": "ada", "username": "ada", "email": "a@b.org"}
+
 asked = []
 
 
 async def fill_in(context, params) -> ElicitResult:
-    asked.append({"message": params.message, "meta": params.meta})
-    return ElicitResult(action="accept", content={"name": "ada", "username": "ada", "email": "a@b.org"})
+    asked.append({"message": params.message, "meta": params.meta, "form": getattr(params, "requested_schema", None)})
+    content = json.loads(os.environ.get("CONTENT", json.dumps(FORM)))
+    return ElicitResult(action="accept", content=content)
 
 
 async def sample(context, params):
@@ -42,7 +46,7 @@ async def main() -> None:
     async with Client(server, mode=os.environ["MODE"], **callbacks) as client:
         for tool in os.environ["TOOLS"].split(","):
             try:
-                result = await client.call_tool(tool, {})
+                result = await client.call_tool(tool, json.loads(os.environ.get("ARGUMENTS", "{}")))
                 said[tool] = result.content[0].text
             except Exception as error:  # told, so that the test sees which one
                 said[tool] = f"{type(error).__name__}: {error}"

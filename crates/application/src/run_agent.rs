@@ -17,6 +17,7 @@ mod result;
 mod run;
 mod size;
 mod spending;
+mod todos;
 mod usage_events;
 
 use crate::{
@@ -38,6 +39,7 @@ use toolstead_domain::{
         clock::Clock,
         conversation_store::ConversationStore,
         model_provider::ModelProvider,
+        todo_store::TodoStore,
     },
     principal::Principal,
     scope::Scope,
@@ -143,6 +145,8 @@ pub struct RunAgentPorts {
     pub list_tools: Arc<ListToolsHandler>,
     /// Keeps what happens.
     pub conversations: Arc<dyn ConversationStore>,
+    /// Keeps the plans of sessions, which are told again where a conversation is made shorter; `None`: there are none.
+    pub todos: Option<Arc<dyn TodoStore>>,
     /// Are told of a run, in this order.
     pub hooks: Vec<Arc<dyn AgentHook>>,
     /// Tells what happens to those who watch.

@@ -133,8 +133,8 @@ pub enum EventKind {
     },
     /// A model answered.
     Usage {
-        /// In which conversation.
-        conversation: ConversationId,
+        /// In which conversation; `None`: a tool asked it in a session that is none.
+        conversation: Option<ConversationId>,
         /// The model, by its name in the configuration.
         model: String,
         /// What it took.
@@ -342,7 +342,7 @@ impl EventKind {
             }
             Self::PermissionResolved { tool, granted } => json!({"tool": tool, "granted": granted}),
             Self::Usage { conversation, model, usage, cost } => json!({
-                "conversation": conversation.to_string(), "model": model, "input_tokens": usage.input_tokens,
+                "conversation": conversation.map(|id| id.to_string()), "model": model, "input_tokens": usage.input_tokens,
                 "cache_read_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens,
                 "output_tokens": usage.output_tokens, "cost": cost,
             }),

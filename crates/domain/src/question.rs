@@ -1,5 +1,12 @@
 //! Questions of an agent to the person that it works for.
 
+use crate::{ports::clock::Timestamp, tool_result::ToolResult};
+use serde_json::Value;
+
+/// The member of a result's `_meta` that names questions which wait for somebody. Only tools of ours set it: what is
+/// `toolstead/…` in results of MCP servers is taken out.
+const WAITS_FOR: &str = "toolstead/waits_for";
+
 /// One question, with what may be chosen. A free text of one's own is an answer as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -34,7 +41,7 @@ pub struct DeferredQuestions {
     /// The session that asks; for an agent that is its conversation.
     pub session: String,
     /// When they came up.
-    pub asked: crate::ports::clock::Timestamp,
+    pub asked: Timestamp,
     /// The questions.
     pub questions: Vec<Question>,
     /// The answer to each, in their order; `None`: they still wait.
@@ -60,9 +67,28 @@ impl std::fmt::Display for QuestionId {
     }
 }
 
+/// The same result, of a call that waits for the answer to these questions: a run of an agent ends with it.
+#[must_use]
+pub fn waiting_for(mut result: ToolResult, id: QuestionId) -> ToolResult {
+    result.insert_meta(WAITS_FOR, id.to_string().into());
+    result
+}
+
+/// The questions that the call of this result waits for, by name.
+pub fn waited_for(result: &ToolResult) -> Option<String> {
+    result.as_object().get("_meta")?.get(WAITS_FOR).and_then(Value::as_str).map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_says_what_its_call_waits_for() {
+        let result = ToolResult::text("asked");
+        assert_eq!(waited_for(&result), None);
+        assert_eq!(waited_for(&waiting_for(result, QuestionId(3))), Some("q3".into()));
+    }
 
     #[test]
     fn an_id_is_read_as_it_is_written_and_as_a_number() {

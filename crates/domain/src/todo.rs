@@ -73,7 +73,45 @@ impl TodoPriority {
     }
 }
 
+impl TodoStatus {
+    /// The status in words.
+    fn words(self) -> &'static str {
+        match self {
+            Self::InProgress => "in progress",
+            other => other.as_str(),
+        }
+    }
+}
+
 impl TodoList {
+    /// As many have that status.
+    pub fn count(&self, status: TodoStatus) -> usize {
+        self.0.iter().filter(|todo| todo.status == status).count()
+    }
+
+    /// The list for a model, one line each, in the order of its author.
+    pub fn in_words(&self) -> String {
+        let line = |(index, todo): (usize, &Todo)| {
+            let priority = match todo.priority {
+                TodoPriority::Medium => String::new(),
+                other => format!(" ({} priority)", other.as_str()),
+            };
+            format!("{}. [{}] {}{priority}", index + 1, todo.status.as_str(), todo.content)
+        };
+        self.0.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// As many as there are, and how many of each status.
+    pub fn counts(&self) -> String {
+        use TodoStatus::{Canceled, Completed, InProgress, Pending};
+        let each = [Completed, InProgress, Pending, Canceled].into_iter().filter_map(|status| {
+            let count = self.count(status);
+            (count > 0).then(|| format!("{count} {}", status.words()))
+        });
+        let all = self.0.len();
+        format!("{all} {}: {}", if all == 1 { "todo" } else { "todos" }, each.collect::<Vec<_>>().join(", "))
+    }
+
     /// The list as JSON, each with its `id`, `content`, `active_form` where there is one, `status`, `priority`.
     pub fn to_json(&self) -> Value {
         let one = |todo: &Todo| {
@@ -84,5 +122,28 @@ impl TodoList {
             value
         };
         self.0.iter().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_told_in_the_order_of_its_author_with_counts() {
+        let todo = |content: &str, status, priority| Todo {
+            id: content.into(),
+            content: content.into(),
+            active_form: None,
+            status,
+            priority,
+        };
+        let plan = TodoList(vec![
+            todo("build", TodoStatus::Completed, TodoPriority::Medium),
+            todo("test", TodoStatus::InProgress, TodoPriority::High),
+            todo("ship", TodoStatus::Pending, TodoPriority::Medium),
+        ]);
+        assert_eq!(plan.in_words(), "1. [completed] build\n2. [in_progress] test (high priority)\n3. [pending] ship");
+        assert_eq!(plan.counts(), "3 todos: 1 completed, 1 in progress, 1 pending");
     }
 }

@@ -46,6 +46,8 @@ pub struct Tool {
     /// Whether its arguments are those of other calls, so that references to stored outputs among them are followed by
     /// these and not by its own.
     pub passes_references_on: bool,
+    /// Whether it means something only in a call of its own, so that no batch of calls holds it.
+    pub stands_alone: bool,
 }
 
 /// How a tool reads a stored output, by the names of its parameters.
@@ -157,6 +159,7 @@ impl Tool {
             takes_command_lines: false,
             reads_outputs: None,
             passes_references_on: false,
+            stands_alone: false,
         }
     }
 
@@ -288,6 +291,7 @@ impl Tool {
             takes_command_lines: self.takes_command_lines,
             reads_outputs: self.reads_outputs,
             passes_references_on: self.passes_references_on,
+            stands_alone: self.stands_alone,
             ..renamed
         }
     }

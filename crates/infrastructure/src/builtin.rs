@@ -14,11 +14,14 @@ pub mod context;
 mod faces;
 pub mod files;
 pub mod in_process_server;
+mod model_answer;
 mod plans_in_memory;
 pub mod prelude;
 pub mod provider;
+pub mod question_form;
 pub mod run;
 pub mod schema;
+mod seen_images;
 #[cfg(any(test, feature = "testing"))]
 #[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
 #[expect(clippy::disallowed_methods, reason = "the folder is the test's own")]

@@ -13,6 +13,7 @@ use toolstead_domain::{
         agent_catalogue::{AgentCatalogue, NoAgents},
         agent_hook::AgentHook,
         model_provider::ModelProvider,
+        todo_store::TodoStore,
     },
     tool_input_schema::nearest_name,
 };
@@ -43,14 +44,16 @@ pub struct AgentParts {
     pub hooks: Vec<Arc<dyn AgentHook>>,
     /// What holds for each run.
     pub defaults: AgentDefaults,
+    /// Keeps plans; `None`: there are none to tell again.
+    pub todos: Option<Arc<dyn TodoStore>>,
     /// The agents, skills and commands that people wrote down.
     pub catalogue: Arc<dyn AgentCatalogue>,
 }
 
 impl Default for AgentParts {
     fn default() -> Self {
-        let (models, hooks, defaults) = Default::default();
-        Self { models, hooks, defaults, catalogue: Arc::new(NoAgents) }
+        let (models, hooks, defaults, todos) = Default::default();
+        Self { models, hooks, defaults, todos, catalogue: Arc::new(NoAgents) }
     }
 }
 
@@ -98,7 +101,8 @@ impl Models {
 }
 
 impl ports::models::Models for Models {
-    /// A model that bears the name `weak` or `strong` itself is meant by it.
+    /// A model that bears the name `weak` or `strong` itself is meant by it. A name that none bears may be that of a model at
+    /// its provider.
     fn model(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, String> {
         let is_there = |name: &str| self.usable.contains_key(name) || self.unusable.contains_key(name);
         let meant = match name {
@@ -106,6 +110,11 @@ impl ports::models::Models for Models {
             Some("strong") if !is_there("strong") => self.strong.as_deref(),
             name => name,
         };
+        if let Some(name) = meant.filter(|name| !is_there(name))
+            && let Some(model) = self.usable.values().find(|model| model.facts().model == name)
+        {
+            return Ok(model.clone());
+        }
         self.find(meant).map_err(|error| error.to_string())
     }
 }
@@ -175,6 +184,7 @@ mod tests {
         check(&two, Some("small"), Ok("small"));
         check(&two, Some("weak"), Ok("small"));
         check(&two, Some("strong"), Ok("main"));
+        check(&two, Some("scripted-1"), Ok("main"));
         check(&two, Some("mian"), Err("no model is called `mian`; did you mean `main`?"));
         check(&models(None, &["main"]), Some("weak"), Ok("main"));
         check(&models(Some("main"), &["main", "weak"]), Some("weak"), Ok("weak"));

@@ -147,11 +147,12 @@ impl App {
         let context = ContextRegistry::new();
         execute_tool.name_resources_by(&context);
         let list_tools = Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone()));
-        let AgentParts { models, hooks, defaults: agent, catalogue } = agents;
+        let AgentParts { models, hooks, defaults: agent, todos, catalogue } = agents;
         let run_agent = RunAgentHandler::new(RunAgentPorts {
             execute_tool: execute_tool.clone(),
             list_tools: list_tools.clone(),
             conversations: conversations.clone(),
+            todos,
             hooks,
             events: events.clone(),
             clock: clock.clone(),

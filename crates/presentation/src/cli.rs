@@ -25,6 +25,7 @@ pub mod output;
 pub mod permissions;
 pub mod prompts;
 pub mod query;
+pub mod questions;
 pub mod resources;
 pub mod serve;
 pub mod servers;
@@ -71,6 +72,8 @@ enum Command {
     Executions(executions::Executions),
     /// Looks into conversations with agents, copies them and takes them back
     Conversations(conversations::Conversations),
+    /// Shows the questions that wait for an answer, or answers one
+    Questions(questions::Questions),
     /// Shows the MCP servers behind Toolstead and how they are
     Servers(servers::Servers),
     /// Shows the language models, and whether they answer
@@ -108,6 +111,7 @@ impl Cli {
             Command::Prompts(command) => command.run(global, &mut output).await,
             Command::Executions(command) => command.run(global, &mut output).await,
             Command::Conversations(command) => Box::pin(command.run(global, &mut output)).await,
+            Command::Questions(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Agents(command) => command.run(Kind::Agent, global, &mut output),

@@ -185,11 +185,23 @@ pub struct Composition {
     pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
+    /// The questions that wait for somebody.
+    pub questions: WaitingQuestions,
     /// What people wrote down as Markdown files.
     pub agent_files: Arc<AgentFiles>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     stores: Option<OpenStores>,
+}
+
+/// Where questions wait for somebody; `None`: none are kept.
+#[derive(Clone)]
+pub struct WaitingQuestions(pub Option<Arc<dyn QuestionStore>>);
+
+impl std::fmt::Debug for WaitingQuestions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WaitingQuestions").field(&self.0.is_some()).finish()
+    }
 }
 
 /// An application that could not be built.
@@ -569,8 +581,9 @@ impl AppBuilder {
             built_in = built_in.with_todos(todos.clone());
             shop.world = shop.world.with_todos(todos.clone());
         }
-        if let Some(questions) = self.questions.or_else(|| stored.map(|stores| stores.questions.clone())) {
-            built_in = built_in.with_questions(questions);
+        let questions = self.questions.or_else(|| stored.map(|stores| stores.questions.clone()));
+        if let Some(questions) = &questions {
+            built_in = built_in.with_questions(questions.clone());
         }
         if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
             built_in = built_in.with_seen_files(seen_files.clone());
@@ -594,6 +607,7 @@ impl AppBuilder {
         let agents = AgentParts {
             models,
             hooks: agent_hooks,
+            todos,
             defaults: AgentDefaults {
                 settings: config.agent.clone(),
                 rules: config.pattern_base(),
@@ -618,8 +632,18 @@ impl AppBuilder {
         let tools = Arc::new(ProgramTools::new(app.registry.clone(), shop, of_program));
         app.agent.program_tools = Some(tools.clone());
         let (servers, event_file) = (Vec::new(), None);
-        let mut composition =
-            Composition { app, servers, tools, config, hooks: command_hooks, agent_files, tasks, event_file, stores };
+        let mut composition = Composition {
+            app,
+            servers,
+            tools,
+            config,
+            hooks: command_hooks,
+            questions: WaitingQuestions(questions),
+            agent_files,
+            tasks,
+            event_file,
+            stores,
+        };
         let registered = async {
             let reports = reports::reports(&composition.config, &composition.app, version);
             composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;

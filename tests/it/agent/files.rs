@@ -107,7 +107,7 @@ async fn an_agent_is_the_main_one_with_its_prompt_its_tools_and_its_bound() {
     project.check(&["query", "--continue", "Go on."], 0, &["Still here."]);
     let seen = project.server.seen();
     for request in &seen {
-        assert_eq!(offered(request), Some(vec!["read_file", "grep"]));
+        assert_eq!(offered(request), Some(vec!["grep", "read_file"]));
         assert!(request.body["system"].to_string().contains("You review."), "{}", request.body["system"]);
     }
     assert!(seen[0].text.contains("/git:nobody stays as it is"));
@@ -130,7 +130,7 @@ async fn a_person_types_the_name_of_a_command_and_the_model_gets_its_text() {
         person.types("/git:helo Ada\r");
         person.awaits("did you mean `/git:hello`?");
         person.awaits_prompt("> ");
-        person.types("/git:h\tAda\r");
+        person.types("/git:h\t Ada\r");
         person.awaits("Hello Bob!");
         person.awaits_prompt("> ");
         // A file that comes while the chat runs.

@@ -20,6 +20,7 @@ use std::{
 use tokio::sync::{OnceCell, watch};
 use toolstead_domain::{
     error_kind::ErrorKind,
+    labels::LONGEST_VALUE,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
         calls::{Calls, ForeseenCall, NestedCall},
@@ -39,6 +40,9 @@ use toolstead_domain::{
 const MAX_DEPTH: u32 = 8;
 /// So many calls one call from outside may lead to, those that these make among them.
 const MAX_CALLS: usize = 10_000;
+
+/// The label that names the window through which a call is made.
+const WINDOW: &str = "toolstead/window";
 
 /// The place of a nested call below the call that makes it.
 #[derive(Debug)]
@@ -219,9 +223,15 @@ impl<'a> Nested<'a> {
         cancel: CancelSignal,
         parent: Option<Nesting>,
     ) -> ExecuteToolCommand {
+        let mut labels = self.command.labels.clone();
+        if let Some(view) = &scope.view {
+            let name = view.to_string();
+            // Where there is no room left, the row goes without it.
+            let _ = labels.set(WINDOW, &name[..name.floor_char_boundary(LONGEST_VALUE)]);
+        }
         ExecuteToolCommand {
             meta: self.call.meta.clone(),
-            labels: self.command.labels.clone(),
+            labels,
             client: without_tasks(&self.command.client),
             caller: Arc::new(Below(self.command.caller.clone())),
             cancel,

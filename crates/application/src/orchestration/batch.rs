@@ -201,6 +201,9 @@ async fn foresee(
             Ok(foreseen) if foreseen.tool.name() == own => {
                 problems.push(format!("invocations[{index}] (`{name}`): a batch holds no other batch"));
             }
+            Ok(foreseen) if foreseen.tool.stands_alone => {
+                problems.push(format!("invocations[{index}] (`{name}`): it means something only in a call of its own"));
+            }
             Ok(foreseen) => good.push(foreseen),
             Err(failure) => problems.push(format!("invocations[{index}] (`{name}`): {}", failure.text())),
         }

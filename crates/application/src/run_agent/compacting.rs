@@ -8,6 +8,7 @@ use super::{
     hooks::Hooks,
     size::{Scale, Size},
     spending::Spending,
+    todos::Todos,
     usage_events::UsageEvents,
 };
 use crate::cancel_signal::CancelSignal;
@@ -109,6 +110,7 @@ impl RunAgentHandler {
             compaction: Compaction::default(),
             cancel,
             usage_events: UsageEvents::new(self.ports.events.clone(), conversation, scope.principal.clone()),
+            todos: Todos::new(self.ports.todos.clone(), &scope.principal, conversation),
             hooks: Hooks::new(self.ports.hooks.clone(), conversation, scope.principal),
             telling: None,
             scale: Scale::default(),

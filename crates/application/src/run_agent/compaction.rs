@@ -18,6 +18,7 @@ use toolstead_domain::{
         reply::StopReason,
         request::ModelRequest,
     },
+    todo::TodoList,
 };
 
 /// The newest outputs stay, up to so many tokens.
@@ -131,12 +132,17 @@ pub(super) fn plan(events: &[ConversationEvent], kept: Kept, scale: Scale, summa
 
 impl Plan {
     /// The event that puts the summary in place. What the person said stands beside it word for word.
-    pub(super) fn event(self, summary: &str) -> ConversationEventKind {
+    /// So does the plan of the session, so that what was decided is not decided anew.
+    pub(super) fn event(self, summary: &str, todos: &TodoList) -> ConversationEventKind {
         let mut whole = format!("The person's first words were:\n{}\n\n", self.goal);
         if let Some(words) = self.last_words {
             let _ = write!(whole, "Their last words were:\n{words}\n\n");
         }
         whole.push_str(summary.trim());
+        if !todos.0.is_empty() {
+            let plan = cut_middle(&todos.in_words(), GOAL);
+            let _ = write!(whole, "\n\nThe plan as it stands. It is decided, and holds until it is replaced:\n{plan}");
+        }
         ConversationEventKind::Compacted { summary: whole, kept_from: self.kept_from }
     }
 }

@@ -9,6 +9,7 @@ use super::{
     request,
     size::{Scale, Size},
     spending::Spending,
+    todos::Todos,
     usage_events::UsageEvents,
 };
 use crate::cancel_signal::CancelSignal;
@@ -51,6 +52,7 @@ pub(super) struct Fitting {
     /// Hears what happens to the conversation.
     pub(super) telling: Option<UnboundedSender<AgentEvent>>,
     pub(super) usage_events: UsageEvents,
+    pub(super) todos: Todos,
     pub(super) scale: Scale,
     /// The last request.
     pub(super) asked: Size,
@@ -229,7 +231,7 @@ impl Fitting {
             End::Stopped(_) => {}
         }
         let before = self.tokens(&self.build(history, &[], usize::MAX));
-        history.add([plan.event(&summary)]).await?;
+        history.add([plan.event(&summary, &self.todos.now().await)]).await?;
         let after = self.tokens(&self.build(history, &[], usize::MAX));
         self.tell(AgentEvent::Compacted { how: "summarized", before, after });
         Ok(Some((before, after)))

@@ -12,6 +12,7 @@ use super::{
     result,
     size::{Scale, Size},
     spending::Spending,
+    todos::Todos,
     usage_events::UsageEvents,
 };
 use crate::{
@@ -39,6 +40,7 @@ use toolstead_domain::{
         reply::StopReason,
     },
     ports::{agent_hook::AgentWord, conversation_store::AppendError, tool_repository::StoreError},
+    question,
     tool_execution::CancelReason,
 };
 
@@ -103,6 +105,7 @@ impl Run {
         };
         let principal = command.scope.principal.clone();
         let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone());
+        let todos = Todos::new(ports.todos.clone(), &principal, command.conversation);
         let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal);
         let fitting = Fitting {
             conversation: command.conversation,
@@ -114,6 +117,7 @@ impl Run {
             hooks: hooks.clone(),
             telling: Some(telling.clone()),
             usage_events,
+            todos,
             scale: Scale::default(),
             asked: Size::default(),
         };
@@ -405,7 +409,7 @@ impl Run {
         let mut asked =
             (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
         let mut making = Calls::new(&self.way, calls, answered).await;
-        let mut course = Course::Onwards;
+        let (mut course, mut waits_for) = (Course::Onwards, None);
         for (index, call) in calls.iter().enumerate() {
             let made = loop {
                 tokio::select! {
@@ -419,6 +423,7 @@ impl Run {
                 self.spending.called();
             }
             self.circles.call(call, &made.result);
+            waits_for = waits_for.or_else(|| question::waited_for(&made.result));
             let mut notes = Vec::new();
             if let (Some(left), true) = (self.spending.calls_left(), made.call.is_some())
                 && left <= FEW_CALLS
@@ -439,6 +444,9 @@ impl Run {
         drop(making);
         if self.cancel.reason().is_some() {
             return Err(AgentOutcome::Cancelled);
+        }
+        if let Some(question) = waits_for {
+            return Err(AgentOutcome::Waiting(question));
         }
         if let Some(budget) = no_more {
             return Err(AgentOutcome::BudgetExhausted(budget));
@@ -589,7 +597,9 @@ fn not_kept(error: &AppendError) -> AgentOutcome {
 fn turn_ended(outcome: &AgentOutcome) -> ConversationEventKind {
     let (word, message) = match outcome {
         AgentOutcome::BudgetExhausted(budget) => (budget.as_str(), None),
-        AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => (outcome.as_str(), Some(why.clone())),
+        AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) | AgentOutcome::Waiting(why) => {
+            (outcome.as_str(), Some(why.clone()))
+        }
         AgentOutcome::Failed { message, .. } => (outcome.as_str(), Some(message.clone())),
         _ => (outcome.as_str(), None),
     };

@@ -47,6 +47,7 @@ use toolstead_domain::{
         in_memory_conversations::InMemoryConversations,
         in_memory_execution_log::InMemoryExecutionLog,
         in_memory_rule_store::InMemoryRuleStore,
+        in_memory_todos::InMemoryTodos,
         in_memory_tool_repository::InMemoryToolRepository,
         samples,
         scripted_model::{ScriptedAnswer, ScriptedModel},
@@ -66,6 +67,7 @@ struct House {
     bus: Arc<EventBus>,
     open_calls: Arc<OpenCalls>,
     conversation: ConversationId,
+    todos: Arc<InMemoryTodos>,
 }
 
 /// What differs from test to test.
@@ -112,16 +114,19 @@ impl Plan {
         let execute_tool =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, open_calls.clone(), settings);
         let store = Arc::new(InMemoryConversations::new());
+        let todos = Arc::new(InMemoryTodos::new());
         let bus = events.clone();
         let handler = RunAgentHandler::new(RunAgentPorts {
             execute_tool,
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions)),
             conversations: store.clone(),
+            todos: Some(todos.clone()),
             hooks: self.hooks,
             events,
             clock,
         });
-        House { handler, registry, store, log, bus, open_calls, conversation: ConversationId(Uuid::now_v7()) }
+        let conversation = ConversationId(Uuid::now_v7());
+        House { handler, registry, store, log, bus, open_calls, conversation, todos }
     }
 }
 

@@ -34,7 +34,7 @@ impl UsageEvents {
             call: None,
         };
         let kind = EventKind::Usage {
-            conversation: self.conversation,
+            conversation: Some(self.conversation),
             model: model.name().to_owned(),
             usage,
             cost: model.facts().prices.map(|prices| usage.cost(&prices)),

@@ -134,6 +134,7 @@ impl Snapshot {
                 && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
                 && (&old.tool.takes_command_lines, &old.tool.reads_outputs) == (takes_command_lines, reads_outputs)
                 && old.tool.passes_references_on == tool.passes_references_on
+                && old.tool.stands_alone == tool.stands_alone
         };
         same.then(|| old.clone())
     }

@@ -107,6 +107,8 @@ pub enum AgentOutcome {
     Stopped(String),
     /// It went round in a circle, and the nudge did not help.
     Looping(String),
+    /// It asked something that somebody is to answer later, under this name, and goes on then.
+    Waiting(String),
     /// It could not go on.
     Failed {
         /// The kind.
@@ -125,6 +127,7 @@ impl AgentOutcome {
             Self::BudgetExhausted(_) => "budget_exhausted",
             Self::Stopped(_) => "stopped",
             Self::Looping(_) => "looping",
+            Self::Waiting(_) => "waiting",
             Self::Failed { .. } => "failed",
         }
     }
@@ -161,7 +164,9 @@ impl AgentEvent {
             Self::Ended { outcome, text, usage, cost, calls, turns } => {
                 let (budget, kind, message) = match outcome {
                     AgentOutcome::BudgetExhausted(budget) => (Some(budget.as_str()), None, None),
-                    AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => (None, None, Some(why)),
+                    AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) | AgentOutcome::Waiting(why) => {
+                        (None, None, Some(why))
+                    }
                     AgentOutcome::Failed { kind, message } => (None, Some(kind.as_str()), Some(message)),
                     AgentOutcome::Finished | AgentOutcome::Cancelled => (None, None, None),
                 };

@@ -33,6 +33,11 @@ pub trait ModelProvider: Send + Sync {
     /// What is known of it.
     fn facts(&self) -> &ModelFacts;
 
+    /// The host that requests go to; `None`: they leave for none, or nobody knows.
+    fn host(&self) -> Option<&str> {
+        None
+    }
+
     /// Sends a request.
     ///
     /// # Errors

@@ -22,6 +22,19 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 const TABLE: &[Row] = &[
     ("append_file", "append_file", MICRO_X, &[Rename("file_path", "path")]),
     ("apply_patch", "apply_patch", KODELET, &[Rename("input", "patch")]),
+    ("ask_model", "claude_conversation", TFO, &[Set("provider", r#""anthropic""#)]),
+    (
+        "ask_user",
+        "AskUserQuestion",
+        CLAUDE_CODE,
+        // Answers are the person's to give, and no caller's.
+        &[
+            Each("questions", &[Rename("multiSelect", "multi_select")]),
+            Drop("answers"),
+            Drop("annotations"),
+            Drop("metadata"),
+        ],
+    ),
     (
         "bash",
         "Bash",
@@ -161,6 +174,7 @@ const TABLE: &[Row] = &[
         ],
     ),
     ("help", "clai_help", CLAI, &[]),
+    ("image_recognition", "image_recognition", KODELET, &[Rename("image_path", "image")]),
     ("list_directory", "LS", CLAUDE_CODE, &[Set("depth", "0")]),
     (
         "list_directory",
@@ -288,6 +302,9 @@ const TABLE: &[Row] = &[
         ],
     ),
     ("task_wait", "clai_wait_for_workers", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600)]),
+    ("think", "thinking", KODELET, &[]),
+    ("todo_read", "todo_read", KODELET, &[Set("table", "true")]),
+    ("todo_write", "TodoWrite", CLAUDE_CODE, &[Each("todos", &[Rename("activeForm", "active_form")])]),
     ("working_directory", "pwd", CLAI, &[]),
     ("write_file", "Write", CLAUDE_CODE, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (
@@ -327,6 +344,46 @@ mod tests {
         let definition = builtin::tests::definition(tool);
         let schema = ToolInputSchema::compile(definition.input_schema(), Formats::Asserted).unwrap();
         schema.validate(&expected).unwrap();
+    }
+
+    #[test]
+    fn plans_thoughts_and_questions_of_every_spelling_become_valid_ones() {
+        check(
+            "TodoWrite",
+            json!({"todos": [{"content": "Run tests", "status": "in_progress", "activeForm": "Running tests"}]}),
+            "todo_write",
+            json!({"todos": [{"content": "Run tests", "status": "in_progress", "active_form": "Running tests"}]}),
+        );
+        check("todo_read", json!({}), "todo_read", json!({"table": true}));
+        check("thinking", json!({"thought": "hm"}), "think", json!({"thought": "hm"}));
+        let options =
+            json!([{"label": "SQLite", "description": "A file"}, {"label": "Postgres", "description": "A server"}]);
+        check(
+            "AskUserQuestion",
+            json!({
+                "questions": [{"question": "Which database?", "header": "Database", "multiSelect": false, "options": options}],
+                "answers": {"Which database?": "SQLite"},
+            }),
+            "ask_user",
+            json!({
+                "questions": [{"question": "Which database?", "header": "Database", "multi_select": false, "options": options}],
+            }),
+        );
+        check(
+            "claude_conversation",
+            json!({"message": "hi", "system_prompt": "Be brief.", "model": "claude-sonnet-4-5", "max_tokens": 100}),
+            "ask_model",
+            json!({
+                "message": "hi", "system_prompt": "Be brief.", "model": "claude-sonnet-4-5", "max_tokens": 100,
+                "provider": "anthropic",
+            }),
+        );
+        check(
+            "image_recognition",
+            json!({"image_path": "a.png", "prompt": "What is it?"}),
+            "image_recognition",
+            json!({"image": "a.png", "prompt": "What is it?"}),
+        );
     }
 
     #[test]

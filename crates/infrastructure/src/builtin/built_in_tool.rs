@@ -81,6 +81,8 @@ pub trait BuiltInTool: Send + Sync + 'static {
     /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
     /// name it.
     const TAKES_COMMAND_LINES: bool = false;
+    /// See [`Tool::stands_alone`].
+    const STANDS_ALONE: bool = false;
     /// See [`Tool::reads_outputs`].
     const READS_OUTPUTS: Option<OutputReading> = None;
     /// MCP's hints.
@@ -238,6 +240,7 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         tool.set_availability(self.availability(world));
         tool.takes_command_lines = T::TAKES_COMMAND_LINES;
         tool.reads_outputs = T::READS_OUTPUTS;
+        tool.stands_alone = T::STANDS_ALONE;
         tool
     }
 

@@ -2,7 +2,6 @@
 //! stand in data files, and the commands that people wrote down.
 
 mod commands;
-mod file_uri;
 mod files;
 mod path_completion;
 mod prompts;

@@ -6,6 +6,7 @@ pub(crate) mod content;
 pub(crate) mod etag;
 pub(crate) mod file_filter;
 pub mod file_limits;
+pub(crate) mod file_uri;
 pub(crate) mod image_view;
 pub(crate) mod listing;
 pub(crate) mod reverting;

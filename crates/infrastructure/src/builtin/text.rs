@@ -10,5 +10,6 @@ pub(crate) mod snippet;
 pub(crate) mod text_edit;
 pub(crate) mod text_encoding;
 pub(crate) mod text_window;
+pub(crate) mod todos;
 pub(crate) mod unified_diff;
 pub(crate) mod wording;

@@ -6,6 +6,7 @@ use crate::{
         commands::{programs::Programs, tasks::Tasks},
         files::{file_limits::FileLimits, reverting::judged::JudgedEntries, seen_files::SeenInMemory},
         plans_in_memory::PlansInMemory,
+        seen_images::SeenImages,
         text::line_index::LineIndexes,
     },
     sandbox::{helper::Helpers, workspace::Workspace},
@@ -47,6 +48,7 @@ pub struct World {
     models: Arc<dyn Models>,
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
+    seen_images: Arc<SeenImages>,
 }
 
 /// Images that are decoded at once.
@@ -74,6 +76,7 @@ impl World {
             models: Arc::new(NoModels),
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
+            seen_images: Arc::default(),
         }
     }
 
@@ -195,6 +198,11 @@ impl World {
 
     pub(super) fn questions(&self) -> Option<&Arc<dyn QuestionStore>> {
         self.questions.as_ref()
+    }
+
+    /// What models said of images.
+    pub(super) fn seen_images(&self) -> &SeenImages {
+        &self.seen_images
     }
 
     /// The child processes that read documents.

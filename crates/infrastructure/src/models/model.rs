@@ -25,6 +25,7 @@ const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transf
 pub struct Model {
     provider: Arc<Provider>,
     facts: ModelFacts,
+    host: Arc<str>,
 }
 
 /// Settings of which no model can be made. No value of a header and no key is in it.
@@ -76,7 +77,8 @@ impl Model {
         add_configured(&mut headers, &settings)?;
         let key = Key { source: settings.key.clone(), commands: None, remembered: Mutex::default() };
         let facts = settings.facts();
-        Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts })
+        let host = url.host_str().unwrap_or_default().into();
+        Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts, host })
     }
 
     /// The same, whose key a command may tell. Without it, such a key is missing.
@@ -103,6 +105,10 @@ impl ModelProvider for Model {
 
     fn facts(&self) -> &ModelFacts {
         &self.facts
+    }
+
+    fn host(&self) -> Option<&str> {
+        Some(&self.host)
     }
 
     async fn send(&self, request: ModelRequest) -> Result<Box<dyn ModelAnswer>, ModelError> {

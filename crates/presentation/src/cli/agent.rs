@@ -500,6 +500,7 @@ pub(super) fn exit(outcome: &AgentOutcome) -> Exit {
         AgentOutcome::Finished => Exit::Done,
         AgentOutcome::Cancelled => Exit::Told(ErrorKind::Cancelled),
         AgentOutcome::BudgetExhausted(_) => Exit::Told(ErrorKind::BudgetExhausted),
+        AgentOutcome::Waiting(_) => Exit::Waiting,
         AgentOutcome::Stopped(_) => Exit::Told(ErrorKind::PermissionDenied),
         AgentOutcome::Failed { kind, .. } => Exit::Told(*kind),
         // It went round in a circle, or something that is not known here.
@@ -563,6 +564,7 @@ mod tests {
             (AgentOutcome::BudgetExhausted(Budget::Cost), 6),
             (AgentOutcome::Stopped("x".into()), 3),
             (AgentOutcome::Looping("x".into()), 1),
+            (AgentOutcome::Waiting("q3".into()), 7),
             (failed(ErrorKind::Unavailable), 4),
             (failed(ErrorKind::AuthRequired), 1),
             (failed(ErrorKind::Internal), 70),

@@ -22,6 +22,8 @@ pub enum Exit {
     Denied,
     /// A server that is configured is not there: 4.
     Absent,
+    /// It waits for somebody to answer: 7.
+    Waiting,
     /// It ended as a failure of this kind does, which was told already.
     Told(ErrorKind),
     /// As another process says that did the work.
@@ -54,7 +56,7 @@ pub enum Failed {
 /// The exit codes as `--help` tells them.
 pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an error, or what was asked for is not so; \
     2 wrong usage, configuration or arguments; 3 refused by permission; 4 unknown or unavailable; 5 timed out or \
-    cancelled; 6 a budget is used up; 70 a fault of Toolstead or its store. With --json a failure is an object \
+    cancelled; 6 a budget is used up; 7 it waits for an answer (`toolstead questions`); 70 a fault of Toolstead or its store. With --json a failure is an object \
     {\"error\": {\"kind\", \"message\"}} on standard output.";
 
 /// Tells a failure on standard error, and with `--json` as an object on standard output, and turns the outcome into the
@@ -128,6 +130,7 @@ impl Exit {
             Self::Problems => 2,
             Self::Denied => 3,
             Self::Absent => 4,
+            Self::Waiting => 7,
             Self::Told(kind) => kind.exit_code(),
             Self::Of(code) => code,
         }

@@ -228,6 +228,9 @@ pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
         }
         AgentOutcome::Stopped(why) => opened("stopped:", why),
         AgentOutcome::Looping(why) => opened("stopped, because it went round in a circle:", why),
+        AgentOutcome::Waiting(questions) => {
+            format!("waits for an answer: `toolstead questions answer {questions}` gives it, and `--continue` goes on")
+        }
         AgentOutcome::Failed { message, .. } => opened("error:", message),
         other => format!("stopped: {}", other.as_str()),
     })

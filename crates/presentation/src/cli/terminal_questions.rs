@@ -170,12 +170,11 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
             match typed.trim() {
                 DECLINE => return Ok(Answer::Decline),
                 CANCEL => return Ok(Answer::Cancel),
-                typed => match field.value(typed) {
-                    Ok(Some(value)) => {
-                        content.insert(field.name.clone(), value);
+                typed => match field.values(typed) {
+                    Ok(values) => {
+                        content.extend(values);
                         break;
                     }
-                    Ok(None) => break,
                     Err(why) => {
                         let mut text = String::new();
                         wrapped(&mut text, "   ", &why);
@@ -199,8 +198,10 @@ fn shown(index: usize, field: &Field) -> String {
         wrapped(&mut text, "   ", &cut(description));
     }
     for (number, choice) in field.choices().iter().enumerate() {
-        let line = match choice.title == choice.value {
-            true => cut(&choice.value),
+        // A title that begins with the value tells it already.
+        let rest = choice.title.strip_prefix(&choice.value);
+        let line = match rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": ")) {
+            true => cut(&choice.title),
             false => format!("{} ({})", cut(&choice.value), cut(&choice.title)),
         };
         wrapped(&mut text, &format!("   {}) ", number + 1), &line);

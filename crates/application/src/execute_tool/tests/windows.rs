@@ -178,6 +178,17 @@ async fn what_a_rule_asks_about_and_what_is_denied_is_so_in_every_window() {
 }
 
 #[tokio::test]
+async fn the_row_of_a_nested_call_names_the_windows_that_it_was_made_through() {
+    let house = Plan::default().house_that_nests().await;
+    let inner = make(&["echo"], json!([["echo", {}]]));
+    house.call("make", json!({"window": ["make"], "calls": [inner]})).await;
+    let rows = house.log.rows();
+    let told: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.labels.get("toolstead/window"))).collect();
+    assert_eq!(told, [("make", None), ("make", Some("run")), ("echo", Some("run/run"))]);
+    assert_eq!([rows[1].parent, rows[2].parent], [Some(rows[0].id), Some(rows[1].id)]);
+}
+
+#[tokio::test]
 async fn windows_are_as_deep_as_calls() {
     let house = Plan::default().house_that_nests().await;
     let nest = |depth| (0..depth).fold(json!(["echo", {}]), |inner, _| make(&["make", "echo"], json!([inner])));

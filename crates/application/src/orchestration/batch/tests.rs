@@ -72,6 +72,11 @@ impl Calls for Tools {
         let access = match call.tool.split_once(' ') {
             Some(("read", path)) => Access::ReadPath(PathAccess::plain(path)),
             Some(("write" | "fail", path)) => Access::WritePath(PathAccess::plain(path)),
+            _ if call.tool == "alone" => {
+                let mut tool = samples::tool("alone");
+                tool.stands_alone = true;
+                return Ok(ForeseenCall::new(Arc::new(tool), Some(Vec::new())));
+            }
             _ if call.tool == NAME => return Ok(ForeseenCall::new(Arc::new(samples::tool(NAME)), None)),
             _ => return Err(ToolFailure::new(ErrorKind::NotFound, format!("Unknown tool: {}", call.tool))),
         };
@@ -152,14 +157,16 @@ async fn calls_that_change_one_path_run_in_their_order_and_others_beside_them() 
 #[tokio::test]
 async fn one_call_that_cannot_be_made_stops_all_and_every_problem_is_told() {
     let tools = Tools::default();
-    let calls = [invocation(0, "read /w/a", 0), invocation(1, "nowhere", 0), invocation(2, NAME, 0)];
+    let calls = ["read /w/a", "nowhere", NAME, "alone"];
+    let calls: Vec<Value> = (0..).zip(calls).map(|(number, tool)| invocation(number, tool, 0)).collect();
     let failure = run(&tools, json!({"invocations": calls})).await.unwrap_err();
     assert_eq!(failure.kind, ErrorKind::InvalidInput);
     assert_eq!(
         failure.text(),
-        "None of the 3 calls was run, since 2 cannot be:\n\
+        "None of the 4 calls was run, since 3 cannot be:\n\
          invocations[1] (`nowhere`): Unknown tool: nowhere\n\
          invocations[2] (`batch`): a batch holds no other batch\n\
+         invocations[3] (`alone`): it means something only in a call of its own\n\
          Correct them and call again."
     );
     assert_eq!(tools.told.lock().unwrap().len(), 0);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::run_agent::compaction::{Kept, plan};
+use toolstead_domain::{ports::todo_store::TodoStore, testing::todo_store_contract, todo::TodoList};
 
 /// About a thousand tokens at the first guess.
 const THOUSAND: usize = 4_000;
@@ -113,7 +114,7 @@ fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
         let events: Vec<ConversationEvent> =
             numbered.map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
         let plan = plan(&events, Kept::steps(1, 100_000), size::Scale::default(), 100_000).unwrap();
-        let event = plan.event("a summary");
+        let event = plan.event("a summary", &TodoList::default());
         let ConversationEventKind::Compacted { summary, .. } = &event else { panic!("{event:?}") };
         assert!(summary.contains("first words were:\nbuild a shed\n"), "{summary}");
         assert!(summary.contains("last words were:\npaint it blue\n"), "{summary}");
@@ -253,6 +254,32 @@ async fn a_person_can_have_a_conversation_made_shorter() {
     check_is_sendable(&[&messages[..], &[Message::user("next")]].concat());
     assert!(messages[0].text().contains("a summary"), "{messages:#?}");
     assert!(messages.iter().any(|message| message.text().starts_with("answer 2")));
+}
+
+#[tokio::test]
+async fn a_plan_is_told_again_with_a_summary_as_decided() {
+    for plan in [todo_store_contract::plan(), TodoList::default()] {
+        let house = house().await;
+        let (me, session) = (Principal::local(), house.conversation.session());
+        house.todos.replace(&me, &session, plan.clone()).await.unwrap();
+        // Plans of others are none of this conversation's.
+        house.todos.replace(&me, "other", todo_store_contract::plan()).await.unwrap();
+        for n in 0..4 {
+            house.run(&model([text(&"z".repeat(1_000))]), &format!("question {n}")).await;
+        }
+        let command = CompactConversationCommand {
+            conversation: house.conversation,
+            model: model([text("a summary")]),
+            summarizer: None,
+            scope: Scope::of(me, session),
+            cancel: CancelSignal::new(),
+        };
+        house.handler.compact(command).await.unwrap();
+        let told = house.messages().await[0].text();
+        let has_plan = told.contains(&format!("It is decided, and holds until it is replaced:\n{}", plan.in_words()));
+        assert_eq!(has_plan, !plan.0.is_empty(), "{told}");
+        assert_eq!(told.contains("The plan"), !plan.0.is_empty(), "{told}");
+    }
 }
 
 #[test]

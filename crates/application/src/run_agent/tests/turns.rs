@@ -5,6 +5,8 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use toolstead_domain::{
     ports::tool_provider::{CallContext, CallOutcome, ProviderError},
+    question::{self, QuestionId},
+    testing::scripted_provider::scripted_tool::Ending,
     tool::Tool,
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -395,4 +397,26 @@ async fn no_more_than_eight_calls_run_at_once() {
     assert_eq!(provider.calls().len(), 8);
     let history = house.history().await;
     assert_eq!(history.iter().filter(|line| line.contains("(never made)")).count(), 4, "{history:#?}");
+}
+
+#[tokio::test]
+async fn a_run_ends_with_a_call_that_waits_for_somebody_and_goes_on_with_its_result() {
+    let asking = ScriptedTool::named("other")
+        .touches(reading("/w/a"))
+        .ends_by(|_| Ending::Done(question::waiting_for(ToolResult::text("asked as q3"), QuestionId(3))));
+    let house = Plan::default().house(Arc::new(ScriptedProvider::new("built-in").with(asking))).await;
+    let asks = ScriptedAnswer::call("c1", "other", json!({})).and_call("c2", "other", json!({}));
+    let first = model([asks]);
+    let ran = house.run(&first, "decide").await;
+    assert_eq!(ran.outcome(), &AgentOutcome::Waiting("q3".into()));
+    assert_eq!(first.requests().len(), 1, "the model is not asked again");
+    let log = house.events().await;
+    let last = log.last().map(|event| event.kind.clone());
+    let ended = ConversationEventKind::TurnEnded { outcome: "waiting".into(), message: Some("q3".into()) };
+    assert_eq!(last, Some(ended));
+    let again = model([text("done")]);
+    let ran = house.ran(RunAgentCommand { prompt: Vec::new(), ..house.command(&again, "") }).await;
+    assert_eq!(ran.end(), "finished");
+    check_is_sendable(&again.requests()[0].messages);
+    assert!(format!("{:?}", again.requests()[0].messages).contains("asked as q3"));
 }

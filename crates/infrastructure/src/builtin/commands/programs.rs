@@ -265,8 +265,12 @@ fn not_started(error: LaunchError) -> ToolFailure {
         let next = format!("Tell the user to {remedy}; `toolstead doctor` shows the state.");
         return ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error);
     }
+    if let LaunchError::NoTools(_) = &error {
+        let next = "Leave `tools` away, and call the tools by themselves.";
+        return ToolFailure::new(ErrorKind::Unavailable, error.to_string()).next(next).caused_by(error);
+    }
     let kind = match &error {
-        LaunchError::NotFound { .. } | LaunchError::NoTools(_) => ErrorKind::Unavailable,
+        LaunchError::NotFound { .. } => ErrorKind::Unavailable,
         LaunchError::NoWorkingFolder(_) => ErrorKind::NotFound,
         _ => ErrorKind::ExecutionFailed,
     };

@@ -88,7 +88,7 @@ fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Resu
             printing::result(&asked(&json!({"call": name, "arguments": arguments}))?)?
         }
     };
-    let ending = if text.ends_with('\n') { "" } else { "\n" };
+    let ending = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     match stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.write_all(ending.as_bytes()))

@@ -80,3 +80,46 @@ fn unknown(command: &PromptCommand, argument: &str) -> ToolFailure {
     let words = (!names_words(command)).then_some(WORDS);
     unknown_argument(argument, command.arguments.iter().map(|one| one.name.as_str()).chain(words))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::agent::definition::CommandArgument;
+
+    fn command(named: &[(&str, Option<&str>)]) -> PromptCommand {
+        let mut command = PromptCommand::new("git:fix", "Fixes", "Fix $1 for {{.who}}.");
+        let argument = |(name, default): &(&str, Option<&str>)| CommandArgument {
+            name: (*name).to_owned(),
+            default: default.map(str::to_owned),
+        };
+        command.arguments = named.iter().map(argument).collect();
+        command
+    }
+
+    fn text(command: &PromptCommand, arguments: &[(&str, &str)]) -> Result<String, ToolFailure> {
+        let given = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let result = get(command, &given)?;
+        Ok(result["messages"][0]["content"]["text"].as_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_command_has_its_arguments_and_one_for_words() {
+        let definition = definition(&command(&[("who", None), ("why", Some("fun"))])).unwrap();
+        let arguments = definition.definition()["arguments"].as_array().unwrap().clone();
+        let told: Vec<(&str, bool)> =
+            arguments.iter().map(|one| (one["name"].as_str().unwrap(), one["required"].as_bool().unwrap())).collect();
+        assert_eq!(told, [("who", true), ("why", false), (WORDS, false)]);
+        assert_eq!(text(&command(&[("who", None)]), &[("who", "Ada"), (WORDS, "12 now")]).unwrap(), "Fix 12 for Ada.");
+        assert_eq!(text(&command(&[]), &[]).unwrap(), "Fix  for {{.who}}.");
+    }
+
+    #[test]
+    fn an_argument_that_is_missing_or_unknown_is_named() {
+        for (arguments, said) in [(&[][..], "`who=…`"), (&[("who", "x"), ("whom", "y")], "there is no argument `whom`")]
+        {
+            let failure = text(&command(&[("who", None)]), arguments).unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::InvalidInput);
+            assert!(failure.text().contains(said), "{}", failure.text());
+        }
+    }
+}

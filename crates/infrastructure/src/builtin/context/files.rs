@@ -1,14 +1,17 @@
 //! Files of the workspace as resources.
 
 use super::{
-    InvalidBuiltInContext, file_uri, members,
+    InvalidBuiltInContext, members,
     path_completion::{Typed, entries},
     unknown_argument,
 };
 use crate::{
     builtin::{
         blocking::on_blocking_thread,
-        files::sniff::{FileKindByContent, media_type, sniff},
+        files::{
+            file_uri,
+            sniff::{FileKindByContent, media_type, sniff},
+        },
         world::World,
     },
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},

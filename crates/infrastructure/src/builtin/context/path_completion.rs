@@ -1,10 +1,13 @@
 //! The completion of a path in a URI: what stands in the folder that was typed so far.
 
-use super::{MOST_VALUES, file_uri};
-use crate::sandbox::workspace::{
-    facts::FileKind,
-    granted::GrantedWorkspace,
-    walk::{Entry, Visit, Visitor, WalkLimits, WalkOrder},
+use super::MOST_VALUES;
+use crate::{
+    builtin::files::file_uri,
+    sandbox::workspace::{
+        facts::FileKind,
+        granted::GrantedWorkspace,
+        walk::{Entry, Visit, Visitor, WalkLimits, WalkOrder},
+    },
 };
 
 /// As many entries of a folder are looked at.

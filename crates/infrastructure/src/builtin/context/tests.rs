@@ -124,7 +124,7 @@ impl Bench {
 
 /// A path as it stands in a URI, without its first slash.
 fn encoded_path(path: &Path) -> String {
-    file_uri::encoded(path.to_str().unwrap().trim_start_matches('/'))
+    crate::builtin::files::file_uri::encoded(path.to_str().unwrap().trim_start_matches('/'))
 }
 
 fn uri_of(path: &Path) -> String {

@@ -20,6 +20,8 @@ pub(super) struct Field {
     pub(super) title: String,
     pub(super) description: Option<String>,
     pub(super) is_required: bool,
+    /// The field for an answer in one's own words instead of the choices: `NAME_other` behind `NAME`.
+    pub(super) other: Option<Box<Field>>,
     default: Option<Value>,
     kind: Kind,
 }
@@ -66,11 +68,25 @@ impl Form {
                 is_required: required.iter().any(|one| one.as_str() == Some(name)),
                 // A default that does not fit is none.
                 default: field.get("default").filter(|default| kind.check(default).is_ok()).cloned(),
+                other: None,
                 kind,
             })
         });
-        Ok(Self { fields: fields.collect::<Result<_, _>>()? })
+        Ok(Self { fields: joined(fields.collect::<Result<_, _>>()?) })
     }
+}
+
+/// Joins a field with choices and the field for another answer behind it, where both may be left out: a person types one
+/// line for both.
+fn joined(fields: Vec<Field>) -> Vec<Field> {
+    let mut joined: Vec<Field> = Vec::with_capacity(fields.len());
+    for field in fields {
+        match joined.last_mut() {
+            Some(before) if before.takes_other(&field) => before.other = Some(Box::new(field)),
+            _ => joined.push(field),
+        }
+    }
+    joined
 }
 
 impl Kind {
@@ -194,6 +210,26 @@ impl Field {
         Ok(Some(value))
     }
 
+    /// The values that were typed, by the names of their fields: of the choices, and else of the other answer.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub(super) fn values(&self, typed: &str) -> Result<Vec<(String, Value)>, String> {
+        let named = |field: &Self, value: Option<Value>| value.map(|value| (field.name.clone(), value)).into_iter();
+        match (self.value(typed), &self.other) {
+            (Err(_), Some(other)) => Ok(named(other, other.value(typed)?).collect()),
+            (value, _) => Ok(named(self, value?).collect()),
+        }
+    }
+
+    /// Tells whether the other field is for an answer that is none of these choices.
+    fn takes_other(&self, other: &Self) -> bool {
+        let is_named_so = other.name.strip_suffix("_other") == Some(&self.name);
+        let is_plain = matches!(other.kind, Kind::Text { format: None, .. }) && other.default.is_none();
+        let may_be_left_out = !self.is_required && !other.is_required;
+        is_named_so && is_plain && may_be_left_out && self.other.is_none() && !self.choices().is_empty()
+    }
+
     /// What it takes, in few words.
     pub(super) fn wants(&self) -> String {
         let range = |least: Option<String>, most: Option<String>, of: &str| match (least, most) {
@@ -214,9 +250,11 @@ impl Field {
                 format!("{kind}{}", range(number(least), number(most), ""))
             }
             Kind::Boolean => "y or n".into(),
+            Kind::One(_) if self.other.is_some() => "one of these, or your own words".into(),
             Kind::One(_) => "one of these".into(),
             Kind::Several { least, most, .. } => {
-                format!("some of these, with commas between{}", range(text(least), text(most), ""))
+                let other = if self.other.is_some() { ", or your own words" } else { "" };
+                format!("some of these, with commas between{}{other}", range(text(least), text(most), ""))
             }
         }
     }
@@ -338,6 +376,38 @@ mod tests {
         check(several.clone(), "-", None);
         check(several, "1,9", None);
         check(json!({"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}}), "1", Some(json!(["x"])));
+    }
+
+    #[track_caller]
+    fn check_other(choice: Value, typed: &str, expected: Value) {
+        let own = json!({"type": "string", "maxLength": 5});
+        let form = Form::read(&json!({"properties": {"c": choice, "c_other": own}})).unwrap();
+        assert_eq!(form.fields.len(), 1);
+        let values = form.fields[0].values(typed).map(|values| Value::Object(values.into_iter().collect()));
+        assert_eq!(values.unwrap_or(Value::Null), expected, "{typed:?}");
+    }
+
+    #[test]
+    fn a_line_is_a_choice_or_else_an_answer_of_ones_own() {
+        let one = || json!({"type": "string", "enum": ["red", "blue"]});
+        check_other(one(), "2", json!({"c": "blue"}));
+        check_other(one(), "red", json!({"c": "red"}));
+        check_other(one(), "pink", json!({"c_other": "pink"}));
+        check_other(one(), "3", json!({"c_other": "3"}));
+        check_other(one(), "", json!({}));
+        check_other(one(), "too long", Value::Null);
+        let several = || json!({"type": "array", "items": {"enum": ["a", "b"]}});
+        check_other(several(), "1,2", json!({"c": ["a", "b"]}));
+        check_other(several(), "1,x", json!({"c_other": "1,x"}));
+        // One that is needed, and one of another name, stand for themselves.
+        for (properties, required) in [
+            (json!({"c": one(), "c_other": {"type": "string"}}), json!(["c"])),
+            (json!({"c": one(), "d_other": {"type": "string"}}), json!([])),
+            (json!({"c": {"type": "string"}, "c_other": {"type": "string"}}), json!([])),
+        ] {
+            let form = Form::read(&json!({"properties": properties, "required": required})).unwrap();
+            assert_eq!(form.fields.len(), 2, "{properties}");
+        }
     }
 
     #[test]

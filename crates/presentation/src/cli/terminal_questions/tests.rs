@@ -163,3 +163,34 @@ async fn what_is_no_question_for_a_person_is_not_put() {
     let (odd, _) = told("elicitation/create", form(json!({"f": {"type": "object"}}), &[]), &[]).await;
     assert!(matches!(odd, Err(NotAnswered::Unfit(_))));
 }
+
+#[tokio::test]
+async fn a_question_with_choices_takes_a_number_or_own_words_on_one_line() {
+    let choices = json!([{"const": "SQLite", "title": "SQLite: one file"}, {"const": "Postgres", "title": "Postgres"}]);
+    let question = || {
+        json!({
+            "message": "Which database?",
+            "requestedSchema": {"type": "object", "properties": {
+                "answer1": {"type": "string", "title": "Database", "oneOf": choices},
+                "answer1_other": {"type": "string", "title": "Database: other"},
+            }},
+        })
+    };
+    for (typed, content) in [
+        (&b"1\n"[..], json!({"answer1": "SQLite"})),
+        (b"DuckDB\n", json!({"answer1_other": "DuckDB"})),
+        (b"\n", json!({})),
+    ] {
+        let (answer, seen) = told("elicitation/create", question(), &[typed]).await;
+        assert_eq!(answer, Ok(json!({"action": "accept", "content": content})));
+        let lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
+        for line in [
+            "  | Which database?",
+            "1. Database (one of these, or your own words, may be left out)",
+            "   1) SQLite: one file",
+            "   2) Postgres",
+        ] {
+            assert!(lines.contains(&line), "{line:?}: {lines:#?}");
+        }
+    }
+}

@@ -109,10 +109,10 @@ fn a_command_calls_what_it_is_offered_and_gets_whole_results() {
     let (result, made) = ran(
         &["echo", "grep"],
         "tool grep '{}' | grep -o '\"lines\":.*'; tool echo --text one; echo '{\"text\": \"two\"}' | tool echo -; \
-         for i in 1 2 3; do tool echo --text $i; done; tool --list | cut -f1; exec 1>&2; tool --help | head -1",
+         for i in 1 2 3; do tool echo --text n$i; done; tool --list | cut -f1; exec 1>&2; tool --help | head -1",
     );
     let said = text(result);
-    assert!(said.contains("\"lines\":[\"a\",\"b\"]}\none\ntwo\n1\n2\n3\necho\ngrep\nCalls the tools"), "{said}");
+    assert!(said.contains("\"lines\":[\"a\",\"b\"]}\none\ntwo\nn1\nn2\nn3\necho\ngrep\nCalls the tools"), "{said}");
     assert_eq!(made.len(), 6);
     assert!(made.iter().all(|call| *call == call.clone().answering_whole()));
 }

@@ -2,6 +2,7 @@
 
 use super::{Trouble, UNAVAILABLE};
 use serde_json::Value;
+use toolstead_domain::tool_result::NO_OUTPUT;
 
 /// Where the path lists what it keeps of a result (`_meta`).
 const OUTPUTS: &str = "toolstead/outputs";
@@ -21,7 +22,9 @@ pub(super) fn result(answer: &Value) -> Result<String, Trouble> {
 fn text(result: &Value) -> String {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let handles = result["_meta"][OUTPUTS].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut shown: Vec<String> = blocks.iter().map(block).collect();
+    // What a model reads of an empty result says nothing to a program.
+    let said = blocks.iter().filter(|block| block["text"] != NO_OUTPUT);
+    let mut shown: Vec<String> = said.map(block).collect();
     shown.extend(
         handles.iter().filter_map(|kept| Some(format!("[kept under the handle {}]", kept["handle"].as_str()?))),
     );
@@ -115,6 +118,7 @@ mod tests {
             ),
             (json!({"content": [{"type": "resource", "resource": {"uri": "u", "text": "t"}}]}), Ok("t")),
             (json!({"content": []}), Ok("")),
+            (json!({"content": [words("(no output)")]}), Ok("")),
         ] {
             let expected =
                 expected.map(str::to_owned).map_err(|(code, message): (u8, &str)| (code, message.to_owned()));

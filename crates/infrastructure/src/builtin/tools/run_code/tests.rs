@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests lay out folders and programs behind the tool's back")]
+
 use super::{
     RunCode,
     language::{Function, Language, Start},
@@ -125,7 +127,6 @@ async fn no_rule_on_a_program_covers_the_code_that_it_runs() {
 }
 
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "a test lays out a machine's programs")]
 async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_are() {
     let (folder, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let of_machine = || {

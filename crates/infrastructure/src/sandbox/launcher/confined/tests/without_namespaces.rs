@@ -90,6 +90,20 @@ fn the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not() 
 }
 
 #[test]
+fn a_run_that_is_to_be_offered_tools_does_not_begin_and_the_reason_is_told() {
+    in_a_container("a_run_that_is_to_be_offered_tools_does_not_begin_and_the_reason_is_told", true, async || {
+        let world = world();
+        fs::create_dir(world.work().join("src")).unwrap();
+        let mut spec = world.spec("touch src/begun");
+        spec.policy.offers_tools = true;
+        let refusal = world.launcher.launch(spec).await.unwrap_err();
+        assert!(matches!(refusal, LaunchError::NoTools(_)), "{refusal}");
+        assert!(refusal.to_string().contains("without namespaces (tier 2)"), "{refusal}");
+        assert!(!world.work().join("src/begun").exists());
+    });
+}
+
+#[test]
 fn root_without_namespaces_runs_nothing() {
     if !geteuid().is_root() {
         return;

@@ -11,7 +11,7 @@ const PREFIX: &str = "file:///";
 /// # Errors
 /// `invalid_input` for another scheme, a host, a query or fragment, a broken escape, bytes that are no text, NUL, and `.`
 /// or `..`, written plainly or escaped.
-pub(super) fn path_of(uri: &str) -> Result<String, ToolFailure> {
+pub(crate) fn path_of(uri: &str) -> Result<String, ToolFailure> {
     let Some(rest) = uri.strip_prefix(PREFIX) else {
         return Err(wrong(uri, "it must begin with `file:///`: files of other hosts are not read"));
     };
@@ -26,7 +26,7 @@ pub(super) fn path_of(uri: &str) -> Result<String, ToolFailure> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn decoded(text: &str) -> Result<String, &'static str> {
+pub(crate) fn decoded(text: &str) -> Result<String, &'static str> {
     if text.contains(['?', '#']) {
         return Err("a path holds `?` as `%3F` and `#` as `%23`");
     }
@@ -47,7 +47,7 @@ pub(super) fn decoded(text: &str) -> Result<String, &'static str> {
 }
 
 /// The text as it stands in the path of a URI; slashes stay.
-pub(super) fn encoded(path: &str) -> String {
+pub(crate) fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {
         match byte {

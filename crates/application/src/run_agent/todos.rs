@@ -1,0 +1,33 @@
+//! The plan of a conversation, as far as one is kept.
+
+use std::sync::Arc;
+use toolstead_domain::{
+    conversation::ConversationId, error_chain::with_causes, ports::todo_store::TodoStore, principal::Principal,
+    todo::TodoList,
+};
+
+/// Where the plan of one conversation is.
+#[derive(Clone)]
+pub(super) struct Todos {
+    store: Option<Arc<dyn TodoStore>>,
+    principal: Principal,
+    session: Arc<str>,
+}
+
+impl Todos {
+    pub(super) fn new(store: Option<Arc<dyn TodoStore>>, principal: &Principal, conversation: ConversationId) -> Self {
+        Self { store, principal: principal.clone(), session: conversation.session() }
+    }
+
+    /// The plan as it is now. One that cannot be read is told as none: it stands in its store all the same.
+    pub(super) async fn now(&self) -> TodoList {
+        let Some(store) = &self.store else { return TodoList::default() };
+        match store.todos(&self.principal, &self.session).await {
+            Ok(todos) => todos,
+            Err(error) => {
+                tracing::warn!(error = %with_causes(&error), "the plan cannot be read");
+                TodoList::default()
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! One question to a configured model, and its whole answer.
+
+use crate::builtin::run::Run;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    event::{EventKind, EventOrigin},
+    model::{
+        error::ModelError,
+        message::Block,
+        reply::{ModelEvent, StopReason},
+        request::ModelRequest,
+        usage::Usage,
+    },
+    ports::model_provider::ModelProvider,
+    tool_failure::ToolFailure,
+};
+
+/// Bytes of an answer's text.
+const MAX_TEXT: usize = 1 << 20;
+
+/// A model's answer.
+pub(super) struct ModelText {
+    pub(super) text: String,
+    pub(super) stop: StopReason,
+    pub(super) usage: Usage,
+}
+
+/// What asking the model touches: its host, which gets what the question says. A model that a program added may have none.
+pub(super) fn access(model: &dyn ModelProvider) -> Vec<Access> {
+    model.host().map(|host| Access::ReachHost(host.into())).into_iter().collect()
+}
+
+/// Asks the model, within this time, and tells what it took to those who watch.
+///
+/// # Errors
+/// The model's own, and `timeout`.
+pub(super) async fn ask(
+    model: &Arc<dyn ModelProvider>,
+    request: ModelRequest,
+    time: Duration,
+    run: &Run<'_>,
+) -> Result<ModelText, ToolFailure> {
+    let answered = timeout(time, whole(&**model, request)).await.map_err(|_| {
+        ToolFailure::new(ErrorKind::Timeout, format!("the model `{}` did not answer within {time:?}", model.name()))
+            .next("Give a longer `timeout_ms`, or ask for less.")
+    })?;
+    let answer = answered.map_err(|error| {
+        ToolFailure::new(error.kind(), format!("the model `{}` did not answer: {error}", model.name()))
+    })?;
+    let (events, context) = (run.world().events(), run.context());
+    if events.is_watched() {
+        let origin = EventOrigin {
+            principal: Some(context.principal.clone()),
+            session: Some(context.session.into()),
+            call: Some(context.id),
+        };
+        let kind = EventKind::Usage {
+            conversation: context.session.parse().ok(),
+            model: model.name().to_owned(),
+            usage: answer.usage,
+            cost: model.facts().prices.map(|prices| answer.usage.cost(&prices)),
+        };
+        events.send(origin, kind);
+    }
+    Ok(answer)
+}
+
+async fn whole(model: &dyn ModelProvider, request: ModelRequest) -> Result<ModelText, ModelError> {
+    let mut coming = model.send(request).await?;
+    let mut text = String::new();
+    while let Some(event) = coming.next().await {
+        match event? {
+            ModelEvent::Block(Block::Text { text: more }) => text.push_str(&more),
+            ModelEvent::Finished { stop, usage } => return Ok(ModelText { text, stop, usage }),
+            _ => {}
+        }
+        if text.len() > MAX_TEXT {
+            return Err(ModelError::Protocol(format!("the answer has more than {MAX_TEXT} bytes")));
+        }
+    }
+    Err(ModelError::Unreachable("the answer broke off without an end".into()))
+}

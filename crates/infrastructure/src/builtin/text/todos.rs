@@ -1,0 +1,40 @@
+//! Plans, as tools tell them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::tool_repository::StoreError,
+    todo::{Todo, TodoList},
+    tool_failure::ToolFailure,
+};
+
+/// One thing to do, as it is kept.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StoredTodo {
+    id: String,
+    content: String,
+    /// `pending`, `in_progress`, `completed` or `canceled`.
+    status: &'static str,
+    /// `low`, `medium` or `high`.
+    priority: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_form: Option<String>,
+}
+
+/// All of a plan.
+pub(crate) fn stored(plan: &TodoList) -> Vec<StoredTodo> {
+    let one = |todo: &Todo| StoredTodo {
+        id: todo.id.clone(),
+        content: todo.content.clone(),
+        status: todo.status.as_str(),
+        priority: todo.priority.as_str(),
+        active_form: todo.active_form.clone(),
+    };
+    plan.0.iter().map(one).collect()
+}
+
+/// The failure of a call whose plan cannot be read.
+pub(crate) fn unreadable(error: StoreError) -> ToolFailure {
+    ToolFailure::new(ErrorKind::Io, "the plan could not be read").caused_by(error)
+}

@@ -1,0 +1,265 @@
+//! The tool `ask_model`.
+
+use crate::builtin::{
+    answer::answer, built_in_tool::BuiltInTool, model_answer, run::Run, schema::output_schema, world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    model::{message::Message, reply::StopReason, request::ModelRequest},
+    ports::model_provider::ModelProvider,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Asks a configured model once, without tools.
+pub(crate) struct AskModel;
+
+const MAX_MS: u64 = 600_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What to ask. The model sees nothing else: no files, no tools, and nothing of this conversation.
+    #[schemars(length(min = 1, max = 1_000_000))]
+    #[schemars(extend("x-advertised" = "All that it sees."))]
+    message: String,
+    /// Instructions that stand before everything.
+    #[schemars(length(max = 100_000))]
+    #[schemars(extend("x-advertised" = ""))]
+    system_prompt: Option<String>,
+    /// The model: its name in the configuration or at its provider, or "weak" or "strong". Default: the usual one.
+    #[schemars(length(min = 1, max = 200))]
+    #[schemars(extend("x-advertised" = "A name, \"weak\" or \"strong\"."))]
+    model: Option<String>,
+    /// The most tokens of the answer.
+    #[serde(default = "usual_tokens")]
+    #[schemars(range(min = 1, max = 64_000))]
+    #[schemars(extend("x-advertised" = false))]
+    max_tokens: u64,
+    /// The provider that the model must be of: "anthropic", "openai" and so on.
+    #[schemars(length(min = 1, max = 50))]
+    #[schemars(extend("x-advertised" = false))]
+    provider: Option<String>,
+    /// How long to wait for the answer.
+    #[serde(default = "usual_time")]
+    #[schemars(range(min = 1_000, max = MAX_MS))]
+    #[schemars(extend("x-advertised" = false))]
+    timeout_ms: u64,
+}
+
+fn usual_tokens() -> u64 {
+    4096
+}
+
+fn usual_time() -> u64 {
+    120_000
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    text: String,
+    /// The model, by its name in the configuration.
+    model: String,
+    /// `end_turn`, `max_tokens` or `refused`.
+    stop_reason: &'static str,
+    usage: Tokens,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Tokens {
+    input_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_tokens: u64,
+    output_tokens: u64,
+}
+
+#[async_trait]
+impl BuiltInTool for AskModel {
+    const NAME: &str = "ask_model";
+    const TITLE: &str = "Ask a model";
+    const DESCRIPTION: &str = "Asks another language model of the configuration one question and gives its answer. It has \
+                               no tools and sees nothing but the message, so say all that it needs. Use it for a second \
+                               opinion, or for text work that needs no tools.";
+    const BRIEF: &str = "Asks another language model, which has no tools, for a second opinion or text work.";
+    const CATEGORY: Category = Category::Ai;
+    const TAGS: &[&str] = &["model"];
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str = r#"{"message": "Name three risks of this plan: ...", "model": "strong"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        match world.models().model(None) {
+            Ok(_) => Availability::Available,
+            Err(reason) => Availability::Unavailable(reason),
+        }
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(model_answer::access(&*chosen(input, world)?))
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        Some(Duration::from_millis(input.timeout_ms.min(MAX_MS)))
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let model = chosen(&input, run.world())?;
+        let mut request = ModelRequest::of(vec![Message::user(input.message)]);
+        request.system = input.system_prompt.unwrap_or_default();
+        request.max_output_tokens = Some(input.max_tokens);
+        let said = model_answer::ask(&model, request, Duration::from_millis(input.timeout_ms), run).await?;
+        let mut text = said.text.clone();
+        match said.stop {
+            StopReason::MaxTokens => text.push_str("\n[The answer was cut off at `max_tokens`.]"),
+            StopReason::Refused => text.push_str("\n[The model, or a filter of its provider, does not answer this.]"),
+            _ => {}
+        }
+        let usage = said.usage;
+        let output = Output {
+            text: said.text,
+            model: model.name().to_owned(),
+            stop_reason: said.stop.as_str(),
+            usage: Tokens {
+                input_tokens: usage.input_tokens,
+                cache_read_tokens: usage.cache_read_tokens,
+                cache_write_tokens: usage.cache_write_tokens,
+                output_tokens: usage.output_tokens,
+            },
+        };
+        answer(text.trim_start().to_owned(), &output)
+    }
+}
+
+fn chosen(input: &Input, world: &World) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
+    let found = world.models().model(input.model.as_deref());
+    let model = found.map_err(|reason| ToolFailure::new(ErrorKind::NotFound, reason))?;
+    let provider = &model.facts().provider;
+    match &input.provider {
+        Some(wanted) if wanted != provider => {
+            let message = format!("the model `{}` is one of {provider}, and not of {wanted}", model.name());
+            Err(ToolFailure::new(ErrorKind::Unavailable, message).next(format!("Name a model of {wanted} in `model`.")))
+        }
+        _ => Ok(model),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::{
+        provider::BuiltInTools,
+        testing::{TestRun, test_world},
+        tools::all,
+    };
+    use crate::sandbox::workspace::Workspace;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use toolstead_domain::{
+        access::Access,
+        error_kind::ErrorKind,
+        event::EventKind,
+        model::{error::ModelError, reply::StopReason, usage::Usage},
+        ports::{model_provider::ModelProvider, models::Models},
+        testing::{
+            recording_events::RecordingEvents,
+            scripted_model::{ScriptedAnswer, ScriptedModel},
+        },
+        tool::Availability,
+    };
+
+    /// One model, which is also the weak one.
+    struct One(Arc<ScriptedModel>);
+
+    impl Models for One {
+        fn model(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, String> {
+            match name {
+                None | Some("weak" | "main") => Ok(self.0.clone()),
+                Some(other) => Err(format!("no model is called `{other}`; there are main")),
+            }
+        }
+    }
+
+    fn run_with(model: &Arc<ScriptedModel>, events: &Arc<RecordingEvents>) -> (tempfile::TempDir, TestRun) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = TestRun::of_tools(all(), &folder);
+        run.world = run.world.clone().with_models(Arc::new(One(model.clone()))).with_events(events.clone());
+        run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
+        (folder, run)
+    }
+
+    #[tokio::test]
+    async fn a_model_is_asked_once_and_its_answer_comes_with_what_it_took() {
+        let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
+        let answer = ScriptedAnswer::text("Forty-two.").uses(usage);
+        let model =
+            Arc::new(ScriptedModel::answering([answer, ScriptedAnswer::text("cut").stops(StopReason::MaxTokens)]));
+        let events = Arc::new(RecordingEvents::new());
+        let (_folder, run) = run_with(&model, &events);
+        let asked = json!({"message": "What is it?", "system_prompt": "Be brief.", "model": "weak", "max_tokens": 9});
+        let result = run.call("ask_model", asked).await.unwrap();
+        assert_eq!(result.joined_text(), "Forty-two.");
+        let structured = result.structured_content().unwrap();
+        assert_eq!(
+            (&structured["stop_reason"], &structured["usage"]["output_tokens"]),
+            (&json!("end_turn"), &json!(3))
+        );
+        let request = &model.requests()[0];
+        assert_eq!(
+            (request.system.as_str(), request.max_output_tokens, request.tools.len()),
+            ("Be brief.", Some(9), 0)
+        );
+        assert_eq!(request.messages[0].text(), "What is it?");
+        let told: Vec<EventKind> = events.events().into_iter().map(|(_, kind)| kind).collect();
+        assert!(
+            told.iter().any(|kind| matches!(kind, EventKind::Usage { usage: told, .. } if *told == usage)),
+            "{told:?}"
+        );
+        let cut = run.call("ask_model", json!({"message": "More."})).await.unwrap();
+        assert_eq!(cut.joined_text(), "cut\n[The answer was cut off at `max_tokens`.]");
+    }
+
+    #[track_caller]
+    fn fails(arguments: Value, answer: ScriptedAnswer, kind: ErrorKind, told: &str) {
+        let model = Arc::new(ScriptedModel::answering([answer]));
+        let (_folder, run) = run_with(&model, &Arc::new(RecordingEvents::new()));
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let failure = runtime.block_on(run.call("ask_model", arguments)).unwrap_err();
+        assert_eq!(failure.kind, kind, "{}", failure.text());
+        assert!(failure.text().contains(told), "{}", failure.text());
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_an_answer_is_told() {
+        let text = || ScriptedAnswer::text("x");
+        fails(json!({"message": "a", "model": "other"}), text(), ErrorKind::NotFound, "there are main");
+        fails(json!({"message": "a", "provider": "none"}), text(), ErrorKind::Unavailable, "Name a model of none");
+        fails(json!({"message": ""}), text(), ErrorKind::InvalidInput, "message");
+        let refused = ScriptedAnswer::refused(ModelError::Unauthorized("no key".into()));
+        fails(json!({"message": "a"}), refused, ErrorKind::AuthRequired, "no key");
+    }
+
+    #[tokio::test]
+    async fn without_a_model_it_is_unavailable_and_a_model_of_the_program_reaches_no_host() {
+        let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
+        for name in ["ask_model", "image_recognition"] {
+            let tool = tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap();
+            assert_eq!(tool.availability, Availability::Unavailable("no model is configured".into()), "{name}");
+        }
+        let model = Arc::new(ScriptedModel::answering([]));
+        let (_folder, run) = run_with(&model, &Arc::new(RecordingEvents::new()));
+        let accesses: Vec<Access> = run.accesses("ask_model", json!({"message": "a"})).await.unwrap_or_default();
+        assert_eq!(accesses, []);
+    }
+}

@@ -1,0 +1,281 @@
+//! The tool `ask_user`: questions to the person, put by the client of the call, or kept until somebody answers them.
+
+use crate::builtin::{
+    answer::answer,
+    built_in_tool::BuiltInTool,
+    question_form::{Reply, reply, request},
+    run::Run,
+    schema::output_schema,
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{collections::HashSet, time::Duration};
+use tokio::time::timeout;
+use toolstead_domain::{
+    category::Category,
+    error_kind::ErrorKind,
+    ports::{
+        caller::NotAnswered,
+        question_store::{QuestionError, QuestionStore},
+        tool_repository::StoreError,
+    },
+    question::{Choice, DeferredQuestions, Question, QuestionId, waiting_for},
+    tool::ToolAnnotations,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Asks the person.
+pub(crate) struct AskUser;
+
+/// A form of four questions is filled in within a minute or so; an hour is for those who were away.
+const MAX_TIMEOUT_MS: u64 = 3_600_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The questions.
+    #[schemars(length(min = 1, max = 4))]
+    #[schemars(extend("x-advertised" = ""))]
+    questions: Option<Vec<Asked>>,
+    /// Instead of `questions`: the id of questions that were asked before and wait, like "q3".
+    #[schemars(length(min = 1, max = 16))]
+    #[schemars(extend("x-advertised" = "Instead: the id of questions that wait."))]
+    resume: Option<String>,
+    /// The most time to wait for the answers. Without it, as long as the client waits.
+    #[schemars(range(min = 1_000, max = MAX_TIMEOUT_MS))]
+    #[schemars(extend("x-advertised" = false))]
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// The question.
+    #[schemars(length(min = 1, max = 1_000))]
+    #[schemars(extend("x-advertised" = ""))]
+    question: String,
+    /// A label for it.
+    #[schemars(length(min = 1, max = 12))]
+    #[schemars(extend("x-advertised" = "At most 12 characters."))]
+    header: String,
+    /// What the person may choose; an answer in their own words is always possible.
+    #[schemars(length(min = 2, max = 4))]
+    #[schemars(extend("x-advertised" = "2 to 4."))]
+    options: Vec<Offered>,
+    /// Whether several may be chosen.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    multi_select: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Offered {
+    /// The answer, in a few words.
+    #[schemars(length(min = 1, max = 100))]
+    #[schemars(extend("x-advertised" = ""))]
+    label: String,
+    /// Its meaning, or what follows from it.
+    #[schemars(length(max = 500))]
+    #[schemars(extend("x-advertised" = ""))]
+    description: String,
+    /// More to look at before one chooses, such as a piece of code.
+    #[schemars(length(max = 2_000))]
+    #[schemars(extend("x-advertised" = false))]
+    preview: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// What became of the questions: `answered`, `declined`, `cancelled`, or `waiting` for somebody.
+    outcome: &'static str,
+    /// The answer to each question that has one; what was chosen of several stands with commas between.
+    answers: serde_json::Map<String, Value>,
+    /// The id of questions that wait, for `resume`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for AskUser {
+    const NAME: &str = "ask_user";
+    const TITLE: &str = "Ask the user";
+    const DESCRIPTION: &str = "Asks the person one to four questions with answers to choose from; they may also answer in \
+                               their own words. Use it for decisions that are theirs and change what you do next; put \
+                               what you recommend first. Where nobody can be asked now, the questions wait, and `resume` \
+                               fetches the answers.";
+    const BRIEF: &str = "Asks the person what only they can decide; put what you recommend first.";
+    const CATEGORY: Category = Category::Utility;
+    const TAGS: &[&str] = &["question"];
+    // A run ends with a question that waits, which a batch would hide.
+    const STANDS_ALONE: bool = true;
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"questions": [{"question": "Which database shall it use?", "header": "Database", "options": [{"label": "SQLite", "description": "One file, no server"}, {"label": "Postgres", "description": "For several machines"}]}]}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        match (input.questions, input.resume) {
+            (Some(questions), None) => ask(asked(questions)?, input.timeout_ms, run).await,
+            (None, Some(id)) => resumed(&id, run).await,
+            _ => {
+                let message = "give either `questions`, or `resume` with the id of questions that wait";
+                Err(ToolFailure::new(ErrorKind::InvalidInput, message))
+            }
+        }
+    }
+}
+
+/// The questions as a person can tell them and their answers apart.
+///
+/// # Errors
+/// `invalid_input` for one that stands twice, or has one answer twice.
+fn asked(questions: Vec<Asked>) -> Result<Vec<Question>, ToolFailure> {
+    let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
+    let mut known = HashSet::new();
+    let mut asked = Vec::with_capacity(questions.len());
+    for one in questions {
+        if one.question.trim().is_empty() || !known.insert(one.question.clone()) {
+            return Err(invalid(format!("the question `{}` says nothing, or stands twice", one.question)));
+        }
+        let mut labels = HashSet::new();
+        if let Some(twice) = one.options.iter().find(|option| !labels.insert(option.label.trim())) {
+            return Err(invalid(format!("the question `{}` has the option `{}` twice", one.question, twice.label)));
+        }
+        let choice = |option: Offered| Choice {
+            label: option.label.trim().to_owned(),
+            description: option.description,
+            preview: option.preview,
+        };
+        asked.push(Question {
+            question: one.question,
+            header: one.header,
+            options: one.options.into_iter().map(choice).collect(),
+            multi_select: one.multi_select,
+        });
+    }
+    Ok(asked)
+}
+
+async fn ask(questions: Vec<Question>, patience: Option<u64>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    let context = run.context();
+    let asking = context.caller.ask(request(&questions, context.client));
+    let said = match patience.map(Duration::from_millis) {
+        Some(patience) => timeout(patience, asking).await.unwrap_or(Err(NotAnswered::TimedOut)),
+        None => asking.await,
+    };
+    let response = match said {
+        Ok(response) => response,
+        Err(NotAnswered::Unsupported) => return deferred(questions, run).await,
+        Err(why) => return Err(not_answered(&why)),
+    };
+    let declined = |outcome: &'static str, text: &str| {
+        answer(text, &Output { outcome, answers: serde_json::Map::new(), id: None })
+    };
+    match reply(&questions, &response.0) {
+        Reply::Answers(answers) => answered(&questions, &answers),
+        Reply::Declined => declined("declined", "The person does not want to answer. Go on without, or ask less."),
+        Reply::Cancelled => declined("cancelled", "The person closed the questions without an answer."),
+        Reply::Malformed => Err(ToolFailure::new(
+            ErrorKind::UpstreamProtocol,
+            "the client's answer is none: it has no `action` of MCP's, or no `content`",
+        )),
+    }
+}
+
+fn not_answered(why: &NotAnswered) -> ToolFailure {
+    let kind = match why {
+        NotAnswered::TimedOut => ErrorKind::Timeout,
+        NotAnswered::Gone => ErrorKind::Cancelled,
+        NotAnswered::TooMany | NotAnswered::Exhausted => ErrorKind::RateLimited,
+        NotAnswered::NotRecorded => ErrorKind::Io,
+        NotAnswered::Unsupported | NotAnswered::Refused { .. } | NotAnswered::Unfit(_) => ErrorKind::Unavailable,
+    };
+    let next = match why {
+        NotAnswered::TimedOut => "The person may be away: do what needs no answer, or ask again later.",
+        _ => "Do not make up an answer.",
+    };
+    ToolFailure::new(kind, format!("the questions have no answer: {why}")).next(next)
+}
+
+/// What the person said, question by question.
+fn answered(questions: &[Question], answers: &[Option<String>]) -> Result<ToolResult, ToolFailure> {
+    let mut told = serde_json::Map::new();
+    let mut lines = Vec::with_capacity(questions.len());
+    for (question, said) in questions.iter().zip(answers) {
+        match said {
+            Some(said) => {
+                lines.push(format!("{}\n-> {said}", question.question));
+                told.insert(question.question.clone(), said.as_str().into());
+            }
+            None => lines.push(format!("{}\n(no answer)", question.question)),
+        }
+    }
+    answer(lines.join("\n"), &Output { outcome: "answered", answers: told, id: None })
+}
+
+/// Keeps questions that nobody can be asked now.
+async fn deferred(questions: Vec<Question>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    let context = run.context();
+    let kept = store(run.world())?.keep(context.principal, context.session, run.world().now(), questions).await;
+    let id = kept.map_err(|error| {
+        let kind = match &error {
+            QuestionError::TooMany(_) => ErrorKind::RateLimited,
+            _ => ErrorKind::Io,
+        };
+        ToolFailure::new(kind, "the questions could not be kept until somebody answers them").caused_by(error)
+    })?;
+    waiting(id, "Nobody can be asked here now, so the questions wait")
+}
+
+/// The answers to questions that waited.
+async fn resumed(id: &str, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    let unknown = || {
+        ToolFailure::new(ErrorKind::NotFound, format!("there are no questions `{id}` of yours"))
+            .next("Use the id that the call with the questions told, like `q3`, or ask anew.")
+    };
+    let number = QuestionId::parse(id).ok_or_else(unknown)?;
+    let failed = |error: StoreError| {
+        ToolFailure::new(ErrorKind::Io, format!("the questions `{number}` could not be read")).caused_by(error)
+    };
+    let found = store(run.world())?.find(run.context().principal, number).await.map_err(failed)?;
+    let DeferredQuestions { questions, answers, .. } = found.ok_or_else(unknown)?;
+    match answers {
+        Some(answers) => {
+            let said = |text: String| Some(text).filter(|text| !text.trim().is_empty());
+            answered(&questions, &answers.into_iter().map(said).collect::<Vec<_>>())
+        }
+        None => waiting(number, "The questions still wait"),
+    }
+}
+
+/// Where questions wait.
+///
+/// # Errors
+/// `unavailable` where nobody could ever answer them.
+fn store(world: &World) -> Result<&dyn QuestionStore, ToolFailure> {
+    world.questions().map(AsRef::as_ref).ok_or_else(|| {
+        ToolFailure::new(ErrorKind::Unavailable, "nobody can be asked here, now or later")
+            .next("Do not make up an answer: do what needs none, and say what is open.")
+    })
+}
+
+fn waiting(id: QuestionId, why: &str) -> Result<ToolResult, ToolFailure> {
+    let text = format!(
+        "{why} as {id}. The person answers them with `toolstead questions answer {id}`. Then call this tool with \
+         {{\"resume\": \"{id}\"}} to get the answers. Do not make them up; do meanwhile what needs no answer, and say \
+         that you wait."
+    );
+    let output = Output { outcome: "waiting", answers: serde_json::Map::new(), id: Some(id.to_string()) };
+    Ok(waiting_for(answer(text, &output)?, id))
+}
+
+#[cfg(test)]
+mod tests;

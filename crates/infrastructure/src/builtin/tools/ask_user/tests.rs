@@ -1,0 +1,169 @@
+use crate::builtin::{
+    question_form::{Reply, reply, request},
+    testing::{TestRun, client},
+    tools::all,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolstead_domain::{
+    client_profile::{ClientProfile, ProtocolVersion},
+    error_kind::ErrorKind,
+    ports::{
+        caller::{InputResponse, NotAnswered},
+        question_store::QuestionStore,
+    },
+    principal::Principal,
+    question::{QuestionId, waited_for},
+    testing::{
+        in_memory_questions::InMemoryQuestions, question_store_contract::questions, recording_caller::RecordingCaller,
+    },
+};
+
+fn one() -> Value {
+    json!({"questions": [{
+        "question": "Which database?", "header": "Database",
+        "options": [
+            {"label": "SQLite", "description": "One file"},
+            {"label": "Postgres", "description": "A server", "preview": "postgres://"},
+        ],
+    }]})
+}
+
+fn two() -> Value {
+    let mut asked = one();
+    let second = json!({
+        "question": "Which colours?", "header": "Colours", "multi_select": true,
+        "options": [{"label": "red", "description": ""}, {"label": "blue", "description": ""}],
+    });
+    asked["questions"].as_array_mut().unwrap().push(second);
+    asked
+}
+
+/// One call whose client says this.
+async fn called(arguments: Value, said: Result<Value, NotAnswered>) -> (TestRun, Result<Value, ErrorKind>) {
+    let folder = tempfile::tempdir().unwrap();
+    let caller = RecordingCaller::answering([said.map(InputResponse)]);
+    let run = TestRun::of_tools(all(), &folder).with_caller(caller);
+    let result = run.call("ask_user", arguments).await;
+    let told = result.map(|result| result.structured_content().unwrap().clone()).map_err(|failure| failure.kind);
+    (run, told)
+}
+
+#[track_caller]
+fn check(arguments: Value, content: Value, expected: Value) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let said = Ok(json!({"action": "accept", "content": content}));
+    let (_, told) = runtime.block_on(called(arguments, said));
+    assert_eq!(told, Ok(json!({"outcome": "answered", "answers": expected})));
+}
+
+#[test]
+fn what_the_person_chose_and_said_is_the_answer_and_nothing_else() {
+    check(one(), json!({"answer1": "SQLite"}), json!({"Which database?": "SQLite"}));
+    check(one(), json!({"answer1_other": " DuckDB "}), json!({"Which database?": "DuckDB"}));
+    check(
+        one(),
+        json!({"answer1": "SQLite", "answer1_other": "with WAL"}),
+        json!({"Which database?": "SQLite, with WAL"}),
+    );
+    check(
+        two(),
+        json!({"answer1": "Postgres", "answer2": ["red", "blue"], "answer2_other": "pink"}),
+        json!({"Which database?": "Postgres", "Which colours?": "red, blue, pink"}),
+    );
+    check(two(), json!({"answer2": "red"}), json!({"Which colours?": "red"}));
+    for nothing in [json!({}), json!({"answer1": 1, "answer1_other": null, "x": "y"}), json!({"answer1": " "})] {
+        check(one(), nothing, json!({}));
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_answer_is_heard_and_no_answer_is_made_up() {
+    for (action, outcome) in [("decline", "declined"), ("cancel", "cancelled")] {
+        let (_, told) = called(one(), Ok(json!({"action": action}))).await;
+        assert_eq!(told, Ok(json!({"outcome": outcome, "answers": {}})));
+    }
+    for (said, kind) in [
+        (Err(NotAnswered::TimedOut), ErrorKind::Timeout),
+        (Err(NotAnswered::Gone), ErrorKind::Cancelled),
+        (Err(NotAnswered::TooMany), ErrorKind::RateLimited),
+        (Err(NotAnswered::Refused { code: -1, message: "no".into() }), ErrorKind::Unavailable),
+        (Ok(json!({"action": "accept"})), ErrorKind::UpstreamProtocol),
+        (Ok(json!({"action": "yes"})), ErrorKind::UpstreamProtocol),
+        (Ok(json!(null)), ErrorKind::UpstreamProtocol),
+        // Nobody can be asked, and nothing keeps questions.
+        (Err(NotAnswered::Unsupported), ErrorKind::Unavailable),
+    ] {
+        let (_, told) = called(one(), said.clone()).await;
+        assert_eq!(told, Err(kind), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn questions_that_cannot_be_told_apart_are_not_asked() {
+    let mut twice = one();
+    let same = twice["questions"][0].clone();
+    twice["questions"].as_array_mut().unwrap().push(same);
+    let mut options = one();
+    options["questions"][0]["options"][1]["label"] = " SQLite".into();
+    let mut few = one();
+    few["questions"][0]["options"].as_array_mut().unwrap().truncate(1);
+    let mut long = one();
+    long["questions"][0]["header"] = "Databases, all".into();
+    let mut both = one();
+    both["resume"] = "q1".into();
+    for arguments in [twice, options, few, long, both, json!({}), json!({"questions": []})] {
+        let (run, told) = called(arguments.clone(), Ok(json!({"action": "accept", "content": {}}))).await;
+        assert_eq!((told, run.caller().questions().len()), (Err(ErrorKind::InvalidInput), 0), "{arguments}");
+    }
+}
+
+#[test]
+fn a_client_gets_a_form_of_its_own_generation() {
+    let form = |protocol| {
+        let client = ClientProfile { protocol, ..client() };
+        request(&questions(), &client).params["requestedSchema"]["properties"].clone()
+    };
+    let new = form(Some(ProtocolVersion::V20251125));
+    assert_eq!(new["answer1"]["oneOf"][0], json!({"const": "a", "title": "a: means \u{e4} a"}));
+    assert_eq!(new["answer2"]["items"]["anyOf"][1]["const"], "b");
+    let old = form(Some(ProtocolVersion::V20250618));
+    assert_eq!((&old["answer1"]["enum"], &old["answer2"]["type"]), (&json!(["a", "b"]), &json!("string")));
+    assert!(old["answer2"]["description"].as_str().unwrap().contains("a: means"));
+    for form in [new, old, form(None)] {
+        let names: Vec<&String> = form.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["answer1", "answer1_other", "answer2", "answer2_other"]);
+    }
+    let message = request(&questions(), &client()).params["message"].clone();
+    assert_eq!(message, "1. which?\n2. which ones?\n\nb:\nline\nline\n\nb:\nline\nline");
+    assert_eq!(reply(&questions(), &json!({"action": "accept", "content": {}})), Reply::Answers(vec![None, None]));
+}
+
+#[tokio::test]
+async fn questions_wait_until_somebody_answers_them_and_are_their_principals_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(InMemoryQuestions::new());
+    let mut run = TestRun::of_tools(all(), &folder);
+    run.tools = run.tools.with_questions(store.clone());
+    let asked = run.call("ask_user", one()).await.unwrap();
+    assert_eq!(asked.structured_content().unwrap(), &json!({"outcome": "waiting", "answers": {}, "id": "q1"}));
+    assert_eq!(waited_for(&asked).as_deref(), Some("q1"));
+    assert!(asked.joined_text().contains("`toolstead questions answer q1`"), "{}", asked.joined_text());
+
+    let resume = json!({"resume": "q1"});
+    let waits = run.call("ask_user", resume.clone()).await.unwrap();
+    assert_eq!(waited_for(&waits).as_deref(), Some("q1"));
+    let run = run.in_session(Principal::token("t"), "test");
+    assert_eq!(run.call("ask_user", resume.clone()).await.unwrap_err().kind, ErrorKind::NotFound);
+
+    let me = Principal::local();
+    store.answer(&me, QuestionId(1), vec!["SQLite".into()]).await.unwrap();
+    let run = run.in_session(me, "test");
+    let answered = run.call("ask_user", resume).await.unwrap();
+    let expected = json!({"outcome": "answered", "answers": {"Which database?": "SQLite"}});
+    assert_eq!((answered.structured_content(), waited_for(&answered)), (Some(&expected), None));
+    for unknown in ["q2", "x", "q"] {
+        let failure = run.call("ask_user", json!({"resume": unknown})).await.unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::NotFound, "{unknown}");
+    }
+}

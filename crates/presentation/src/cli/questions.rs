@@ -1,0 +1,246 @@
+//! `toolstead questions list|show|answer`: what agents asked when nobody was there.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    global::Global,
+    output::{Output, cut, table, visible},
+    terminal::Terminal,
+    terminal_questions::TerminalQuestions,
+};
+use crate::composition_root::Servers;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::time::Duration;
+use toolstead_domain::{
+    ports::{
+        caller::NotAnswered,
+        question_store::{QuestionError, QuestionStore},
+    },
+    principal::Principal,
+    question::{DeferredQuestions, Question, QuestionId},
+};
+use toolstead_infrastructure::builtin::question_form::{Reply, reply, request};
+
+/// A list in a terminal cuts questions to so many characters.
+const SHOWN: usize = 60;
+/// Whoever answers has come for that.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Shows the questions that wait for an answer, or answers one.
+#[derive(Debug, Args)]
+pub struct Questions {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// On whose behalf they were asked: `token:NAME` for the client of a server token. Default: the person at this machine
+    #[arg(long, value_name = "PRINCIPAL", global = true)]
+    principal: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists those that wait in this workspace, the oldest first
+    List,
+    /// Shows questions with what may be chosen, and the answers where there are some
+    Show {
+        /// Their id, such as q3
+        id: String,
+    },
+    /// Answers questions: at the terminal, or with one ANSWER for each
+    Answer {
+        /// Their id, such as q3
+        id: String,
+        /// For each question the number of an option, several with commas between where these may be chosen, or own words
+        answers: Vec<String>,
+    },
+}
+
+impl Questions {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let principal = match self.principal.as_deref() {
+            None | Some("local") => Principal::local(),
+            Some(id) => {
+                let named = id.split_once(':').filter(|(kind, name)| !kind.is_empty() && !name.is_empty());
+                let wrong = || Failed::Usage(format!("`{id}` names nobody: write `token:NAME`, or `local`"));
+                named.map(|(kind, name)| Principal::new(kind, name)).ok_or_else(wrong)?
+            }
+        };
+        let composition = global.compose(Servers::None).await?;
+        let outcome = match composition.questions.0.as_deref() {
+            Some(store) => self.command.unwrap_or(Command::List).run(store, &principal, global.json, output).await,
+            None => Err(Failed::NotFound("no questions are kept here".into())),
+        };
+        composition.close().await;
+        outcome.map(|()| Exit::Done)
+    }
+}
+
+impl Command {
+    async fn run(
+        self,
+        store: &dyn QuestionStore,
+        principal: &Principal,
+        as_json: bool,
+        output: &mut Output,
+    ) -> Result<(), Failed> {
+        match self {
+            Self::List => {
+                let waiting = store.waiting(principal).await?;
+                if as_json {
+                    let all: Vec<Value> = waiting.iter().map(to_json).collect();
+                    return Ok(output.json(&json!({"questions": all}))?);
+                }
+                let rows = waiting.iter().map(|one| {
+                    let texts: Vec<&str> = one.questions.iter().map(|question| question.question.as_str()).collect();
+                    let text = visible(&texts.join(" / ").replace(['\n', '\t'], " "));
+                    vec![one.id.to_string(), one.asked.to_string(), cut(&text, output.width().map(|_| SHOWN))]
+                });
+                let rows: Vec<Vec<String>> = rows.collect();
+                Ok(output.line(&table(&["ID", "ASKED", "QUESTION"], rows))?)
+            }
+            Self::Show { id } => {
+                let found = found(store, principal, &id).await?;
+                match as_json {
+                    true => output.json(&to_json(&found))?,
+                    false => output.line(&shown(&found))?,
+                }
+                Ok(())
+            }
+            Self::Answer { id, answers } => {
+                let found = found(store, principal, &id).await?;
+                if found.answers.is_some() {
+                    return Err(refused(QuestionError::Answered(found.id)));
+                }
+                let answers = match answers.is_empty() {
+                    true => asked(&found.questions).await?,
+                    false => given(&found.questions, &answers)?,
+                };
+                store.answer(principal, found.id, answers).await.map_err(refused)?;
+                let found = store.find(principal, found.id).await?.unwrap_or(found);
+                match as_json {
+                    true => output.json(&to_json(&found))?,
+                    false => output.line(&format!("{} is answered.", found.id))?,
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn found(store: &dyn QuestionStore, principal: &Principal, id: &str) -> Result<DeferredQuestions, Failed> {
+    let unknown =
+        || Failed::NotFound(format!("there are no questions `{id}`: `toolstead questions` lists those that wait"));
+    let number = QuestionId::parse(id).ok_or_else(unknown)?;
+    store.find(principal, number).await?.ok_or_else(unknown)
+}
+
+fn refused(error: QuestionError) -> Failed {
+    match error {
+        QuestionError::Store(error) => Failed::Store(error),
+        QuestionError::NotFound(_) => Failed::NotFound(error.to_string()),
+        other => Failed::Usage(other.to_string()),
+    }
+}
+
+/// Asks the person at the terminal.
+async fn asked(questions: &[Question]) -> Result<Vec<String>, Failed> {
+    let usage = |message: &str| Failed::Usage(message.into());
+    let terminal = Terminal::of_process();
+    let terminal = terminal.ok_or_else(|| usage("there is no terminal: give one answer for each question"))?;
+    let client = toolstead_domain::client_profile::ClientProfile::without_protocol("toolstead-cli");
+    let said = TerminalQuestions::new(terminal, PATIENCE).ask(request(questions, &client)).await;
+    let said = said.map_err(|why: NotAnswered| Failed::Usage(format!("the questions have no answer: {why}")))?;
+    match reply(questions, &said.0) {
+        Reply::Answers(answers) if answers.iter().any(Option::is_some) => {
+            Ok(answers.into_iter().map(Option::unwrap_or_default).collect())
+        }
+        _ => Err(usage("nothing was answered, and the questions wait")),
+    }
+}
+
+/// What was typed for each question: options by their numbers, else own words.
+fn given(questions: &[Question], answers: &[String]) -> Result<Vec<String>, Failed> {
+    if questions.len() != answers.len() {
+        let mismatch = QuestionError::Mismatch { questions: questions.len(), answers: answers.len() };
+        return Err(Failed::Usage(format!("{mismatch}: give one for each")));
+    }
+    if answers.iter().all(|answer| answer.trim().is_empty()) {
+        return Err(Failed::Usage("there is no answer: an empty text answers nothing".into()));
+    }
+    Ok(questions.iter().zip(answers).map(|(question, typed)| meant(question, typed.trim())).collect())
+}
+
+fn meant(question: &Question, typed: &str) -> String {
+    let option = |number: &str| {
+        let index = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
+        question.options.get(index).map(|option| option.label.clone())
+    };
+    let several = || typed.split(',').map(option).collect::<Option<Vec<_>>>();
+    let chosen = if question.multi_select { several().map(|all| all.join(", ")) } else { option(typed) };
+    chosen.unwrap_or_else(|| typed.to_owned())
+}
+
+fn shown(found: &DeferredQuestions) -> String {
+    let mut lines = vec![format!("{}, asked at {}", found.id, found.asked)];
+    for (index, question) in found.questions.iter().enumerate() {
+        lines.push(String::new());
+        let several = if question.multi_select { " (several)" } else { "" };
+        lines.push(format!("{}. {}{several}", index + 1, visible(&question.question)));
+        for (number, option) in question.options.iter().enumerate() {
+            lines.push(format!("   {}) {}: {}", number + 1, visible(&option.label), visible(&option.description)));
+            let preview = option.preview.iter().flat_map(|preview| preview.lines());
+            lines.extend(preview.map(|line| format!("      | {}", visible(line))));
+        }
+        if let Some(answer) = found.answers.as_ref().and_then(|answers| answers.get(index)) {
+            lines.push(format!("   -> {}", visible(answer)));
+        }
+    }
+    lines.join("\n")
+}
+
+fn to_json(found: &DeferredQuestions) -> Value {
+    let questions: Vec<Value> = found
+        .questions
+        .iter()
+        .map(|question| {
+            let options = question.options.iter();
+            let options: Vec<Value> = options
+                .map(|one| json!({"label": one.label, "description": one.description, "preview": one.preview}))
+                .collect();
+            json!({
+                "question": question.question, "header": question.header, "options": options,
+                "multi_select": question.multi_select,
+            })
+        })
+        .collect();
+    json!({
+        "id": found.id.to_string(), "session": found.session, "asked": found.asked.to_string(),
+        "questions": questions, "answers": found.answers,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::testing::question_store_contract::questions;
+
+    #[track_caller]
+    fn check(typed: &[&str], expected: Option<&[&str]>) {
+        let typed: Vec<String> = typed.iter().map(|text| (*text).to_owned()).collect();
+        let answers = given(&questions(), &typed).ok();
+        let expected = expected.map(|all| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert_eq!(answers, expected, "{typed:?}");
+    }
+
+    #[test]
+    fn an_answer_is_a_number_of_an_option_or_own_words() {
+        check(&["1", "1,2"], Some(&["a", "a, b"]));
+        check(&["b", "2"], Some(&["b", "b"]));
+        check(&["1,2", "1,3"], Some(&["1,2", "1,3"]));
+        check(&["0", "own words"], Some(&["0", "own words"]));
+        check(&["1", ""], Some(&["a", ""]));
+        check(&["", " "], None);
+        check(&["1"], None);
+        check(&["1", "2", "3"], None);
+    }
+}

@@ -1,0 +1,129 @@
+//! A command calls tools by the program `tool`: pipes and loops through `toolstead call bash`, with the rules, the questions
+//! and the records of each call.
+
+use crate::{
+    approvals::typed_at_terminal,
+    binaries::{Home, kill, stderr, stdout},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::{
+    process::{Output, Stdio},
+    time::{Duration, Instant},
+};
+
+const ALLOWED: &str = "[permissions]\nallow = [\"Read\", \"Bash\", \"Tools(*)\"]\n";
+
+fn bash(home: &Home, config: &str, tools: &[&str], command: &str) -> Output {
+    let arguments = json!({"command": command, "tools": tools}).to_string();
+    let config = home.config(config);
+    home.run(&["call", "bash", &arguments, "--config", config.to_str().unwrap()])
+}
+
+/// The rows of the audit trail, newest first.
+fn rows(home: &Home) -> Vec<Value> {
+    let listed = home.run(&["executions", "list", "--limit", "100", "--json"]);
+    let listed: Value = serde_json::from_str(&stdout(&listed)).unwrap();
+    listed["executions"].as_array().unwrap().clone()
+}
+
+#[test]
+fn forty_calls_in_a_loop_and_a_pipe_are_one_call_with_forty_below_it() {
+    let home = Home::new();
+    for number in 0..40 {
+        std::fs::write(home.work().join(format!("f{number}.txt")), format!("needle {number}\n{}", "x\n".repeat(4000)))
+            .unwrap();
+    }
+    // 8 KB of each file go through the pipe, and none of it through the answer.
+    let command = "for i in $(seq 0 39); do tool read_file --path f$i.txt --limit 5000; done | grep -o 'needle [0-9]*' | \
+                   sort -u | wc -l";
+    let output = bash(&home, ALLOWED, &["read_file"], command);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("40\n") && stdout(&output).len() < 200, "{}", stdout(&output));
+    let rows = rows(&home);
+    let parent = rows.iter().find(|row| row["tool"] == "bash").unwrap();
+    let below = rows.iter().filter(|row| row["parent"] == parent["id"] && row["outcome"] == "succeeded");
+    assert_eq!((below.count(), rows.len()), (40, 41));
+    let shown = stdout(&home.run(&["executions", "show", parent["id"].as_str().unwrap()]));
+    assert_eq!(shown.matches("  read_file  succeeded").count(), 40, "{shown}");
+}
+
+#[test]
+fn a_result_that_is_too_long_for_a_model_is_whole_for_a_program() {
+    let home = Home::new();
+    std::fs::write(home.work().join("long.txt"), "0123456789 abcdef\n".repeat(20_000)).unwrap();
+    let command = "tool grep '{\"pattern\": \"abcdef\", \"path\": \"long.txt\", \"output_mode\": \"content\", \"head_limit\": 20000}' \
+                   | grep -o abcdef | wc -l";
+    let output = bash(&home, ALLOWED, &["grep"], command);
+    let lines: usize =
+        stdout(&output).lines().next().unwrap().parse().unwrap_or_else(|_| panic!("{}", stdout(&output)));
+    assert!(lines >= 20_000, "{lines}");
+}
+
+#[test]
+fn what_rules_refuse_is_refused_to_a_command_and_before_it_where_it_is_the_offer() {
+    let home = Home::new();
+    std::fs::write(home.work().join("secret.txt"), "secret\n").unwrap();
+    let denied = format!("{ALLOWED}deny = [\"Read(secret.txt)\", \"Tools(write_file)\"]\n");
+    let output = bash(&home, &denied, &["read_file"], "tool read_file --path secret.txt; echo code $?");
+    let said = stdout(&output);
+    assert!(said.contains("is not permitted") && said.contains("code 3") && !said.contains("secret\n"), "{said}");
+    for tools in ["write_file", "write*", "w*_file"] {
+        let output = bash(&home, &denied, &[tools], "touch begun");
+        assert_eq!(output.status.code(), Some(3), "{tools}: {}", stderr(&output));
+    }
+    // Nobody is there who could be asked about it.
+    let unasked = "[permissions]\nallow = [\"Read\", \"Bash\"]\n";
+    let output = bash(&home, unasked, &["grep"], "touch begun");
+    assert!(output.status.code() == Some(3) && stderr(&output).contains("Tools(grep)"), "{}", stderr(&output));
+    let output = bash(&home, ALLOWED, &["gerp"], "touch begun");
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("`grep`"), "{}", stderr(&output));
+    assert!(!home.work().join("begun").exists());
+    // A window holds no more than was named.
+    let output = bash(
+        &home,
+        ALLOWED,
+        &["grep"],
+        "tool read_file --path secret.txt 2>&1; tool read_file '{\"path\": \"secret.txt\"}'; echo $?",
+    );
+    assert!(stdout(&output).contains("4\n") && !stdout(&output).contains("secret\n"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_person_who_says_yes_for_this_run_is_asked_once_in_it() {
+    let home = Home::new();
+    let config = home.config(ALLOWED);
+    let command = "for i in 1 2 3; do tool write_file --path $i.txt --content text > /dev/null || exit; done";
+    let arguments = json!({"command": command, "tools": ["write_file"]});
+    std::fs::write(home.work().join("arguments.json"), arguments.to_string()).unwrap();
+    let script = format!("exec \"$0\" call bash - --config {} <arguments.json", config.display());
+    let (code, seen) = typed_at_terminal(&home, &script, b"r");
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(seen.contains("`write_file` run, called by the tool `bash`"), "{seen}");
+    for number in 1..=3 {
+        assert!(home.work().join(format!("{number}.txt")).exists(), "{seen}");
+    }
+    // The yes has ended with its run.
+    let output = bash(&home, ALLOWED, &["write_file"], "tool write_file --path 4.txt --content text; echo code $?");
+    assert!(stdout(&output).contains("code 3"), "{}", stdout(&output));
+}
+
+#[test]
+fn who_takes_a_call_back_takes_the_calls_of_its_command_back() {
+    let home = Home::new();
+    let config = home.config(ALLOWED);
+    let arguments = json!({"command": "tool bash --command 'sleep 600'", "tools": ["bash"]}).to_string();
+    let mut command = home.toolstead(&["call", "bash", &arguments, "--config"]);
+    let mut child =
+        command.arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let runs = |row: &&Value| row["tool"] == "bash" && row["outcome"] == "running";
+    while rows(&home).iter().filter(runs).count() < 2 {
+        assert!(Instant::now() < deadline, "both are on record: {:?}", rows(&home));
+    }
+    kill(child.id(), Signal::INT);
+    assert_ne!(child.wait().unwrap().code(), Some(0));
+    let rows = rows(&home);
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert!(rows.iter().all(|row| row["outcome"] != "running" && row["outcome"] != "interrupted"), "{rows:?}");
+}
