@@ -161,6 +161,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
                 ),
                 scopes: [
                     Once,
+                    Run,
                     Session,
                     Project,
                     Always,
@@ -174,7 +175,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
                 ),
                 scopes: [
                     Once,
-                    Session,
+                    Run,
                 ],
             },
             Row {
