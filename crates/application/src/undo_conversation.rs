@@ -15,6 +15,7 @@ use crate::{
 use plan::Plan;
 use serde_json::json;
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     fmt,
     path::PathBuf,
@@ -258,7 +259,7 @@ impl UndoConversationHandler {
             sessions.extend(handed_over.into_iter().map(|one| one.id.session()));
         }
         if next > 1 {
-            entries.sort_by(|one, other| (other.at, other.call).cmp(&(one.at, one.call)));
+            entries.sort_by_key(|one| Reverse((one.at, one.call)));
         }
         Ok(entries)
     }

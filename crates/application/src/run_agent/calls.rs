@@ -87,7 +87,7 @@ enum State {
     Waiting,
     Running,
     /// Its result waits for those of the calls before it.
-    Over(Made),
+    Over(Box<Made>),
     Given,
 }
 
@@ -176,7 +176,8 @@ fn arguments(call: &ToolUse) -> Value {
 impl<'a, 'w> Calls<'a, 'w> {
     /// These calls, of which some are answered already.
     pub(super) async fn new(way: &'a Way<'w>, calls: &'a [ToolUse], answered: Vec<Option<Made>>) -> Self {
-        let states: Vec<State> = answered.into_iter().map(|made| made.map_or(State::Waiting, State::Over)).collect();
+        let states: Vec<State> =
+            answered.into_iter().map(|made| made.map_or(State::Waiting, |made| State::Over(Box::new(made)))).collect();
         let is_alone = states.iter().filter(|state| matches!(state, State::Waiting)).count() < 2;
         let touch = async |(call, state): (&ToolUse, &State)| match state {
             State::Waiting if !is_alone => way.touch(call).await,
@@ -194,11 +195,11 @@ impl<'a, 'w> Calls<'a, 'w> {
                 && let State::Over(made) = std::mem::replace(next, State::Given)
             {
                 self.given += 1;
-                return Some(made);
+                return Some(*made);
             }
             self.begin();
             if let Some((index, made)) = self.running.next().await {
-                self.states[index] = State::Over(made);
+                self.states[index] = State::Over(Box::new(made));
             }
         }
     }
@@ -210,7 +211,7 @@ impl<'a, 'w> Calls<'a, 'w> {
                 continue;
             }
             if self.way.cancel.reason().is_some() {
-                self.states[index] = State::Over(Made::taken_back());
+                self.states[index] = State::Over(Box::new(Made::taken_back()));
                 continue;
             }
             let is_over = |state: &State| matches!(state, State::Over(_) | State::Given);

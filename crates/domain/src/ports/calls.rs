@@ -24,7 +24,7 @@ pub trait Calls: Send + Sync {
     fn search(&self, text: &str) -> Vec<Arc<Tool>>;
 
     /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
-    /// well. What is approved through it holds in it alone.
+    /// well. What is approved through it holds in it and within it alone.
     /// What is approved through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave out.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
