@@ -12,6 +12,7 @@ mod events;
 pub mod explain;
 mod held;
 mod hooks;
+mod nested_answer;
 mod nesting;
 mod outliving;
 mod output;
