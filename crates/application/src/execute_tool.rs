@@ -13,6 +13,7 @@ pub mod explain;
 mod held;
 mod hook_words;
 mod hooks;
+mod nested_answer;
 mod nesting;
 mod outliving;
 mod output;

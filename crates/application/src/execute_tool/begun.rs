@@ -3,7 +3,7 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolHandler,
-    nesting::{answer, failure},
+    nested_answer::{answer, failure},
 };
 use crate::{cancel_signal::CancelSignal, list_tools::mentions};
 use async_trait::async_trait;

@@ -6,6 +6,7 @@ use super::{
     asking::Asking,
     at_work::{AtWork, Made},
     begun::Begun,
+    nested_answer::{answer, failure},
     record::Record,
     waiting_time::{WaitingTime, over},
 };
@@ -25,7 +26,6 @@ use toolstead_domain::{
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
         calls::{Calls, ForeseenCall, NestedCall},
-        tool_provider::CallOutcome,
     },
     scope::{Scope, View},
     task_request::without_tasks,
@@ -347,28 +347,6 @@ impl Nested<'_> {
             }
         };
         answer(outcome)
-    }
-}
-
-/// The result of a call, as the one that made it learns of it.
-pub(super) fn answer(outcome: Result<CallOutcome, ExecuteToolError>) -> Result<ToolResult, ToolFailure> {
-    match outcome.map_err(failure)? {
-        CallOutcome::Done(result) => Ok(result),
-        CallOutcome::InputRequired(_) => {
-            Err(ToolFailure::new(ErrorKind::Internal, "a nested call ended with a question"))
-        }
-    }
-}
-
-/// A call without a result, as the call that made it learns of it.
-pub(super) fn failure(error: ExecuteToolError) -> ToolFailure {
-    let kind = error.kind();
-    match error {
-        ExecuteToolError::NotCallable(failure)
-        | ExecuteToolError::Refused(failure)
-        | ExecuteToolError::Failed(failure) => failure,
-        error @ ExecuteToolError::Cancelled(_) => ToolFailure::new(kind, error.to_string()),
-        ExecuteToolError::NotRecorded { what, source } => ToolFailure::new(kind, what.to_string()).caused_by(source),
     }
 }
 

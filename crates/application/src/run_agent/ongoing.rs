@@ -28,6 +28,7 @@ pub(crate) struct Ongoing {
     pub(crate) model: Arc<dyn ModelProvider>,
     pub(crate) summarizer: Option<Arc<dyn ModelProvider>>,
     pub(crate) compaction: Compaction,
+    /// Those who watch the run that a person began, which is this one or one above it.
     pub(super) telling: UnboundedSender<AgentEvent>,
     pub(super) caller: Arc<dyn Caller>,
     /// Takes it back.
@@ -37,7 +38,7 @@ pub(crate) struct Ongoing {
 }
 
 impl Ongoing {
-    /// Tells those who watch the run.
+    /// Tells those who watch what happens in work that is handed over here.
     pub(crate) fn tell(&self, event: AgentEvent) {
         // Fails where nobody reads any more; the run is being taken back then.
         let _ = self.telling.send(event);

@@ -120,6 +120,7 @@ impl<'w> Run<'w> {
         let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone(), began_by);
         // Work that a client hands over is as deep as that which a run does.
         let depth = above.as_ref().map_or(u32::from(handed_over.is_some()), |above| above.depth + 1);
+        let watchers = above.as_ref().map_or_else(|| telling.clone(), |above| above.telling.clone());
         let purse = Purse::new(command.budgets.clone(), above.map(|above| above.purse.clone()));
         let ongoing = Ongoing {
             purse: purse.clone(),
@@ -127,7 +128,7 @@ impl<'w> Run<'w> {
             model: command.model.clone(),
             summarizer: command.summarizer.clone(),
             compaction: command.compaction,
-            telling: telling.clone(),
+            telling: watchers,
             caller: command.caller.clone(),
             cancel: cancel.clone(),
             over: CancelSignal::new(),

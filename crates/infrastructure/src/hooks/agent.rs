@@ -184,8 +184,8 @@ mod tests {
 
     /// What a hook reads that repeats it for the model.
     async fn read_context(event: HookEvent, text: &str) -> Value {
-        let word = said(vec![hook(event, "*", "cat")], event, text).await;
-        serde_json::from_str(&word.context[0]).unwrap()
+        let word = said(vec![hook(event, "*", "echo read; cat")], event, text).await;
+        serde_json::from_str(word.context[0].strip_prefix("read\n").unwrap()).unwrap()
     }
 
     #[tokio::test]

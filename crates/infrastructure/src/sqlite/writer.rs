@@ -353,7 +353,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_is_told_and_what_was_acknowledged_stays() {
         let database = new_database().await;
-        database.recorder.limit_pages(46);
+        database.recorder.limit_pages(52);
         let (writer, log, _folder) = start(database, false);
         let mut written = 0;
         let fault = loop {
@@ -403,7 +403,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_in_the_backlog_survives_a_full_disk() {
         let database = new_database().await;
-        database.recorder.limit_pages(46);
+        database.recorder.limit_pages(52);
         let (writer, log, folder) = start(database, true);
         let mut written = 0;
         let fault = loop {

@@ -41,7 +41,7 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
             },
             "background": {"type": "boolean", "default": false, "description": "Go on as a task, and do not wait."},
             "max_turns": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "The most answers of its model."},
-            "resume": {"type": "string", "description": "The `agent_id` of an earlier call, to go on with that agent."},
+            "resume": {"type": "string", "description": "The `agent_id` of an earlier call, whose agent continues."},
         },
         "examples": [example_of(example)],
     });

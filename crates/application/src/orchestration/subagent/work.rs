@@ -250,7 +250,7 @@ async fn over(deadline: Instant, caller: &dyn Caller) {
     }
 }
 
-/// Tells the run above what happens. Its end is told also where it is dropped.
+/// Tells those who watch what happens. Its end is told also where it is dropped.
 struct Watched {
     above: Option<Arc<Ongoing>>,
     handed_over: HandedOver,
@@ -263,8 +263,6 @@ impl Watched {
         let Some(above) = &self.above else { return };
         let event = match event {
             AgentEvent::Text(_) | AgentEvent::Thinking(_) | AgentEvent::CallWritten { .. } => return,
-            // Of one below it, which says so itself.
-            further @ AgentEvent::OfSubagent { .. } => further,
             event => {
                 self.is_told |= matches!(event, AgentEvent::Ended { .. });
                 let (handed_over, conversation) = (self.handed_over.clone(), self.conversation);

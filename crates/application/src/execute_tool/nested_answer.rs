@@ -1,0 +1,28 @@
+//! The answer to a call, as the call that made it gets it.
+
+use super::ExecuteToolError;
+use toolstead_domain::{
+    error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_failure::ToolFailure, tool_result::ToolResult,
+};
+
+/// The result of a call, as the one that made it learns of it.
+pub(super) fn answer(outcome: Result<CallOutcome, ExecuteToolError>) -> Result<ToolResult, ToolFailure> {
+    match outcome.map_err(failure)? {
+        CallOutcome::Done(result) => Ok(result),
+        CallOutcome::InputRequired(_) => {
+            Err(ToolFailure::new(ErrorKind::Internal, "a nested call ended with a question"))
+        }
+    }
+}
+
+/// A call without a result, as the call that made it learns of it.
+pub(super) fn failure(error: ExecuteToolError) -> ToolFailure {
+    let kind = error.kind();
+    match error {
+        ExecuteToolError::NotCallable(failure)
+        | ExecuteToolError::Refused(failure)
+        | ExecuteToolError::Failed(failure) => failure,
+        error @ ExecuteToolError::Cancelled(_) => ToolFailure::new(kind, error.to_string()),
+        ExecuteToolError::NotRecorded { what, source } => ToolFailure::new(kind, what.to_string()).caused_by(source),
+    }
+}
