@@ -15,6 +15,7 @@ use std::{
 use tempfile::TempDir;
 use toolstead_domain::{
     client_profile::ClientProfile,
+    context::Prompt,
     permission::{
         decision::Verdict,
         grant::Grant,
