@@ -85,7 +85,7 @@ pub struct NoTasks;
 
 impl NoTasks {
     fn refusal() -> ToolFailure {
-        let message = "Nothing can go on in the background here.";
+        let message = "Nothing can run in the background here.";
         ToolFailure::new(ErrorKind::Unavailable, message).next("Leave `background` out.")
     }
 }
