@@ -306,7 +306,7 @@ fn log(number: usize) -> String {
     let mut log = String::new();
     for line in 0.. {
         let service = SERVICES[(number * 7 + line * line) % 4];
-        let level = if (number + line * 3) % 11 == 0 { "ERROR" } else { "INFO" };
+        let level = if (number + line * 3).is_multiple_of(11) { "ERROR" } else { "INFO" };
         writeln!(
             log,
             "2026-03-01T12:{:02}:{:02}Z {level} {service} request {number}-{line} handled",

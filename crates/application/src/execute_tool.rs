@@ -11,6 +11,7 @@ mod begun;
 mod events;
 pub mod explain;
 mod held;
+mod hook_words;
 mod hooks;
 mod nesting;
 mod outliving;

@@ -3,6 +3,7 @@
 use super::{
     ExecuteToolCommand, ExecuteToolError,
     arguments::{validated, with_defaults},
+    hook_words::joined,
     output::{self, Budget},
     record::Record,
     running,
@@ -28,13 +29,8 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// As many characters of what hooks have to say reach the model with one call.
-const CONTEXT_CHARACTERS: usize = 10_000;
 /// How long a hook may take to hear of the end of a call that was taken back: somebody waits for that end.
 const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
-
-/// Begins what a hook says.
-const SAID: &str = "[the hook `";
 
 /// What hooks know and say of one call on its way.
 #[derive(Default)]
@@ -257,22 +253,6 @@ fn with_context(
 fn named(hook: &dyn ToolHook, context: Vec<HookContext>) -> impl Iterator<Item = (String, String)> {
     let name = hook.name().to_owned();
     context.into_iter().map(move |one| (one.by.unwrap_or_else(|| name.clone()), one.text))
-}
-
-/// The part of a text in which hooks say something: it stands at the end.
-pub(super) fn said_in(text: &str) -> Option<&str> {
-    let begin = if text.starts_with(SAID) { 0 } else { text.find(&format!("\n{SAID}"))? + 1 };
-    Some(&text[begin..])
-}
-
-fn joined(context: &[(String, String)]) -> Option<String> {
-    let texts: Vec<String> = context.iter().map(|(hook, text)| format!("{SAID}{hook}` says: {text}]")).collect();
-    let mut text = texts.join("\n");
-    if let Some((at, _)) = text.char_indices().nth(CONTEXT_CHARACTERS) {
-        text.truncate(at);
-        text.push_str(&format!("\n[… what hooks say ends here, after {CONTEXT_CHARACTERS} characters]"));
-    }
-    (!text.is_empty()).then_some(text)
 }
 
 fn tell(command: &ExecuteToolCommand, hook: &dyn ToolHook, messages: Vec<String>) {

@@ -1,7 +1,7 @@
 //! The face in which a caller sees the answer of a call. It is put on last, when the row is written: rules, hooks, the row
 //! and the budget see the tool itself.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hooks};
+use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hook_words};
 use crate::tool_registry::ToolRegistry;
 use serde_json::{Map, Value};
 use toolstead_domain::{
@@ -78,7 +78,7 @@ impl WornFace {
             failure.partial = Some(Box::new(ToolResult::text(beside)));
         }
         // What hooks had to say of the call stays.
-        let by_hooks = failure.next.take().and_then(|next| hooks::said_in(&next).map(str::to_owned));
+        let by_hooks = failure.next.take().and_then(|next| hook_words::said_in(&next).map(str::to_owned));
         failure.next = by_hooks.filter(|words| !text.contains(words));
         failure.message = text;
         failure.stands_first = true;

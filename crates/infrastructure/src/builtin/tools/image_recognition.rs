@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(ask(json!({"image": "a.png", "prompt": "How large?"})).await, ("small".into(), false));
         // Another picture under the same name.
         put(folder.path(), "a.png", &png(255));
-        let uri = format!("file://{}", folder.path().canonicalize().unwrap().join("a.png").display());
+        let uri = format!("file://{}", folder.path().join("a.png").display());
         assert_eq!(ask(json!({"image": uri})).await, ("white".into(), false));
         let requests = model.requests();
         assert_eq!(requests.len(), 3);
