@@ -148,8 +148,9 @@ fn a_licence_expression_needs_one_allowed_part_of_each() {
 
 /// The heads of rules are names of tools elsewhere.
 const RULE_HEADS: [&str; 4] = ["Read", "Write", "Edit", "Bash"];
-/// Names that mean something else where they stand: the kind of an event, and a password in an address.
-const OTHER_MEANINGS: &[(&str, &str)] = &[("event.rs", "task_output"), ("redaction.rs", "pwd")];
+/// Names that mean something else where they stand: kinds of events, and a password in an address.
+const OTHER_MEANINGS: &[(&str, &str)] =
+    &[("event.rs", "task_output"), ("event.rs", "thinking"), ("redaction.rs", "pwd")];
 /// Programs that the inner crates have known before, beside those that are looked through.
 const PROGRAMS: [&str; 6] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp"];
 /// What these names say is said of other things as well.

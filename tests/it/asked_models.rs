@@ -25,7 +25,7 @@ impl Place {
     async fn with(replies: impl IntoIterator<Item = Says>) -> Self {
         let (home, server) = (Home::new(), ModelServer::with(replies).await);
         let config = home.config(&format!(
-            "[models.main]\nprovider = \"anthropic\"\nmodel = \"model-1\"\nbase_url = \"{}\"\napi_key_env = \"MODEL_KEY\"\n",
+            "[models.main]\nprovider = \"anthropic\"\nmodel = \"model-1\"\nbase_url = \"{}\"\napi_key_env = \"MODEL_KEY\"\nimages = true\n",
             server.url()
         ));
         Self { home, config, server }

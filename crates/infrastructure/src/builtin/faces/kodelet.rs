@@ -72,6 +72,15 @@ pub(super) const FACES: Faces = &[
         .saying(search),
     ),
     (
+        "todo_read",
+        Face::new(
+            "Read the todo list, sorted by status and priority.",
+            r#"{"type": "object", "properties": {}}"#,
+        )
+        .with_defaults(&[Default("table", "true")])
+        .saying(plain),
+    ),
+    (
         "view_background_processes",
         Face::new("Monitor background processes.", r#"{"type": "object", "properties": {}}"#).saying(processes),
     ),

@@ -43,7 +43,7 @@ pub(crate) struct Input {
     questions: Option<Vec<Asked>>,
     /// Instead of `questions`: the id of questions that were asked before and wait, like "q3".
     #[schemars(length(min = 1, max = 16))]
-    #[schemars(extend("x-advertised" = "Instead: the id of questions that wait."))]
+    #[schemars(extend("x-advertised" = "Instead: an id that waits."))]
     resume: Option<String>,
     /// The most time to wait for the answers. Without it, as long as the client waits.
     #[schemars(range(min = 1_000, max = MAX_TIMEOUT_MS))]
