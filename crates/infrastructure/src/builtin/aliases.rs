@@ -303,7 +303,8 @@ const TABLE: &[Row] = &[
     ),
     ("task_wait", "clai_wait_for_workers", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600)]),
     ("think", "thinking", KODELET, &[]),
-    ("todo_read", "todo_read", KODELET, &[Set("table", "true")]),
+    ("todo_read", "todo_read", KODELET, &[]),
+    ("todo_write", "todo_write", KODELET, &[]),
     ("todo_write", "TodoWrite", CLAUDE_CODE, &[Each("todos", &[Rename("activeForm", "active_form")])]),
     ("working_directory", "pwd", CLAI, &[]),
     ("write_file", "Write", CLAUDE_CODE, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
@@ -354,7 +355,7 @@ mod tests {
             "todo_write",
             json!({"todos": [{"content": "Run tests", "status": "in_progress", "active_form": "Running tests"}]}),
         );
-        check("todo_read", json!({}), "todo_read", json!({"table": true}));
+        check("todo_read", json!({}), "todo_read", json!({}));
         check("thinking", json!({"thought": "hm"}), "think", json!({"thought": "hm"}));
         let options =
             json!([{"label": "SQLite", "description": "A file"}, {"label": "Postgres", "description": "A server"}]);
