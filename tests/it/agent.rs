@@ -28,10 +28,10 @@ use toolstead_presentation::prelude::*;
 const KEY: &str = "sk-a-key-that-nobody-may-see-0123456789";
 
 /// A home with a model that this provider serves.
-struct Place {
-    home: Home,
+pub(crate) struct Place {
+    pub(crate) home: Home,
     config: PathBuf,
-    server: ModelServer,
+    pub(crate) server: ModelServer,
 }
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
         Self::of(ModelServer::with(replies).await, more)
     }
 
-    fn of(server: ModelServer, more: &str) -> Self {
+    pub(crate) fn of(server: ModelServer, more: &str) -> Self {
         let home = Home::new();
         let config = home.config(&format!(
             "[models.main]\nprovider = \"anthropic\"\nmodel = \"model-1\"\nbase_url = \"{}\"\n\
@@ -50,14 +50,14 @@ impl Place {
     }
 
     /// `toolstead ARGUMENTS…` with the key of the model.
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.toolstead(&["--config", self.config.to_str().unwrap()]);
         command.args(arguments).env("MODEL_KEY", KEY);
         command
     }
 
     /// Runs it to its end where nobody can be asked.
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command =
             self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);
         command.arg(&self.config).args(arguments).env("MODEL_KEY", KEY).stdin(Stdio::null());
@@ -103,7 +103,7 @@ fn calls_and_results(seen: &Seen) -> (Vec<String>, Vec<String>) {
 }
 
 /// The names of the tools in a request; `None`: it has no `tools`.
-fn offered(seen: &Seen) -> Option<Vec<&str>> {
+pub(crate) fn offered(seen: &Seen) -> Option<Vec<&str>> {
     let tools = seen.body.get("tools")?.as_array().unwrap();
     Some(tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect())
 }
@@ -269,7 +269,7 @@ async fn ctrl_c_takes_a_run_back_and_its_conversation_goes_on() {
 }
 
 /// What `--json` printed, a line each.
-fn events(output: &Output) -> Vec<Value> {
+pub(crate) fn events(output: &Output) -> Vec<Value> {
     stdout(output)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))

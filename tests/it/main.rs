@@ -123,6 +123,8 @@ mod seven_servers;
 mod shell;
 /// The names and parameters that other systems know our file tools by.
 mod spellings;
+/// Agents that hand work to others.
+mod subagents;
 /// A yes holds for a content at a place.
 mod trust;
 /// Over which connection a real server hears a call.

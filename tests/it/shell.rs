@@ -117,11 +117,10 @@ fn a_command_may_take_the_time_that_it_asks_for_and_not_more() {
     // Seed defects 8, 12 and 23: the usual time is 1 s here.
     let mut client = Client::start("[limits]\ntimeout_seconds = 1\nmax_timeout_seconds = 3\n");
     let slow = client.call("execute_command", json!({"command": "sleep 1.5; echo done", "timeout": 60}));
-    assert_eq!(
-        (slow["structuredContent"]["stdout"].as_str(), text(&slow).contains("was reduced")),
-        (Some("done\n"), true)
-    );
-    assert_eq!(slow["structuredContent"]["exit_code"], 0);
+    let slow: Value = serde_json::from_str(&text(&slow)).unwrap();
+    assert_eq!((&slow["stdout"], &slow["exit_code"]), (&json!("done\n"), &json!(0)));
+    let reduced = client.call("bash", json!({"command": "echo works", "timeout": 60}));
+    assert!(text(&reduced).starts_with("works\n") && text(&reduced).contains("was reduced"), "{reduced}");
     assert_eq!(text(&client.call("bash", json!({"command": "echo works"}))), "works\n");
     let mark = mark(1);
     let late = client.call("bash", json!({"command": endless(&mark)}));
@@ -140,9 +139,9 @@ fn a_server_is_started_reached_and_ends_with_its_session() {
     let serve = format!(": {mark}; python3 -u -m http.server --bind 127.0.0.1 0; true");
     let started =
         client.call("Bash", json!({"command": serve, "run_in_background": true, "ready_when": "Serving HTTP"}));
-    let line = started["structuredContent"]["ready_line"].as_str().unwrap_or_else(|| panic!("{started}"));
-    let port = line.split("port ").nth(1).unwrap().split(' ').next().unwrap();
-    let id = started["structuredContent"]["bash_id"].as_str().unwrap();
+    let line = text(&started);
+    let port = line.split("port ").nth(1).unwrap_or_else(|| panic!("{started}")).split(' ').next().unwrap();
+    let id = started["structuredContent"]["backgroundTaskId"].as_str().unwrap();
     let get =
         format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET /page.txt HTTP/1.0\\r\\n\\r\\n' >&3; tail -n 1 <&3");
     assert_eq!(text(&client.call("bash", json!({"command": get}))), "the page\n");
@@ -167,7 +166,7 @@ fn a_task_that_has_ended_announces_itself_once() {
     });
     assert!(news.starts_with("[`task_1` (sh -c ") && news.contains("ended with exit code 3"), "{news}");
     assert_eq!(text(&client.call("echo", json!({"message": "x"}))), "Echo: x");
-    let listed = client.call("view_background_processes", json!({}));
+    let listed = client.call("task_list", json!({}));
     assert_eq!(listed["structuredContent"]["tasks"][0]["exit_code"], 3);
 }
 
@@ -250,37 +249,39 @@ fn what_the_runtime_knows_of_secrets_no_command_finds_out() {
 #[test]
 fn every_spelling_of_the_shell_tools_works_with_its_own_parameters() {
     let mut client = Client::start("");
-    for (name, arguments) in [
+    let as_json = "{\n  \"exit_code\": 0,\n  \"stdout\": \"hi\\n\",\n  \"stderr\": \"\"\n}";
+    for (name, arguments, expected) in [
         (
             "Bash",
             json!({"command": "echo hi", "timeout": 5000, "description": "Greets", "dangerouslyDisableSandbox": true}),
+            "hi",
         ),
-        ("bash", json!({"command": "echo hi", "timeout": 10, "description": "Greets", "background": false})),
-        ("bash", json!({"command": "echo hi"})),
-        ("execute_command", json!({"command": "echo hi", "working_dir": ".", "timeout": 30})),
-        ("freetext_command", json!({"command": "echo hi"})),
-        ("cmd", json!({"command": "echo hi", "timeout_seconds": 5})),
+        ("bash", json!({"command": "echo hi", "timeout": 10, "description": "Greets", "background": false}), "hi\n"),
+        ("bash", json!({"command": "echo hi"}), "hi\n"),
+        ("execute_command", json!({"command": "echo hi", "working_dir": ".", "timeout": 30}), as_json),
+        ("freetext_command", json!({"command": "echo hi"}), "hi\n"),
+        ("cmd", json!({"command": "echo hi", "timeout_seconds": 5}), "hi\n"),
     ] {
         let result = client.call(name, arguments.clone());
-        assert_eq!(text(&result), "hi\n", "{name} {arguments}");
-        assert_eq!(result["structuredContent"]["exit_code"], 0);
+        assert_eq!(text(&result), expected, "{name} {arguments}");
     }
     let task = client.call("async_cmd_run", json!({"command": "cat", "args": ["a b"], "cwd": ".", "env": {"X": "y"}}));
     let id = task["structuredContent"]["async_cmd_id"].as_str().unwrap().to_owned();
     let awaited = client.call("async_cmd_await", json!({"ids": [id], "timeout_seconds": 20}));
-    assert_eq!(awaited["structuredContent"]["tasks"][0]["status"], "failed", "{awaited}");
+    let awaited: Value = serde_json::from_str(&text(&awaited)).unwrap();
+    assert_eq!(awaited["async_cmds"][0]["status"], "failed", "{awaited}");
     for (name, arguments, part) in [
-        ("async_cmd_status", json!({"async_cmd_id": id}), "exit code 1"),
+        ("async_cmd_status", json!({"async_cmd_id": id}), "\"exit_code\":1"),
         ("async_cmd_logs", json!({"async_cmd_id": id}), "No such file"),
-        ("clai_check", json!({"run_id": id}), "exit code 1"),
+        ("clai_check", json!({"run_id": id}), "FAILED"),
         ("clai_result", json!({"run_id": id}), "No such file"),
-        ("clai_wait_for_workers", json!({"timeout_seconds": 1}), "exit code 1"),
+        ("clai_wait_for_workers", json!({"timeout_seconds": 1}), "FAILED (exit code: 1)"),
         ("task_wait", json!({"task_ids": []}), "exit code 1"),
         ("task_list", json!({"task_ids": []}), "exit code 1"),
         ("task_output", json!({"task_id": id}), "; `since: "),
         ("TaskOutput", json!({"task_id": id, "block": true, "timeout": 10}), "exit code 1"),
-        ("BashOutput", json!({"bash_id": id}), "exit code 1"),
-        ("async_cmd_cancel", json!({"async_cmd_id": id}), "exit code 1"),
+        ("BashOutput", json!({"bash_id": id}), "<exit_code>1</exit_code>"),
+        ("async_cmd_cancel", json!({"async_cmd_id": id}), "\"exit_code\":1"),
         ("KillShell", json!({"shell_id": id}), "exit code 1"),
         ("TaskStop", json!({"task_id": id}), "exit code 1"),
     ] {

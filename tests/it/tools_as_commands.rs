@@ -52,12 +52,11 @@ fn forty_calls_in_a_loop_and_a_pipe_are_one_call_with_forty_below_it() {
 fn a_result_that_is_too_long_for_a_model_is_whole_for_a_program() {
     let home = Home::new();
     std::fs::write(home.work().join("long.txt"), "0123456789 abcdef\n".repeat(20_000)).unwrap();
-    let command = "tool grep '{\"pattern\": \"abcdef\", \"path\": \"long.txt\", \"output_mode\": \"content\", \"head_limit\": 20000}' \
-                   | grep -o abcdef | wc -l";
-    let output = bash(&home, ALLOWED, &["grep"], command);
-    let lines: usize =
-        stdout(&output).lines().next().unwrap().parse().unwrap_or_else(|_| panic!("{}", stdout(&output)));
-    assert!(lines >= 20_000, "{lines}");
+    let command = "tool read_file --path long.txt --limit 10000 | grep -o abcdef | wc -l";
+    let output = bash(&home, ALLOWED, &["read_file"], command);
+    let lines: usize = stdout(&output).trim().parse().unwrap_or_else(|_| panic!("{}", stdout(&output)));
+    // A page of the tool, three times what a model gets of it.
+    assert!(lines > 5_000, "{lines}");
 }
 
 #[test]
@@ -86,25 +85,24 @@ fn what_rules_refuse_is_refused_to_a_command_and_before_it_where_it_is_the_offer
         &["grep"],
         "tool read_file --path secret.txt 2>&1; tool read_file '{\"path\": \"secret.txt\"}'; echo $?",
     );
-    assert!(stdout(&output).contains("4\n") && !stdout(&output).contains("secret\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("3\n") && !stdout(&output).contains("secret\n"), "{}", stdout(&output));
 }
 
 #[test]
 fn a_person_who_says_yes_for_this_run_is_asked_once_in_it() {
     let home = Home::new();
     let config = home.config(ALLOWED);
-    let command = "for i in 1 2 3; do tool write_file --path $i.txt --content text > /dev/null || exit; done";
-    let arguments = json!({"command": command, "tools": ["write_file"]});
+    std::fs::write(home.work().join("log.txt"), "").unwrap();
+    let command = "for i in 1 2 3; do tool append_file --path log.txt --content $i > /dev/null || exit; done";
+    let arguments = json!({"command": command, "tools": ["append_file"]});
     std::fs::write(home.work().join("arguments.json"), arguments.to_string()).unwrap();
     let script = format!("exec \"$0\" call bash - --config {} <arguments.json", config.display());
     let (code, seen) = typed_at_terminal(&home, &script, b"r");
     assert_eq!(code, Some(0), "{seen}");
-    assert!(seen.contains("`write_file` run, called by the tool `bash`"), "{seen}");
-    for number in 1..=3 {
-        assert!(home.work().join(format!("{number}.txt")).exists(), "{seen}");
-    }
+    assert_eq!(seen.matches("`append_file` run, called by the tool `bash`").count(), 1, "{seen}");
+    assert_eq!(std::fs::read_to_string(home.work().join("log.txt")).unwrap().replace('\n', ""), "123", "{seen}");
     // The yes has ended with its run.
-    let output = bash(&home, ALLOWED, &["write_file"], "tool write_file --path 4.txt --content text; echo code $?");
+    let output = bash(&home, ALLOWED, &["append_file"], "tool append_file --path log.txt --content 4; echo code $?");
     assert!(stdout(&output).contains("code 3"), "{}", stdout(&output));
 }
 

@@ -7,6 +7,7 @@ mod approval;
 mod arguments;
 mod asking;
 mod at_work;
+mod begun;
 mod events;
 pub mod explain;
 mod held;
@@ -116,6 +117,8 @@ pub struct ExecuteToolCommand {
     pub cancel: CancelSignal,
     /// Its place below the call that makes it; `None`: it comes from outside.
     pub parent: Option<Nesting>,
+    /// The call that began what makes this one, where that is over by now.
+    pub began_by: Option<CallId>,
     /// The one who answers where this is no call of a tool but a request for something else
     /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
     pub answered_by: Option<Answerer>,
@@ -139,6 +142,7 @@ impl ExecuteToolCommand {
             timeout: None,
             cancel: CancelSignal::new(),
             parent: None,
+            began_by: None,
             answered_by: None,
         }
     }
@@ -473,9 +477,12 @@ impl ExecuteToolHandler {
         &self.tasks
     }
 
-    /// A session is over: its calls that wait for their client to come back are ended.
-    pub fn session_ended(&self, principal: &Principal, session: &str) {
+    /// A session is over: what was approved for it is forgotten, its calls that wait for their client to come back are ended,
+    /// and so is what providers keep for it.
+    pub async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
+        self.permissions.forget(principal, session);
         self.held.session_ended(principal, session);
+        self.registry.session_ended(principal, session).await;
     }
 
     /// Finds out whether a call could be recorded now.

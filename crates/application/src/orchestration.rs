@@ -1,14 +1,18 @@
 //! The tools that call other tools. They stand on [`Calls`](toolstead_domain::ports::calls::Calls) alone: each call that
-//! they make takes the whole path, and they touch nothing of their own.
+//! they make takes the whole path.
 
 mod batch;
+mod subagent;
 
 use async_trait::async_trait;
 use batch::Batch;
 use serde_json::Value;
 use std::time::Duration;
+pub use subagent::Agents;
+use subagent::Subagent;
 use toolstead_domain::{
     access::Access,
+    alias::Alias,
     error_kind::ErrorKind,
     ports::tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     tool::{ORCHESTRATION, Tool},
@@ -18,7 +22,7 @@ use toolstead_domain::{
 };
 
 /// What they are called.
-pub const NAMES: &[&str] = &[batch::NAME];
+pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME];
 
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name tools, which nothing here
 /// does.
@@ -26,6 +30,8 @@ pub const NAMES: &[&str] = &[batch::NAME];
 pub struct Examples {
     /// Of `batch`.
     pub batch: &'static str,
+    /// Of `subagent`.
+    pub subagent: &'static str,
 }
 
 /// A tool that calls others.
@@ -37,13 +43,22 @@ trait OrchestratingTool: Send + Sync {
     /// Arguments of a typical call, as JSON text.
     fn example(&self) -> &'static str;
 
+    /// What a call touches by itself. What the calls touch that it makes is judged with them.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when the arguments name something that there is not.
+    async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+        let _ = call;
+        Ok(Vec::new())
+    }
+
     /// Does it.
     async fn run(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure>;
 }
 
 /// Every tool.
-fn all(examples: Examples) -> Vec<Box<dyn OrchestratingTool>> {
-    vec![Box::new(Batch { example: examples.batch })]
+fn all(examples: Examples, agents: Option<Agents>) -> Vec<Box<dyn OrchestratingTool>> {
+    vec![Box::new(Batch { example: examples.batch }), Box::new(Subagent::new(examples.subagent, agents))]
 }
 
 /// The tools that call other tools, as one provider.
@@ -59,10 +74,16 @@ impl std::fmt::Debug for Orchestration {
 }
 
 impl Orchestration {
-    /// The provider, with these examples in its definitions.
-    pub fn new(examples: Examples) -> Self {
-        let tools = all(examples);
-        let definitions = tools.iter().map(|tool| tool.definition()).collect();
+    /// The provider, with these examples in its definitions. `aliases` gives the other spellings of a tool. Without agents no
+    /// work can be handed to any.
+    pub fn new(examples: Examples, aliases: impl Fn(&str) -> Vec<Alias>, agents: Option<Agents>) -> Self {
+        let tools = all(examples, agents);
+        let definitions = tools.iter().map(|tool| {
+            let mut definition = tool.definition();
+            definition.aliases = aliases(definition.name().as_str());
+            definition
+        });
+        let definitions = definitions.collect();
         Self { tools, definitions }
     }
 
@@ -105,9 +126,11 @@ impl ToolProvider for Orchestration {
         Ok(self.definitions.clone())
     }
 
-    /// Nothing: what the calls touch that such a tool makes is judged with them.
-    async fn accesses(&self, _: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
-        Ok(Vec::new())
+    async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+        match self.tool(call.tool.name().as_str()) {
+            Some(tool) => tool.accesses(call).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// As long as it may: the calls that it makes have their own bounds.

@@ -12,6 +12,7 @@ mod fitting;
 mod history;
 mod hooks;
 mod offer;
+pub(crate) mod ongoing;
 mod request;
 mod result;
 mod run;
@@ -25,17 +26,19 @@ use crate::{
 };
 pub use compacting::{CompactConversationCommand, NotCompacted, Shortened};
 pub use offer::offered_tool;
+use ongoing::{Ongoing, OngoingRuns};
 use run::Run;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolstead_domain::{
     agent::{budget::Budgets, event::AgentEvent},
     client_profile::ClientProfile,
-    conversation::ConversationId,
+    conversation::{ConversationId, HandedOver},
     model::message::Block,
     ports::{
         agent_hook::AgentHook,
         caller::{Caller, SilentCaller},
+        calls::Calls,
         clock::Clock,
         conversation_store::ConversationStore,
         model_provider::ModelProvider,
@@ -162,15 +165,31 @@ impl std::fmt::Debug for RunAgentPorts {
 }
 
 /// Carries out [`RunAgentCommand`].
-#[derive(Debug)]
 pub struct RunAgentHandler {
     ports: RunAgentPorts,
+    ongoing: OngoingRuns,
+}
+
+/// A run of work that a call hands over.
+pub(crate) struct Child<'a> {
+    /// The calls that it makes its own out of.
+    pub(crate) calls: &'a dyn Calls,
+    /// By which call, in which session.
+    pub(crate) handed_over: HandedOver,
+    /// The run that hands it over, where one does.
+    pub(crate) above: Option<Arc<Ongoing>>,
+}
+
+impl std::fmt::Debug for RunAgentHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunAgentHandler").field("ports", &self.ports).finish_non_exhaustive()
+    }
 }
 
 impl RunAgentHandler {
     /// A handler on these ports.
     pub fn new(ports: RunAgentPorts) -> Arc<Self> {
-        Arc::new(Self { ports })
+        Arc::new(Self { ports, ongoing: OngoingRuns::default() })
     }
 
     /// Begins the run, which goes on in a task of its own. To be called within a tokio runtime.
@@ -178,8 +197,35 @@ impl RunAgentHandler {
         // Nothing is lost on the way and nobody waits for the reader: what a run can say is bounded by what a model says.
         let (telling, events) = mpsc::unbounded_channel();
         let cancel = command.cancel.child();
-        tokio::spawn(Run::new(self.ports.clone(), command, cancel.clone(), telling).run());
+        tokio::spawn(Run::new(self, command, cancel.clone(), telling, None).run());
         AgentRun { events, is_over: false, cancel }
+    }
+
+    /// The run of work that a call hands over, and what it tells. It goes on as long as it is polled; dropping it leaves a
+    /// conversation that can be gone on with.
+    pub(crate) fn child<'a>(
+        &self,
+        command: RunAgentCommand,
+        child: Child<'a>,
+    ) -> (impl Future<Output = ()> + Send + 'a, mpsc::UnboundedReceiver<AgentEvent>) {
+        let (telling, events) = mpsc::unbounded_channel();
+        let cancel = command.cancel.child();
+        (Run::new(self, command, cancel, telling, Some(child)).run(), events)
+    }
+
+    /// The run of this session that goes on.
+    pub(crate) fn ongoing(&self, principal: &Principal, session: &str) -> Option<Arc<Ongoing>> {
+        self.ongoing.find(principal, session)
+    }
+
+    /// Where the conversations of runs are kept.
+    pub(crate) fn conversations(&self) -> &Arc<dyn ConversationStore> {
+        &self.ports.conversations
+    }
+
+    /// A session that only a run had is over.
+    pub(crate) async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
+        self.ports.execute_tool.session_ended(principal, session).await;
     }
 }
 

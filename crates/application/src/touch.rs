@@ -14,6 +14,8 @@ pub(crate) enum Touch {
     Paths { read: Vec<PathAccess>, written: Vec<PathAccess> },
     /// It changes nothing, and what it reads is not known.
     ReadsAnything,
+    /// It hands work to an agent. Whoever does so several times at once wants it done side by side.
+    HandsOver,
     /// It could change anything.
     Anything,
 }
@@ -29,6 +31,7 @@ impl Touch {
             match access {
                 Access::ReadPath(path) => read.push(path.clone()),
                 Access::WritePath(path) => written.push(path.clone()),
+                Access::RunAgent(_) if accesses.len() == 1 => return Self::HandsOver,
                 _ if only_reads => return Self::ReadsAnything,
                 _ => return Self::Anything,
             }
@@ -44,7 +47,8 @@ impl Touch {
     /// Tells whether the order of two calls could matter.
     pub(crate) fn gets_in_the_way_of(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Anything, _) | (_, Self::Anything) => true,
+            (Self::HandsOver, Self::HandsOver) => false,
+            (Self::Anything | Self::HandsOver, _) | (_, Self::Anything | Self::HandsOver) => true,
             (Self::ReadsAnything, Self::ReadsAnything) => false,
             (Self::ReadsAnything, Self::Paths { written, .. }) | (Self::Paths { written, .. }, Self::ReadsAnything) => {
                 !written.is_empty()
@@ -92,6 +96,10 @@ mod tests {
         touch(false, ToolSource::BuiltIn, Some(vec![Access::WritePath(PathAccess::plain(path))]))
     }
 
+    fn agent(name: &str) -> Touch {
+        touch(false, ToolSource::BuiltIn, Some(vec![Access::RunAgent(name.into())]))
+    }
+
     #[track_caller]
     fn check(one: &Touch, other: &Touch, expected: bool) {
         assert_eq!(one.gets_in_the_way_of(other), expected, "{one:?} and {other:?}");
@@ -117,6 +125,10 @@ mod tests {
             (claims.clone(), asks, true),
             (claims, read("/w/a"), true),
             (clock.clone(), write("/w/a"), false),
+            (agent("one"), agent("one"), false),
+            (agent("one"), agent("other"), false),
+            (agent("one"), read("/w/a"), true),
+            (agent("one"), write("/w/a"), true),
             (unknown.clone(), clock, true),
             (unknown.clone(), unknown, true),
             (touch(true, ToolSource::BuiltIn, None), read("/w/a"), true),

@@ -15,6 +15,7 @@ use crate::{
 use plan::Plan;
 use serde_json::json;
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     fmt,
     path::PathBuf,
@@ -43,6 +44,8 @@ use toolstead_domain::{
 
 /// As many changes of a conversation are looked through.
 const LOOKED_THROUGH: usize = 10_000;
+/// Conversations of agents that are looked through with it.
+const AGENTS: usize = 1_000;
 /// Calls are nested less deep than that.
 const MAX_DEPTH: usize = 64;
 
@@ -235,7 +238,7 @@ impl UndoConversationHandler {
         to: u64,
         copied: u64,
     ) -> Result<Plan, StoreError> {
-        let entries = self.ports.journal.of_session(principal, &id.session(), LOOKED_THROUGH).await?;
+        let entries = self.entries(principal, id).await?;
         let own: HashSet<CallId> = plan::calls(events).map(|(_, call)| call).collect();
         let mut roots = HashMap::new();
         for entry in &entries {
@@ -243,6 +246,22 @@ impl UndoConversationHandler {
             roots.insert(entry.call, root);
         }
         Ok(plan::plan(events, to, copied, &entries, &roots))
+    }
+
+    /// What calls of the conversation did to files, newest first, those of agents that it handed work to among them.
+    async fn entries(&self, principal: &Principal, id: ConversationId) -> Result<Vec<JournalEntry>, StoreError> {
+        let (mut entries, mut sessions, mut next) = (Vec::new(), vec![id.session()], 0);
+        while let Some(session) = sessions.get(next).cloned() {
+            next += 1;
+            entries.extend(self.ports.journal.of_session(principal, &session, LOOKED_THROUGH).await?);
+            let room = AGENTS.saturating_sub(sessions.len());
+            let handed_over = self.ports.conversations.handed_over_in(principal, &session, room).await?;
+            sessions.extend(handed_over.into_iter().map(|one| one.id.session()));
+        }
+        if next > 1 {
+            entries.sort_by_key(|one| Reverse((one.at, one.call)));
+        }
+        Ok(entries)
     }
 
     /// The call of the conversation by which this one was made, or itself.

@@ -4,7 +4,7 @@ pub mod event;
 pub mod record;
 pub mod transcript;
 
-use crate::{ports::clock::Timestamp, principal::Principal};
+use crate::{ports::clock::Timestamp, principal::Principal, tool_call::CallId};
 use std::{fmt, str::FromStr, sync::Arc};
 use uuid::Uuid;
 
@@ -33,6 +33,19 @@ pub struct Conversation {
     pub events: u64,
     /// The conversation that it is a copy of, and as many events of it.
     pub forked_from: Option<(ConversationId, u64)>,
+    /// Set where it is that of an agent that was handed work; `None`: a person began it.
+    pub handed_over: Option<HandedOver>,
+}
+
+/// How an agent came by its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandedOver {
+    /// In this session, which for an agent is that of its conversation.
+    pub session: Arc<str>,
+    /// By this call.
+    pub call: CallId,
+    /// The agent, by name.
+    pub agent: Arc<str>,
 }
 
 impl ConversationId {
@@ -68,6 +81,7 @@ impl Conversation {
             updated: at,
             events: 0,
             forked_from: None,
+            handed_over: None,
         }
     }
 }

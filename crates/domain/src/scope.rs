@@ -21,6 +21,8 @@ pub struct Scope {
     pub view: Option<Arc<View>>,
     /// The tool system whose spellings come first; `None`: our own.
     pub dialect: Option<Dialect>,
+    /// The agent that was handed the work which asks, by name; `None`: whoever handed it over, or a person.
+    pub agent: Option<Arc<str>>,
 }
 
 /// A named window on the tools: whatever is asked for through it is judged by its policy as well. It only ever narrows.
@@ -41,7 +43,7 @@ pub struct View {
 impl Scope {
     /// All tools in our own spelling, for this principal in this session.
     pub fn of(principal: Principal, session: impl Into<Arc<str>>) -> Self {
-        Self { principal, session: session.into(), view: None, dialect: None }
+        Self { principal, session: session.into(), view: None, dialect: None, agent: None }
     }
 
     /// The same through a view.
@@ -58,6 +60,12 @@ impl Scope {
             Some(outer) => view.inside(outer),
         };
         self.through(view)
+    }
+
+    /// The same for an agent of this name, which has a session of its own.
+    #[must_use]
+    pub fn for_agent(self, agent: Arc<str>, session: Arc<str>) -> Self {
+        Self { session, agent: Some(agent), ..self }
     }
 
     /// The windows that it is seen through, the innermost first.

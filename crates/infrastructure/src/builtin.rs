@@ -34,12 +34,18 @@ pub mod world;
 pub use tools::all;
 
 use std::sync::LazyLock;
+use toolstead_domain::alias::Alias;
 
 /// Every name and alias of a built-in tool.
 pub fn spellings() -> Vec<&'static str> {
     let names = || tools::NAMES.iter().map(|(name, _)| *name);
     let aliases = names().flat_map(aliases::aliases_of).map(|alias| alias.name);
     aliases.chain(names()).collect()
+}
+
+/// The other spellings of a tool, by its name: also of one that calls other tools.
+pub fn aliases_of(tool: &str) -> Vec<Alias> {
+    aliases::aliases_of(tool)
 }
 
 /// The names of each built-in tool, its own first.

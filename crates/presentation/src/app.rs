@@ -213,9 +213,7 @@ impl App {
 
     /// A session is over: what was approved for it is forgotten, and what providers keep for it ends.
     pub async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
-        self.permissions.forget(principal, session);
-        self.execute_tool.session_ended(principal, session);
-        self.registry.session_ended(principal, session).await;
+        self.execute_tool.session_ended(principal, session).await;
     }
 
     /// Ends everything: no new calls, `drain` for those that run, then they are cancelled and recorded, and the

@@ -59,10 +59,11 @@ impl ApprovalQuestion {
         }
         let characters = (ROW_CHARACTERS / parts.len()).clamp(FACT_CHARACTERS, 2_000);
         let tool = quoted(request.call.tool.name().as_str(), FACT_CHARACTERS).text;
-        let within = request.within.map(|tool| quoted(tool.name().as_str(), FACT_CHARACTERS).text);
+        let agent = request.agent.map(|agent| format!("agent {}", quoted(agent, FACT_CHARACTERS).text));
+        let within = request.within.map(|tool| format!("tool {}", quoted(tool.name().as_str(), FACT_CHARACTERS).text));
         Some(Self {
-            heading: match within {
-                Some(within) => format!("May the tool {tool} run, called by the tool {within}?"),
+            heading: match agent.or(within) {
+                Some(within) => format!("May the tool {tool} run, called by the {within}?"),
                 None => format!("May the tool {tool} run?"),
             },
             rows: parts.iter().map(|part| row(part, characters)).collect(),

@@ -22,6 +22,7 @@ mod stores;
 mod upstream;
 
 pub use orchestration::orchestration;
+use orchestration::orchestration_of;
 pub use stores::trail_to_read;
 
 use crate::{
@@ -542,10 +543,9 @@ impl AppBuilder {
         let added = added.collect::<Result<Vec<_>, InvalidBuiltInTools>>()?.concat();
         let mut built_in =
             BuiltInTools::new(builtin::all(), world.clone())?.leaving_names_to(|server| config.names_server(server));
-        let mut orchestration = orchestration();
+        let orchestration = orchestration();
         if config.server.output_schemas {
             built_in = built_in.with_output_schemas();
-            orchestration = orchestration.with_output_schemas();
         }
         let built_in = built_in.explaining(orchestration.definitions()).explaining(&added);
         let in_process = [built_in.definitions(), orchestration.definitions(), &added].concat();
@@ -644,6 +644,7 @@ impl AppBuilder {
             event_file,
             stores,
         };
+        let background = world.work_as_tasks();
         let registered = async {
             let reports = reports::reports(&composition.config, &composition.app, version);
             composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;
@@ -651,7 +652,12 @@ impl AppBuilder {
                 composition.app.context.register(provider).await?;
             }
             composition.app.registry.register(Arc::new(built_in)).await?;
-            composition.app.registry.register(Arc::new(orchestration)).await?;
+            let calling_others = orchestration_of(&composition.app, &composition.config, background);
+            let calling_others = match composition.config.server.output_schemas {
+                true => calling_others.with_output_schemas(),
+                false => calling_others,
+            };
+            composition.app.registry.register(Arc::new(calling_others)).await?;
             composition.tools.open().await?;
             for provider in self.providers {
                 composition.app.registry.register(provider).await?;

@@ -107,6 +107,7 @@ impl Approvals<'_> {
                 call,
                 references,
                 within: command.parent.as_ref().map(Nesting::tool),
+                agent: command.scope.agent.as_deref(),
                 principal: &command.scope.principal,
                 preview: preview.as_deref(),
                 accesses,

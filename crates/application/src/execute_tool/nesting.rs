@@ -5,6 +5,7 @@ use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
     asking::Asking,
     at_work::{AtWork, Made},
+    begun::Begun,
     record::Record,
     waiting_time::{WaitingTime, over},
 };
@@ -35,6 +36,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
     tool_selection::ToolSelection,
 };
+use uuid::Uuid;
 
 /// So deep calls go out of calls.
 const MAX_DEPTH: u32 = 8;
@@ -241,10 +243,20 @@ impl<'a> Nested<'a> {
     }
 
     fn tools(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
-        let policy = self.handler.permissions.advertising(scope);
-        let snapshot = self.handler.registry.snapshot();
-        let tools = snapshot.tools().iter().map(|one| &one.tool);
-        tools.filter(|tool| tool.is_callable() && policy.advertises(tool) && which(tool)).cloned().collect()
+        self.handler.tools_in(scope, which)
+    }
+
+    /// Calls that go on after the running one, in this scope.
+    async fn begun(&self, scope: Scope, caller: Arc<dyn Caller>) -> Result<Box<dyn Calls>, ToolFailure> {
+        self.recorded().await?;
+        Ok(Box::new(Begun {
+            handler: self.handler.clone(),
+            began_by: self.call.id,
+            scope,
+            caller,
+            client: without_tasks(&self.command.client),
+            labels: self.command.labels.clone(),
+        }))
     }
 
     /// Puts the row of the running call on record, so that no call has a parent of which nothing is known.
@@ -279,6 +291,23 @@ impl Calls for Within<'_> {
         Box::new(Within { nested: self.nested, scope: self.scope.clone().narrowed_to(view) })
     }
 
+    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
+        Box::new(Within {
+            nested: self.nested,
+            scope: self.nested.handler.scope_of_agent(&self.scope, agent, session, tools),
+        })
+    }
+
+    async fn outliving(
+        &self,
+        agent: Arc<str>,
+        session: Arc<str>,
+        tools: ToolSelection,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Box<dyn Calls>, ToolFailure> {
+        self.nested.begun(self.nested.handler.scope_of_agent(&self.scope, agent, session, tools), caller).await
+    }
+
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
         let policy = self.nested.handler.permissions.advertising(&self.scope).window_of_program(selection);
         self.through(View::of_run(name, Arc::new(policy)))
@@ -305,8 +334,8 @@ impl Nested<'_> {
         let nesting = branch.place(call.output_characters)?;
         self.recorded().await?;
         let last = self.deadline + nesting.grace(self.handler.settings.grace);
-        let cancel = branch.cancel.child();
-        let made = self.handler.handle(self.command(call, scope, cancel.clone(), Some(nesting)));
+        let (cancel, id) = (branch.cancel.child(), call.id.unwrap_or_else(|| CallId(Uuid::now_v7())));
+        let made = self.handler.handle_as(id, self.command(call, scope, cancel.clone(), Some(nesting)));
         tokio::pin!(made);
         let outcome = tokio::select! {
             biased;
@@ -317,17 +346,22 @@ impl Nested<'_> {
                 made.await
             }
         };
-        match outcome.map_err(failure)? {
-            CallOutcome::Done(result) => Ok(result),
-            CallOutcome::InputRequired(_) => {
-                Err(ToolFailure::new(ErrorKind::Internal, "a nested call ended with a question"))
-            }
+        answer(outcome)
+    }
+}
+
+/// The result of a call, as the one that made it learns of it.
+pub(super) fn answer(outcome: Result<CallOutcome, ExecuteToolError>) -> Result<ToolResult, ToolFailure> {
+    match outcome.map_err(failure)? {
+        CallOutcome::Done(result) => Ok(result),
+        CallOutcome::InputRequired(_) => {
+            Err(ToolFailure::new(ErrorKind::Internal, "a nested call ended with a question"))
         }
     }
 }
 
 /// A call without a result, as the call that made it learns of it.
-fn failure(error: ExecuteToolError) -> ToolFailure {
+pub(super) fn failure(error: ExecuteToolError) -> ToolFailure {
     let kind = error.kind();
     match error {
         ExecuteToolError::NotCallable(failure)

@@ -58,7 +58,7 @@ impl Record {
         };
         let row = ToolExecution {
             id,
-            parent: command.parent.as_ref().map(Nesting::parent),
+            parent: command.parent.as_ref().map(Nesting::parent).or(command.began_by),
             kind: command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default(),
             tool: name.clone(),
             called_as: name,

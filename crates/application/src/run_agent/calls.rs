@@ -4,6 +4,7 @@ use super::result;
 use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
+    list_tools::{ListToolsHandler, ListToolsQuery, PageSize},
     touch::Touch,
 };
 use futures::{
@@ -18,10 +19,16 @@ use toolstead_domain::{
     client_profile::ClientProfile,
     error_kind::ErrorKind,
     model::message::{ToolArguments, ToolUse},
-    ports::{caller::Caller, clock::Clock},
+    ports::{
+        caller::Caller,
+        calls::{ForeseenCall, NestedCall},
+        clock::Clock,
+    },
     scope::Scope,
     task_request::without_tasks,
+    tool::Tool,
     tool_call::CallId,
+    tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
 use uuid::Uuid;
@@ -32,8 +39,11 @@ const AT_ONCE: usize = 8;
 const FORESEEING: Duration = Duration::from_secs(30);
 
 /// The way on which a run makes its calls.
-pub(super) struct Way {
+pub(super) struct Way<'w> {
     pub(super) handler: Arc<ExecuteToolHandler>,
+    pub(super) list_tools: Arc<ListToolsHandler>,
+    /// The calls that it makes its own out of; `None`: they come from outside.
+    pub(super) within: Option<&'w dyn toolstead_domain::ports::calls::Calls>,
     pub(super) scope: Scope,
     pub(super) client: Arc<ClientProfile>,
     pub(super) caller: Arc<dyn Caller>,
@@ -64,12 +74,12 @@ impl Made {
 }
 
 /// The calls of one answer while they are made.
-pub(super) struct Calls<'a> {
-    way: &'a Way,
+pub(super) struct Calls<'a, 'w> {
+    way: &'a Way<'w>,
     calls: &'a [ToolUse],
     states: Vec<State>,
     touches: Vec<Touch>,
-    running: FuturesUnordered<BoxFuture<'static, (usize, Made)>>,
+    running: FuturesUnordered<BoxFuture<'w, (usize, Made)>>,
     given: usize,
 }
 
@@ -77,16 +87,29 @@ enum State {
     Waiting,
     Running,
     /// Its result waits for those of the calls before it.
-    Over(Made),
+    Over(Box<Made>),
     Given,
 }
 
-impl Way {
+impl<'w> Way<'w> {
+    /// The tools that it leads to, sorted by name.
+    pub(super) fn tools(&self) -> Vec<Arc<Tool>> {
+        if let Some(calls) = self.within {
+            return calls.list();
+        }
+        let scope = self.scope.clone();
+        let query = ListToolsQuery { scope, page: PageSize::Tools(usize::MAX), ..Default::default() };
+        // Only a cursor can be invalid, and there is none.
+        let page = self.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();
+        page.into_iter().map(|one| one.tool.clone()).collect()
+    }
+
+    fn nested(call: &ToolUse) -> NestedCall {
+        NestedCall::new(&*call.name, arguments(call))
+    }
+
     fn command(&self, call: &ToolUse) -> ExecuteToolCommand {
-        let arguments = match &call.arguments {
-            ToolArguments::Object(object) => Value::Object(object.clone()),
-            ToolArguments::Malformed(text) => Value::String(text.clone()),
-        };
+        let arguments = arguments(call);
         ExecuteToolCommand {
             client: without_tasks(&self.client),
             caller: self.caller.clone(),
@@ -97,11 +120,17 @@ impl Way {
 
     /// What the call would touch. One that cannot even be foreseen will not run.
     async fn touch(&self, call: &ToolUse) -> Touch {
-        let foreseen = self.handler.foresee_call(self.command(call), FORESEEING).await;
-        foreseen.map_or_else(|_| Touch::nothing(), |foreseen| Touch::of(&foreseen))
+        let touch = |foreseen: &ForeseenCall| Touch::of(foreseen);
+        match self.within {
+            Some(calls) => calls.foresee(Self::nested(call)).await.as_ref().map_or_else(|_| Touch::nothing(), touch),
+            None => {
+                let foreseen = self.handler.foresee_call(self.command(call), FORESEEING).await;
+                foreseen.as_ref().map_or_else(|_| Touch::nothing(), touch)
+            }
+        }
     }
 
-    fn make(&self, index: usize, call: &ToolUse) -> BoxFuture<'static, (usize, Made)> {
+    fn make(&self, index: usize, call: &ToolUse) -> BoxFuture<'w, (usize, Made)> {
         let (id, command) = (CallId(Uuid::now_v7()), self.command(call));
         let started = AgentEvent::CallStarted {
             id: call.id.clone(),
@@ -111,6 +140,20 @@ impl Way {
         // Fails where nobody reads any more; the run is being taken back then.
         let _ = self.telling.send(started);
         let (handler, clock, begun) = (self.handler.clone(), self.clock.clone(), self.clock.now());
+        if let Some(calls) = self.within {
+            let (nested, cancel) = (Self::nested(call).with_id(id), self.cancel.clone());
+            return Box::pin(async move {
+                let result = tokio::select! {
+                    biased;
+                    made = calls.call(nested) => made.unwrap_or_else(ToolFailure::into_result),
+                    // Dropping it ends it, and its row is written all the same.
+                    _ = cancel.cancelled() => {
+                        ToolResult::error(ErrorKind::Cancelled, "cancelled: the run was taken back during this call")
+                    }
+                };
+                (index, Made { result, shown: None, call: Some(id), duration: clock.now().since(begun) })
+            });
+        }
         Box::pin(async move {
             let face = handler.worn_face(&command);
             let outcome = handler.handle_as(id, command).await;
@@ -123,10 +166,18 @@ impl Way {
     }
 }
 
-impl<'a> Calls<'a> {
+fn arguments(call: &ToolUse) -> Value {
+    match &call.arguments {
+        ToolArguments::Object(object) => Value::Object(object.clone()),
+        ToolArguments::Malformed(text) => Value::String(text.clone()),
+    }
+}
+
+impl<'a, 'w> Calls<'a, 'w> {
     /// These calls, of which some are answered already.
-    pub(super) async fn new(way: &'a Way, calls: &'a [ToolUse], answered: Vec<Option<Made>>) -> Self {
-        let states: Vec<State> = answered.into_iter().map(|made| made.map_or(State::Waiting, State::Over)).collect();
+    pub(super) async fn new(way: &'a Way<'w>, calls: &'a [ToolUse], answered: Vec<Option<Made>>) -> Self {
+        let states: Vec<State> =
+            answered.into_iter().map(|made| made.map_or(State::Waiting, |made| State::Over(Box::new(made)))).collect();
         let is_alone = states.iter().filter(|state| matches!(state, State::Waiting)).count() < 2;
         let touch = async |(call, state): (&ToolUse, &State)| match state {
             State::Waiting if !is_alone => way.touch(call).await,
@@ -144,11 +195,11 @@ impl<'a> Calls<'a> {
                 && let State::Over(made) = std::mem::replace(next, State::Given)
             {
                 self.given += 1;
-                return Some(made);
+                return Some(*made);
             }
             self.begin();
             if let Some((index, made)) = self.running.next().await {
-                self.states[index] = State::Over(made);
+                self.states[index] = State::Over(Box::new(made));
             }
         }
     }
@@ -160,7 +211,7 @@ impl<'a> Calls<'a> {
                 continue;
             }
             if self.way.cancel.reason().is_some() {
-                self.states[index] = State::Over(Made::taken_back());
+                self.states[index] = State::Over(Box::new(Made::taken_back()));
                 continue;
             }
             let is_over = |state: &State| matches!(state, State::Over(_) | State::Given);

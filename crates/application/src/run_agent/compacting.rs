@@ -7,7 +7,7 @@ use super::{
     history::History,
     hooks::Hooks,
     size::{Scale, Size},
-    spending::Spending,
+    spending::{Purse, Spending},
     todos::Todos,
     usage_events::UsageEvents,
 };
@@ -109,15 +109,15 @@ impl RunAgentHandler {
             system: String::new(),
             compaction: Compaction::default(),
             cancel,
-            usage_events: UsageEvents::new(self.ports.events.clone(), conversation, scope.principal.clone()),
+            usage_events: UsageEvents::new(self.ports.events.clone(), conversation, scope.principal.clone(), None),
             todos: Todos::new(self.ports.todos.clone(), &scope.principal, conversation),
-            hooks: Hooks::new(self.ports.hooks.clone(), conversation, scope.principal),
+            hooks: Hooks::new(self.ports.hooks.clone(), conversation, scope.principal, None),
             telling: None,
             scale: Scale::default(),
             asked: Size::default(),
         };
-        let mut spending = Spending::new(Budgets::default(), None);
-        let made = fitting.summarize(&mut history, "manual", kept, &mut spending).await?;
+        let spending = Spending::new(Purse::new(Budgets::default(), None), None);
+        let made = fitting.summarize(&mut history, "manual", kept, &spending).await?;
         let (before, after) = made.ok_or(NotCompacted::TooShort)?;
         Ok(Shortened { before, after })
     }

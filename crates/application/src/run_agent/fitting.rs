@@ -109,7 +109,7 @@ impl Fitting {
         &mut self,
         history: &mut History,
         tools: Vec<OfferedTool>,
-        spending: &mut Spending,
+        spending: &Spending,
     ) -> Result<ModelRequest, NotShortened> {
         let window = self.facts().context_tokens;
         let most = if window == 0 { usize::MAX } else { self.scale.bytes(window / PART_OF_TEXT) };
@@ -161,7 +161,7 @@ impl Fitting {
         history: &mut History,
         tools: &[OfferedTool],
         limit: u64,
-        spending: &mut Spending,
+        spending: &Spending,
     ) -> Result<(), NotShortened> {
         let tokens = |this: &Self, history: &History| this.tokens(&this.build(history, tools, usize::MAX));
         let before = tokens(self, history);
@@ -195,7 +195,7 @@ impl Fitting {
         history: &mut History,
         trigger: &str,
         kept: Kept,
-        spending: &mut Spending,
+        spending: &Spending,
     ) -> Result<Option<(u64, u64)>, NotShortened> {
         let summarizers_window = self.summarizer.facts().context_tokens;
         let Some(plan) = plan(history.events(), kept, self.scale, summarizers_window) else { return Ok(None) };

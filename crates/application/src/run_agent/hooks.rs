@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use toolstead_domain::{
-    conversation::ConversationId,
+    conversation::{ConversationId, HandedOver},
     ports::agent_hook::{AgentHook, AgentMoment, AgentWord},
     principal::Principal,
 };
@@ -13,6 +13,7 @@ pub(super) struct Hooks {
     hooks: Vec<Arc<dyn AgentHook>>,
     conversation: ConversationId,
     principal: Principal,
+    handed_over: Option<HandedOver>,
 }
 
 /// What hooks are told of.
@@ -22,11 +23,23 @@ pub(super) enum Told {
     Stopping,
     Compacting,
     Notified,
+    SubagentStarted,
+    SubagentStopping,
 }
 
 impl Hooks {
-    pub(super) fn new(hooks: Vec<Arc<dyn AgentHook>>, conversation: ConversationId, principal: Principal) -> Self {
-        Self { hooks, conversation, principal }
+    pub(super) fn new(
+        hooks: Vec<Arc<dyn AgentHook>>,
+        conversation: ConversationId,
+        principal: Principal,
+        handed_over: Option<HandedOver>,
+    ) -> Self {
+        Self { hooks, conversation, principal, handed_over }
+    }
+
+    /// How the agent came by its work; `None`: a person gave it.
+    pub(super) fn handed_over(&self) -> Option<&HandedOver> {
+        self.handed_over.as_ref()
     }
 
     pub(super) fn are_none(&self) -> bool {
@@ -37,13 +50,20 @@ impl Hooks {
     pub(super) async fn hear(&self, told: Told, text: &str, goes_on_by_hook: bool) -> AgentWord {
         let mut all = AgentWord::default();
         for hook in &self.hooks {
-            let moment =
-                AgentMoment { conversation: self.conversation, principal: &self.principal, text, goes_on_by_hook };
+            let moment = AgentMoment {
+                conversation: self.conversation,
+                principal: &self.principal,
+                handed_over: self.handed_over.as_ref(),
+                text,
+                goes_on_by_hook,
+            };
             let word = match told {
                 Told::PromptSubmitted => hook.prompt_submitted(moment).await,
                 Told::Stopping => hook.stopping(moment).await,
                 Told::Compacting => hook.compacting(moment).await,
                 Told::Notified => hook.notified(moment).await,
+                Told::SubagentStarted => hook.subagent_started(moment).await,
+                Told::SubagentStopping => hook.subagent_stopping(moment).await,
             };
             all.context.extend(word.context);
             all.messages.extend(word.messages);

@@ -1,12 +1,10 @@
 //! The tools that the model is told of.
 
 use super::OfferedTools;
-use crate::list_tools::{ListToolsHandler, ListToolsQuery, PageSize};
 use serde_json::Value;
 use std::sync::Arc;
 use toolstead_domain::{
-    model::request::OfferedTool, scope::Scope, tool::Tool, tool_input_schema::nearest_name,
-    tool_selection::ToolSelection,
+    model::request::OfferedTool, tool::Tool, tool_input_schema::nearest_name, tool_selection::ToolSelection,
 };
 
 /// The tools on offer, in an order that only ever grows at its end: what comes later stands behind.
@@ -33,17 +31,13 @@ impl Offer {
     }
 
     /// What is on offer now.
-    pub(super) fn update(&mut self, offered: &OfferedTools, tools: &ListToolsHandler, scope: &Scope) {
+    pub(super) fn update(&mut self, offered: &OfferedTools, tools: Vec<Arc<Tool>>) {
         let is_offered = |tool: &Tool| match offered {
             OfferedTools::Listed => true,
             OfferedTools::Chosen(selection) => selection.includes(tool),
             OfferedTools::Nothing => false,
         };
-        let query = ListToolsQuery { scope: scope.clone(), page: PageSize::Tools(usize::MAX), ..Default::default() };
-        // Only a cursor can be invalid, and there is none.
-        let page = tools.handle(&query).map(|page| page.tools).unwrap_or_default();
-        let mut now: Vec<Arc<Tool>> =
-            page.into_iter().map(|one| one.tool.clone()).filter(|tool| is_offered(tool)).collect();
+        let mut now: Vec<Arc<Tool>> = tools.into_iter().filter(|tool| is_offered(tool)).collect();
         for known in std::mem::take(&mut self.tools) {
             if let Some(at) = now.iter().position(|tool| tool.name() == known.name()) {
                 self.tools.push(now.remove(at));

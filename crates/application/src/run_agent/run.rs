@@ -1,7 +1,7 @@
 //! One run, from its prompt to its end. The steps stand in files of their own; here stands their order.
 
 use super::{
-    OfferedTools, RunAgentCommand, RunAgentPorts,
+    Child, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
     answer::{Answer, End, ask},
     calls::{Calls, Made, Way},
     circles::{Circles, Course},
@@ -9,9 +9,10 @@ use super::{
     history::History,
     hooks::{Hooks, Told},
     offer::Offer,
+    ongoing::{Entry, Ongoing},
     result,
     size::{Scale, Size},
-    spending::Spending,
+    spending::{Purse, Spending},
     todos::Todos,
     usage_events::UsageEvents,
 };
@@ -20,7 +21,7 @@ use crate::{
     event_bus::{EventSubscription, Heard},
 };
 use futures::FutureExt;
-use std::{panic::AssertUnwindSafe, pin::pin};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
 use tokio::{
     sync::mpsc::UnboundedSender,
     time::{Instant, sleep_until},
@@ -56,12 +57,15 @@ const GOINGS_ON: u32 = 3;
 const TITLE: usize = 80;
 
 /// A run that goes on.
-pub(super) struct Run {
+pub(super) struct Run<'w> {
     ports: RunAgentPorts,
     command: RunAgentCommand,
     cancel: CancelSignal,
     telling: UnboundedSender<AgentEvent>,
-    way: Way,
+    way: Way<'w>,
+    purse: Arc<Purse>,
+    /// It is among those that go on as long as this is there.
+    entry: Option<Entry>,
     offer: Offer,
     fitting: Fitting,
     spending: Spending,
@@ -85,17 +89,25 @@ enum Next {
     Done,
 }
 
-impl Run {
+impl<'w> Run<'w> {
     pub(super) fn new(
-        ports: RunAgentPorts,
+        agents: &RunAgentHandler,
         mut command: RunAgentCommand,
         cancel: CancelSignal,
         telling: UnboundedSender<AgentEvent>,
+        child: Option<Child<'w>>,
     ) -> Self {
+        let ports = agents.ports.clone();
+        let (within, handed_over, above) = match child {
+            Some(Child { calls, handed_over, above }) => (Some(calls), Some(handed_over), above),
+            None => (None, None, None),
+        };
         // Whoever takes the conversation back looks for its calls there.
         command.scope.session = command.conversation.session();
         let way = Way {
             handler: ports.execute_tool.clone(),
+            list_tools: ports.list_tools.clone(),
+            within,
             scope: command.scope.clone(),
             client: command.client.clone(),
             caller: command.caller.clone(),
@@ -104,9 +116,25 @@ impl Run {
             telling: telling.clone(),
         };
         let principal = command.scope.principal.clone();
-        let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone());
+        let began_by = handed_over.as_ref().map(|by| by.call);
+        let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone(), began_by);
+        // Work that a client hands over is as deep as that which a run does.
+        let depth = above.as_ref().map_or(u32::from(handed_over.is_some()), |above| above.depth + 1);
+        let purse = Purse::new(command.budgets.clone(), above.map(|above| above.purse.clone()));
+        let ongoing = Ongoing {
+            purse: purse.clone(),
+            depth,
+            model: command.model.clone(),
+            summarizer: command.summarizer.clone(),
+            compaction: command.compaction,
+            telling: telling.clone(),
+            caller: command.caller.clone(),
+            cancel: cancel.clone(),
+            over: CancelSignal::new(),
+        };
+        let entry = agents.ongoing.begin((principal.clone(), command.scope.session.clone()), ongoing);
         let todos = Todos::new(ports.todos.clone(), &principal, command.conversation);
-        let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal);
+        let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal, handed_over);
         let fitting = Fitting {
             conversation: command.conversation,
             model: command.model.clone(),
@@ -122,13 +150,15 @@ impl Run {
             asked: Size::default(),
         };
         let offer = Offer::new(&command.offered);
-        let spending = Spending::new(command.budgets.clone(), command.model.facts().prices);
+        let spending = Spending::new(purse.clone(), command.model.facts().prices);
         Self {
             ports,
             command,
             cancel,
             telling,
             way,
+            purse,
+            entry: Some(entry),
             offer,
             fitting,
             spending,
@@ -145,13 +175,13 @@ impl Run {
     pub(super) async fn run(mut self) {
         let model = self.command.model.name().to_owned();
         self.tell(AgentEvent::Started { conversation: self.command.conversation, model: model.clone() });
-        if self.command.budgets.cost.is_some() && self.command.model.facts().prices.is_none() {
+        if self.purse.bounds_costs() && self.command.model.facts().prices.is_none() {
             self.tell(AgentEvent::Notice(format!(
                 "The budget of {} bounds nothing: the prices of the model `{model}` are not known.",
                 Budget::Cost
             )));
         }
-        let deadline = self.command.budgets.time.and_then(|time| Instant::now().checked_add(time));
+        let deadline = self.purse.deadline().map(Instant::from_std);
         let (cancel, mut history, mut is_late) = (self.cancel.clone(), None, false);
         let outcome = {
             let mut work = pin!(AssertUnwindSafe(self.work(&mut history)).catch_unwind());
@@ -184,6 +214,8 @@ impl Run {
             },
             None => outcome,
         };
+        // Whoever hears of the end may begin the next run of the session.
+        self.entry = None;
         let text = std::mem::take(&mut self.said_last);
         self.tell(AgentEvent::Ended {
             outcome,
@@ -207,6 +239,7 @@ impl Run {
             None => {
                 let mut conversation = Conversation::begun(id, principal, title(&prompt), clock.now());
                 conversation.profile.clone_from(&self.command.profile);
+                conversation.handed_over = self.hooks.handed_over().cloned();
                 History::begin(store, clock, conversation).await.map_err(|error| not_read(&error))?
             }
         };
@@ -227,10 +260,10 @@ impl Run {
                 return Err(AgentOutcome::Cancelled);
             }
             let offered = if self.last_answer_for.is_some() { &OfferedTools::Nothing } else { &self.command.offered };
-            self.offer.update(offered, &self.ports.list_tools, &self.command.scope);
-            let request = self.fitting.request(history, self.offer.tools(), &mut self.spending).await;
+            self.offer.update(offered, self.way.tools());
+            let request = self.fitting.request(history, self.offer.tools(), &self.spending).await;
             let request = request.map_err(not_shortened)?;
-            if let Some(budget) = self.spending.refuses_request(self.fitting.tokens_asked()) {
+            if let Err(budget) = self.spending.asks(self.fitting.tokens_asked()) {
                 return Err(AgentOutcome::BudgetExhausted(self.last_answer_for.unwrap_or(budget)));
             }
             let answer = ask(self.command.model.as_ref(), request, &self.cancel, Some(&self.telling)).await;
@@ -258,7 +291,11 @@ impl Run {
             _ => None,
         });
         let text = texts.collect::<Vec<_>>().join("\n");
-        let word = self.hear(Told::PromptSubmitted, &text).await?;
+        let word = match self.hooks.handed_over().map(|by| by.agent.clone()) {
+            // Nobody can be against it: that it may be handed over was judged with the call.
+            Some(agent) => AgentWord { block: None, ..self.hear(Told::SubagentStarted, &agent).await? },
+            None => self.hear(Told::PromptSubmitted, &text).await?,
+        };
         if let Some(reason) = word.block {
             return Err(AgentOutcome::Stopped(reason));
         }
@@ -272,7 +309,8 @@ impl Run {
             return Ok(Next::Done);
         }
         let said = self.said_last.clone();
-        let word = self.hear(Told::Stopping, &said).await?;
+        let told = if self.hooks.handed_over().is_some() { Told::SubagentStopping } else { Told::Stopping };
+        let word = self.hear(told, &said).await?;
         let Some(reason) = word.block else { return Ok(Next::Done) };
         if self.goings_on == GOINGS_ON {
             self.tell(AgentEvent::Notice(format!(
@@ -324,6 +362,7 @@ impl Run {
             let (total, cost) = (self.spending.usage(), self.spending.cost());
             self.tell(AgentEvent::Answered { usage, total, cost });
         }
+        self.spending.is_answered();
         let stop = match answer.end {
             End::Stopped(stop) => stop,
             End::Failed(error) => {
@@ -390,24 +429,22 @@ impl Run {
     async fn make(&mut self, history: &mut History, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
         // A request that may not be made any more will not read the results either.
         let no_more = self.spending.refuses_request(self.fitting.tokens_asked());
-        let mut left = self.spending.calls_left();
         let (mut answered, mut is_over) = (Vec::with_capacity(calls.len()), false);
         for (index, call) in calls.iter().enumerate() {
-            let refusal = match (no_more, left) {
-                (Some(budget), _) => Some(refused_by(budget)),
-                (None, Some(0)) => {
-                    is_over = true;
-                    Some(refused_by(Budget::Calls))
-                }
-                (None, _) => self.refusal(index, call),
+            let refusal = match no_more {
+                Some(budget) => Some(refused_by(budget)),
+                // What is not made for another reason takes no place, as long as there is one.
+                None if is_over => Some(refused_by(Budget::Calls)),
+                None => self.refusal(index, call).or_else(|| {
+                    is_over = !self.spending.lets_a_call_in();
+                    is_over.then(|| refused_by(Budget::Calls))
+                }),
             };
-            if refusal.is_none() {
-                left = left.map(|left| left - 1);
-            }
             answered.push(refusal);
         }
         let mut asked =
             (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.way.scope.principal.clone()));
+        let let_in: Vec<bool> = answered.iter().map(Option::is_none).collect();
         let mut making = Calls::new(&self.way, calls, answered).await;
         let (mut course, mut waits_for) = (Course::Onwards, None);
         for (index, call) in calls.iter().enumerate() {
@@ -419,8 +456,8 @@ impl Run {
                 }
             };
             let Some(made) = made else { break };
-            if made.call.is_some() {
-                self.spending.called();
+            if let_in[index] {
+                self.spending.call_is_over(made.call.is_some());
             }
             self.circles.call(call, &made.result);
             waits_for = waits_for.or_else(|| question::waited_for(&made.result));
@@ -465,7 +502,7 @@ impl Run {
     }
 }
 
-impl Run {
+impl Run<'_> {
     /// The reason why this call of an answer is not made, whatever there is left.
     fn refusal(&self, index: usize, call: &ToolUse) -> Option<Made> {
         if index >= CALLS_OF_AN_ANSWER {
@@ -515,7 +552,7 @@ impl Run {
 /// Keeps the result of a call, and tells it.
 async fn ended(
     history: &mut History,
-    run: &Run,
+    run: &Run<'_>,
     call: &ToolUse,
     made: Made,
     notes: Vec<String>,

@@ -5,6 +5,7 @@ mod compaction;
 mod hooks;
 mod offers;
 mod properties;
+mod subagents;
 mod taken_back;
 mod turns;
 

@@ -8,6 +8,7 @@ use toolstead_domain::{
     model::usage::Usage,
     ports::{event_sink::EventSink, model_provider::ModelProvider},
     principal::Principal,
+    tool_call::CallId,
 };
 
 /// Tells what the models of one conversation take.
@@ -16,11 +17,18 @@ pub(super) struct UsageEvents {
     bus: Arc<EventBus>,
     conversation: ConversationId,
     principal: Principal,
+    /// The call that handed the work over.
+    within: Option<CallId>,
 }
 
 impl UsageEvents {
-    pub(super) fn new(bus: Arc<EventBus>, conversation: ConversationId, principal: Principal) -> Self {
-        Self { bus, conversation, principal }
+    pub(super) fn new(
+        bus: Arc<EventBus>,
+        conversation: ConversationId,
+        principal: Principal,
+        within: Option<CallId>,
+    ) -> Self {
+        Self { bus, conversation, principal, within }
     }
 
     /// The model answered, and took this.
@@ -31,7 +39,7 @@ impl UsageEvents {
         let origin = EventOrigin {
             principal: Some(self.principal.clone()),
             session: Some(self.conversation.session()),
-            call: None,
+            call: self.within,
         };
         let kind = EventKind::Usage {
             conversation: Some(self.conversation),
@@ -60,7 +68,7 @@ mod tests {
         let model = ScriptedModel::answering([]);
         let (mut watch, mut others) = (bus.subscribe_as(mine.clone()), bus.subscribe_as(other));
         let usage = Usage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 4 };
-        UsageEvents::new(bus.clone(), conversation, mine).tell(&model, usage);
+        UsageEvents::new(bus.clone(), conversation, mine, None).tell(&model, usage);
         let told = watch.waiting().unwrap().to_json();
         assert_eq!((&told["type"], &told["model"]), (&json!("usage"), &json!(model.name())));
         assert_eq!(

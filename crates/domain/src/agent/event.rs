@@ -1,7 +1,12 @@
 //! What happens while an agent runs, for those who watch: a terminal, JSON lines, a console.
 
 use super::budget::Budget;
-use crate::{conversation::ConversationId, error_kind::ErrorKind, model::usage::Usage, tool_call::CallId};
+use crate::{
+    conversation::{ConversationId, HandedOver},
+    error_kind::ErrorKind,
+    model::usage::Usage,
+    tool_call::CallId,
+};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -76,6 +81,15 @@ pub enum AgentEvent {
     },
     /// Something for the person: of a hook, or of the loop itself.
     Notice(String),
+    /// Something happens to an agent that was handed work in this run. Its words do not come this way.
+    OfSubagent {
+        /// How it came by its work.
+        handed_over: HandedOver,
+        /// Its conversation.
+        conversation: ConversationId,
+        /// What happens.
+        event: Box<AgentEvent>,
+    },
     /// The run is over. It is the last event.
     Ended {
         /// How.
@@ -161,6 +175,21 @@ impl AgentEvent {
                 json!({"type": "compacted", "how": how, "before_tokens": before, "after_tokens": after})
             }
             Self::Notice(text) => json!({"type": "notice", "text": text}),
+            Self::OfSubagent { handed_over, conversation, event } => {
+                let mut members = match event.to_json() {
+                    Value::Object(members) => members,
+                    _ => Map::new(),
+                };
+                let kind = members.get("type").and_then(Value::as_str).unwrap_or_default();
+                let own = [
+                    ("type", format!("subagent_{kind}")),
+                    ("agent", handed_over.agent.to_string()),
+                    ("agent_id", conversation.to_string()),
+                    ("within", handed_over.call.to_string()),
+                ];
+                own.into_iter().for_each(|(name, value)| drop(members.insert(name.into(), value.into())));
+                Value::Object(members)
+            }
             Self::Ended { outcome, text, usage, cost, calls, turns } => {
                 let (budget, kind, message) = match outcome {
                     AgentOutcome::BudgetExhausted(budget) => (Some(budget.as_str()), None, None),

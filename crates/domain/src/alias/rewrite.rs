@@ -36,6 +36,9 @@ pub enum Rewrite {
     OnlyIf(&'static str, &'static str),
     /// A program and the list of its arguments become one line for a shell, each part quoted.
     ShellLine(&'static str, &'static str),
+    /// A line of arguments, as a shell would split it, becomes the text under another name: without these words at its
+    /// beginning, and without these options, whose values are parameters of their own.
+    CommandLine(&'static str, &'static str, &'static [&'static str], &'static [(&'static str, &'static str)]),
     /// A text becomes the list of its words, divided by blanks.
     Fields(&'static str),
 }
@@ -107,6 +110,7 @@ impl Rewrite {
                 Ok(())
             }
             Self::ShellLine(program, parameters) => shell_line(arguments, program, parameters),
+            Self::CommandLine(line, rest, words, options) => command_line(arguments, line, rest, words, options),
             Self::Fields(name) => {
                 if let Some(value) = arguments.get_mut(name)
                     && let Some(text) = value.as_str()
@@ -167,6 +171,59 @@ fn milliseconds(
             format!("`{from}` is a time in seconds from 1 to {most}; a time in milliseconds is given as `{to}`"),
         )),
     }
+}
+
+fn command_line(
+    arguments: &mut Map<String, Value>,
+    line: &'static str,
+    rest: &'static str,
+    words: &'static [&'static str],
+    options: &'static [(&'static str, &'static str)],
+) -> Result<(), ToolFailure> {
+    let Some(Value::String(text)) = arguments.get(line) else { return Ok(()) };
+    let Some(mut split) = split_as_a_shell(text) else {
+        let message = format!("`{line}` has a quote that is not closed");
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+    };
+    arguments.shift_remove(line);
+    let known = split.iter().take_while(|word| words.contains(&word.as_str())).count();
+    split.drain(..known);
+    let (mut said, mut left): (Vec<String>, _) = (Vec::new(), split.into_iter());
+    while let Some(word) = left.next() {
+        let option = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or("");
+        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        // Options stand before the text.
+        match options.iter().find(|(option, _)| *option == name).filter(|_| said.is_empty()) {
+            Some((_, to)) => {
+                let value = value.map(str::to_owned).or_else(|| left.next()).unwrap_or_default();
+                arguments.insert(line.into(), value.into());
+                put(arguments, line, to, |value| value)?;
+            }
+            None => said.push(word),
+        }
+    }
+    arguments.insert(line.into(), said.join(" ").into());
+    put(arguments, line, rest, |value| value)
+}
+
+/// The words of a line; `None` where a quote is not closed.
+fn split_as_a_shell(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote): (Vec<String>, Option<String>, Option<char>) = (Vec::new(), None, None);
+    let mut signs = line.chars();
+    while let Some(sign) = signs.next() {
+        match (sign, quote) {
+            (end, Some(open)) if end == open => quote = None,
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(signs.next()),
+            ('"' | '\'', None) => {
+                quote = Some(sign);
+                word.get_or_insert_default();
+            }
+            (sign, None) if sign.is_whitespace() => words.extend(word.take()),
+            (sign, _) => word.get_or_insert_default().push(sign),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
 }
 
 fn shell_line(

@@ -1,6 +1,9 @@
 //! What is told of an agent's run, and may stop it or keep it going.
 
-use crate::{conversation::ConversationId, principal::Principal};
+use crate::{
+    conversation::{ConversationId, HandedOver},
+    principal::Principal,
+};
 use async_trait::async_trait;
 
 /// To what a hook is told something.
@@ -10,6 +13,8 @@ pub struct AgentMoment<'a> {
     pub conversation: ConversationId,
     /// Whose it is.
     pub principal: &'a Principal,
+    /// Set where it is that of an agent that was handed work.
+    pub handed_over: Option<&'a HandedOver>,
     /// What just is: the prompt before it is sent, the last text before the run ends, `auto` or `manual` before a
     /// compaction, the text of a notification.
     pub text: &'a str,

@@ -23,6 +23,8 @@ pub struct ApprovalRequest<'a> {
     pub references: &'a [String],
     /// The tool whose call makes this one; `None`: it comes from outside.
     pub within: Option<&'a Tool>,
+    /// The agent that was handed the work in which it is called, by name.
+    pub agent: Option<&'a str>,
     /// Who asks for it.
     pub principal: &'a Principal,
     /// What it would change, as a unified diff.

@@ -1,8 +1,8 @@
 //! Calls that a tool makes while it runs.
 
 use crate::{
-    access::Access, error_kind::ErrorKind, scope::View, tool::Tool, tool_failure::ToolFailure,
-    tool_input_schema::nearest_name, tool_result::ToolResult, tool_selection::ToolSelection,
+    access::Access, error_kind::ErrorKind, ports::caller::Caller, scope::View, tool::Tool, tool_call::CallId,
+    tool_failure::ToolFailure, tool_input_schema::nearest_name, tool_result::ToolResult, tool_selection::ToolSelection,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -24,9 +24,33 @@ pub trait Calls: Send + Sync {
     fn search(&self, text: &str) -> Vec<Arc<Tool>>;
 
     /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
-    /// well. What is approved through it holds in it alone.
+    /// well. What is approved through it holds in it and within it alone.
     /// What is approved through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave out.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
+
+    /// The same calls through a window that holds these tools alone, for an agent of this name, in a session of its own: what
+    /// they read, begin and are allowed for a session is that session's.
+    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
+        let _ = (agent, session, tools);
+        Box::new(NoCalls)
+    }
+
+    /// Calls for an agent that may go on once the running call is over. Each has a place among the open calls and a time of
+    /// its own, and the running call is the parent of its row; questions go to this caller. All else is as
+    /// [`for_agent`](Self::for_agent) says.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when it cannot be put on record that the running call began them.
+    async fn outliving(
+        &self,
+        agent: Arc<str>,
+        session: Arc<str>,
+        tools: ToolSelection,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Box<dyn Calls>, ToolFailure> {
+        let _ = (agent, session, tools, caller);
+        Err(NoCalls::refusal())
+    }
 
     /// The same calls through the window of one run of a program in this one. It holds these tools alone, save those that no
     /// program may be offered. All else is as it is here.
@@ -94,6 +118,8 @@ pub struct NestedCall {
     /// As many characters of the result are wanted at most; `None`: as many as of any call. The rest is kept.
     /// [`WHOLE_OUTPUT`]: all of it, since no model reads it.
     pub output_characters: Option<usize>,
+    /// The id of its row, which nobody else has; `None`: a new one.
+    pub id: Option<CallId>,
 }
 
 /// The whole of a result, whatever the budget of those for models is.
@@ -102,13 +128,19 @@ pub const WHOLE_OUTPUT: usize = usize::MAX;
 impl NestedCall {
     /// A call of the tool with these arguments.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
-        Self { tool: tool.into(), arguments, output_characters: None }
+        Self { tool: tool.into(), arguments, output_characters: None, id: None }
     }
 
     /// The same, with a result of so many characters at most.
     #[must_use]
     pub fn answering_within(self, output_characters: usize) -> Self {
         Self { output_characters: Some(output_characters), ..self }
+    }
+
+    /// The same with this id.
+    #[must_use]
+    pub fn with_id(self, id: CallId) -> Self {
+        Self { id: Some(id), ..self }
     }
 
     /// The same for a program: with its whole result.

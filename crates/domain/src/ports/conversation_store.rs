@@ -72,7 +72,19 @@ pub trait ConversationStore: Send + Sync {
     /// [`StoreError`] when the store cannot be read.
     async fn events(&self, principal: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, StoreError>;
 
-    /// The principal's conversations, the one that was added to last first, at most `limit`. What began counts as added to.
+    /// The principal's conversations that were handed over in this session, the latest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    async fn handed_over_in(
+        &self,
+        principal: &Principal,
+        session: &str,
+        limit: usize,
+    ) -> Result<Vec<Conversation>, StoreError>;
+
+    /// The principal's conversations that a person began, the one that was added to last first, at most `limit`. What began
+    /// counts as added to.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -106,6 +118,10 @@ impl ConversationStore for NoConversations {
     }
 
     async fn events(&self, _: &Principal, _: ConversationId) -> Result<Vec<ConversationEvent>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn handed_over_in(&self, _: &Principal, _: &str, _: usize) -> Result<Vec<Conversation>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -1,6 +1,6 @@
 //! Work that goes on after the call that began it.
 
-use crate::{principal::Principal, tool_failure::ToolFailure};
+use crate::{error_kind::ErrorKind, principal::Principal, tool_call::CallId, tool_failure::ToolFailure};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -11,6 +11,15 @@ use std::sync::Arc;
 /// - stopping a task drops the future of its work.
 #[async_trait]
 pub trait Tasks: Send + Sync {
+    /// Says whether one more may begin.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    fn check_room(&self, principal: &Principal, session: &str) -> Result<(), ToolFailure> {
+        let _ = (principal, session);
+        Ok(())
+    }
+
     /// Begins the work, and returns the id of its task.
     ///
     /// # Errors
@@ -32,6 +41,8 @@ pub struct NewTask {
     pub title: String,
     /// What it is for.
     pub description: Option<String>,
+    /// The call that begins it.
+    pub call: Option<CallId>,
 }
 
 impl NewTask {
@@ -42,7 +53,7 @@ impl NewTask {
         kind: &'static str,
         title: impl Into<String>,
     ) -> Self {
-        Self { principal, session: session.into(), kind, title: title.into(), description: None }
+        Self { principal, session: session.into(), kind, title: title.into(), description: None, call: None }
     }
 }
 
@@ -72,10 +83,20 @@ pub enum TaskEnd {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTasks;
 
+impl NoTasks {
+    fn refusal() -> ToolFailure {
+        let message = "Nothing can go on in the background here.";
+        ToolFailure::new(ErrorKind::Unavailable, message).next("Leave `background` out.")
+    }
+}
+
 #[async_trait]
 impl Tasks for NoTasks {
+    fn check_room(&self, _: &Principal, _: &str) -> Result<(), ToolFailure> {
+        Err(Self::refusal())
+    }
+
     async fn begin(&self, _: NewTask, _: Box<dyn TaskWork>) -> Result<String, ToolFailure> {
-        let message = "Nothing can go on in the background here.";
-        Err(ToolFailure::new(crate::error_kind::ErrorKind::Unavailable, message))
+        Err(Self::refusal())
     }
 }

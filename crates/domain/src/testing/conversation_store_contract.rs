@@ -3,7 +3,7 @@
 use super::{join_all::join_all, samples};
 use crate::{
     conversation::{
-        Conversation, ConversationId,
+        Conversation, ConversationId, HandedOver,
         event::{ConversationEvent, ConversationEventKind},
     },
     model::{
@@ -32,6 +32,7 @@ pub async fn conversation_store_contract(store: &dyn ConversationStore) {
     a_conversation_is_its_principals_alone(store).await;
     a_copy_has_the_first_events_and_goes_its_own_way(store).await;
     the_one_that_was_added_to_last_is_listed_first(store).await;
+    those_of_agents_are_found_by_the_session_that_handed_them_over(store).await;
 }
 
 /// A conversation that begins.
@@ -228,4 +229,35 @@ async fn the_one_that_was_added_to_last_is_listed_first(store: &dyn Conversation
     assert_eq!(listed(10).await, [71, 70, 72, 73].map(id));
     assert_eq!(listed(2).await, [71, 70].map(id));
     assert_eq!(listed(0).await, []);
+}
+
+async fn those_of_agents_are_found_by_the_session_that_handed_them_over(store: &dyn ConversationStore) {
+    let (eve, other) = (Principal::token("eve"), Principal::token("other"));
+    let begun = |number, principal: &Principal, session: &str| Conversation {
+        principal: principal.clone(),
+        handed_over: Some(HandedOver {
+            session: session.into(),
+            call: samples::call_id(number),
+            agent: format!("agent {number}").into(),
+        }),
+        ..conversation(number)
+    };
+    let own = Conversation { principal: eve.clone(), ..conversation(80) };
+    store.begin(&own).await.unwrap();
+    for one in [begun(81, &eve, "s"), begun(82, &eve, "s"), begun(83, &eve, "t"), begun(84, &other, "s")] {
+        store.begin(&one).await.unwrap();
+        let found = store.find(&one.principal, one.id).await.unwrap();
+        assert_eq!(found.and_then(|found| found.handed_over), one.handed_over);
+    }
+    store.append(&eve, id(81), 0, at(85), said("on")).await.unwrap();
+    let listed = async |principal: &Principal, session: &str, limit| {
+        let listed = store.handed_over_in(principal, session, limit).await.unwrap();
+        listed.into_iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&eve, "s", 10).await, [81, 82].map(id));
+    assert_eq!(listed(&eve, "s", 1).await, [id(81)]);
+    assert_eq!((listed(&eve, "t", 10).await, listed(&other, "s", 10).await), (vec![id(83)], vec![id(84)]));
+    assert_eq!(listed(&eve, "u", 10).await, []);
+    let latest = store.latest(&eve, 10).await.unwrap();
+    assert_eq!(latest.into_iter().map(|one| one.id).collect::<Vec<_>>(), [own.id]);
 }

@@ -113,7 +113,19 @@ impl ConversationStore for InMemoryConversations {
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError> {
         let kept = lock(&self.kept);
         let own = kept.iter().rev().map(|kept| &kept.conversation).filter(|one| one.principal == *principal);
-        Ok(own.take(limit).cloned().collect())
+        Ok(own.filter(|one| one.handed_over.is_none()).take(limit).cloned().collect())
+    }
+
+    async fn handed_over_in(
+        &self,
+        principal: &Principal,
+        session: &str,
+        limit: usize,
+    ) -> Result<Vec<Conversation>, StoreError> {
+        let kept = lock(&self.kept);
+        let own = kept.iter().rev().map(|kept| &kept.conversation).filter(|one| one.principal == *principal);
+        let in_session = |one: &&Conversation| one.handed_over.as_ref().is_some_and(|by| *by.session == *session);
+        Ok(own.filter(in_session).take(limit).cloned().collect())
     }
 }
 

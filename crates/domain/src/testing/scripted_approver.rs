@@ -29,6 +29,8 @@ pub struct ApprovalQuestion {
     pub principal: String,
     /// The tool whose call makes it.
     pub within: Option<String>,
+    /// The agent in whose work it is called.
+    pub agent: Option<String>,
     /// What the call would touch.
     pub accesses: Vec<Access>,
     /// Why it is asked.
@@ -83,6 +85,7 @@ impl Approver for ScriptedApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         lock(&self.questions).push(ApprovalQuestion {
             within: request.within.map(|tool| tool.name().to_string()),
+            agent: request.agent.map(str::to_owned),
             id: request.call.id,
             tool: request.call.tool.name().to_string(),
             principal: request.principal.id().to_owned(),
@@ -145,6 +148,7 @@ mod tests {
                 call: &call,
                 references: &[],
                 within: None,
+                agent: None,
                 principal: &principal,
                 accesses: &[],
                 decision: &decision,
@@ -170,6 +174,7 @@ mod tests {
                 call: &call,
                 references: &[],
                 within: None,
+                agent: None,
                 principal: &principal,
                 accesses: &[],
                 decision: &decision,

@@ -3,7 +3,10 @@
 use crate::{
     builtin::{
         blocking::on_blocking_thread,
-        commands::{programs::Programs, tasks::Tasks},
+        commands::{
+            programs::Programs,
+            tasks::{Tasks, working::WorkAsTasks},
+        },
         files::{file_limits::FileLimits, reverting::judged::JudgedEntries, seen_files::SeenInMemory},
         plans_in_memory::PlansInMemory,
         seen_images::SeenImages,
@@ -220,6 +223,16 @@ impl World {
 
     pub(super) fn tasks(&self) -> &Tasks {
         &self.tasks
+    }
+
+    /// Takes on work that goes on in the background, beside the commands there.
+    pub fn work_as_tasks(&self) -> Arc<dyn toolstead_domain::ports::tasks::Tasks> {
+        Arc::new(WorkAsTasks {
+            tasks: self.tasks.clone(),
+            settings: self.programs.settings().clone(),
+            clock: self.clock.clone(),
+            events: self.events.clone(),
+        })
     }
 
     /// As many images as are decoded at once: each takes some hundred megabytes at worst.

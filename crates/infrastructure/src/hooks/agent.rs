@@ -16,7 +16,9 @@ use toolstead_domain::ports::{
 impl CommandHooks {
     /// Runs the hooks of an event of agents, and says what they say together: every hook of the event, and the word.
     pub async fn rehearse_moment(&self, event: HookEvent, moment: AgentMoment<'_>) -> (Vec<HookReport>, AgentWord) {
-        let session = moment.conversation.session();
+        // That of the one who handed the work over, where somebody did.
+        let of_subagent = moment.handed_over.filter(|_| event.is_of_subagent());
+        let session = of_subagent.map_or_else(|| moment.conversation.session(), |by| by.session.clone());
         let reports = self.run(Occasion::Agent(event, &session, moment)).await;
         let word = word(&reports);
         (reports, word)
@@ -36,6 +38,16 @@ impl AgentHook for CommandHooks {
 
     async fn stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
         self.rehearse_moment(HookEvent::Stop, moment).await.1
+    }
+
+    async fn subagent_started<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        let (_, said) = self.rehearse_moment(HookEvent::SubagentStart, moment).await;
+        // That it may begin was judged with its call.
+        AgentWord { block: None, ..said }
+    }
+
+    async fn subagent_stopping<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
+        self.rehearse_moment(HookEvent::SubagentStop, moment).await.1
     }
 
     async fn compacting<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
@@ -111,7 +123,11 @@ mod tests {
     use serde_json::{Value, json};
     use std::{collections::BTreeMap, sync::Arc, time::Duration};
     use toolstead_domain::{
-        conversation::ConversationId, permission::policy::Mode, principal::Principal, workspace_roots::WorkspaceRoots,
+        conversation::{ConversationId, HandedOver},
+        permission::policy::Mode,
+        principal::Principal,
+        testing::samples,
+        workspace_roots::WorkspaceRoots,
     };
 
     fn hook(event: HookEvent, matcher: &str, line: &str) -> HookDefinition {
@@ -146,11 +162,15 @@ mod tests {
     async fn said(definitions: Vec<HookDefinition>, event: HookEvent, text: &str) -> AgentWord {
         let (hooks, principal) = (hooks(definitions), Principal::local());
         let conversation = ConversationId("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap());
-        let moment = AgentMoment { conversation, principal: &principal, text, goes_on_by_hook: true };
+        let by = HandedOver { session: "s".into(), call: samples::call_id(1), agent: "reader".into() };
+        let handed_over = event.is_of_subagent().then_some(&by);
+        let moment = AgentMoment { conversation, principal: &principal, handed_over, text, goes_on_by_hook: true };
         match event {
             HookEvent::UserPromptSubmit => hooks.prompt_submitted(moment).await,
             HookEvent::Stop => hooks.stopping(moment).await,
             HookEvent::PreCompact => hooks.compacting(moment).await,
+            HookEvent::SubagentStart => hooks.subagent_started(moment).await,
+            HookEvent::SubagentStop => hooks.subagent_stopping(moment).await,
             _ => hooks.notified(moment).await,
         }
     }
@@ -160,6 +180,12 @@ mod tests {
         let line = "cat >&2; exit 2";
         let word = said(vec![hook(event, "*", line)], event, text).await;
         serde_json::from_str(&word.block.unwrap()).unwrap()
+    }
+
+    /// What a hook reads that repeats it for the model.
+    async fn read_context(event: HookEvent, text: &str) -> Value {
+        let word = said(vec![hook(event, "*", "cat")], event, text).await;
+        serde_json::from_str(&word.context[0]).unwrap()
     }
 
     #[tokio::test]
@@ -176,6 +202,16 @@ mod tests {
         assert_eq!(read(HookEvent::UserPromptSubmit, "mend it").await, prompt);
         let stop = common("Stop", json!({"stop_hook_active": true, "last_assistant_message": "done"}));
         assert_eq!(read(HookEvent::Stop, "done").await, stop);
+        let subagent = json!({
+            "session_id": "s", "agent_id": "01890a5d-ac96-774b-bcce-b302099a8057", "agent_type": "reader",
+        });
+        let start = common("SubagentStart", subagent.clone());
+        assert_eq!(read_context(HookEvent::SubagentStart, "reader").await, start);
+        let mut stop = common("SubagentStop", subagent);
+        stop["stop_hook_active"] = true.into();
+        stop["last_assistant_message"] = "done".into();
+        stop["agent_transcript_path"] = "".into();
+        assert_eq!(read(HookEvent::SubagentStop, "done").await, stop);
         let compact = common("PreCompact", json!({"trigger": "auto", "custom_instructions": ""}));
         assert_eq!(read(HookEvent::PreCompact, "auto").await, compact);
     }
@@ -225,6 +261,8 @@ mod tests {
         assert!(objects(HookEvent::PreCompact, "auto", "auto").await);
         assert!(!objects(HookEvent::PreCompact, "manual", "auto").await);
         assert!(objects(HookEvent::UserPromptSubmit, "Write", "mend it").await);
+        assert!(objects(HookEvent::SubagentStop, "reader", "done").await);
+        assert!(!objects(HookEvent::SubagentStop, "writer", "done").await);
         let rings = async |matcher: &str| {
             let line = r#"echo '{"systemMessage": "rang"}'"#;
             let hook = hook(HookEvent::Notification, matcher, line);

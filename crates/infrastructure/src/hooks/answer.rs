@@ -119,7 +119,8 @@ impl Answer {
             (0, Err(reason)) if is_json => Self::fault(format!("its answer is no JSON that is understood: {reason}")),
             (0, Err(_)) => {
                 // Plain text is for the model where something begins, and for nobody at any other moment.
-                let begins = matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit);
+                let begins =
+                    matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit | HookEvent::SubagentStart);
                 let context = begins.then(|| clean(&stdout)).filter(|text| !text.is_empty());
                 Self { context, ..Self::default() }
             }

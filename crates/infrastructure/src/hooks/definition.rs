@@ -20,6 +20,10 @@ pub enum HookEvent {
     UserPromptSubmit,
     /// An agent is about to end because its model is done.
     Stop,
+    /// An agent that was handed work is about to begin.
+    SubagentStart,
+    /// Such an agent is about to end because its model is done.
+    SubagentStop,
     /// A conversation is about to be summarized.
     PreCompact,
     /// A person is told something, or waited for.
@@ -40,6 +44,8 @@ impl HookEvent {
         Self::PermissionDenied,
         Self::PostToolUse,
         Self::PostToolUseFailure,
+        Self::SubagentStart,
+        Self::SubagentStop,
         Self::PreCompact,
         Self::Notification,
         Self::Stop,
@@ -56,6 +62,8 @@ impl HookEvent {
             Self::PermissionDenied => "PermissionDenied",
             Self::UserPromptSubmit => "UserPromptSubmit",
             Self::Stop => "Stop",
+            Self::SubagentStart => "SubagentStart",
+            Self::SubagentStop => "SubagentStop",
             Self::PreCompact => "PreCompact",
             Self::Notification => "Notification",
             Self::SessionStart => "SessionStart",
@@ -75,7 +83,13 @@ impl HookEvent {
 
     /// Tells whether it is about an agent's run.
     pub fn is_of_agent(self) -> bool {
-        matches!(self, Self::UserPromptSubmit | Self::Stop | Self::PreCompact | Self::Notification)
+        self.is_of_subagent()
+            || matches!(self, Self::UserPromptSubmit | Self::Stop | Self::PreCompact | Self::Notification)
+    }
+
+    /// Tells whether it is about an agent that was handed work.
+    pub fn is_of_subagent(self) -> bool {
+        matches!(self, Self::SubagentStart | Self::SubagentStop)
     }
 
     /// Tells whether a hook of it may be a gate: without its yes, what is about to happen does not.
@@ -93,7 +107,7 @@ pub struct HookDefinition {
     pub origin: String,
     /// When it runs.
     pub event: HookEvent,
-    /// For which tools; of a compaction and a notification for which of them.
+    /// For which tools; of a compaction and a notification for which of them, of an agent that was handed work for which one.
     pub matcher: Matcher,
     /// For which of their calls.
     pub filter: Option<HookFilter>,

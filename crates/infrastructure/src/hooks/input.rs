@@ -75,6 +75,9 @@ impl<'a> Occasion<'a> {
         match self {
             Self::Agent(HookEvent::PreCompact, _, moment) => vec![moment.text],
             Self::Agent(HookEvent::Notification, _, moment) => vec![kind_of_notification(moment.text)],
+            Self::Agent(event, _, moment) if event.is_of_subagent() => {
+                moment.handed_over.map(|by| &*by.agent).into_iter().collect()
+            }
             Self::Agent(..) => Vec::new(),
             Self::Session(HookEvent::SessionStart, _) => vec![SOURCE],
             Self::Session(..) => vec![REASON],
@@ -132,6 +135,15 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
             HookEvent::Stop => {
                 put("stop_hook_active", moment.goes_on_by_hook.into());
                 put("last_assistant_message", moment.text.into());
+            }
+            HookEvent::SubagentStart | HookEvent::SubagentStop => {
+                put("agent_id", moment.conversation.to_string().into());
+                put("agent_type", moment.handed_over.map_or("", |by| &*by.agent).into());
+                if event == HookEvent::SubagentStop {
+                    put("stop_hook_active", moment.goes_on_by_hook.into());
+                    put("agent_transcript_path", "".into());
+                    put("last_assistant_message", moment.text.into());
+                }
             }
             HookEvent::PreCompact => {
                 put("trigger", moment.text.into());

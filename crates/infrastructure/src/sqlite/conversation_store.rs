@@ -10,7 +10,7 @@ use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 use toolstead_domain::{
     conversation::{
-        Conversation, ConversationId,
+        Conversation, ConversationId, HandedOver,
         event::{ConversationEvent, ConversationEventKind},
     },
     ports::{
@@ -19,6 +19,7 @@ use toolstead_domain::{
         tool_repository::StoreError,
     },
     principal::Principal,
+    tool_call::CallId,
 };
 use uuid::Uuid;
 
@@ -58,8 +59,9 @@ impl SqliteConversationStore {
     async fn one(&self, principal: &Principal, id: ConversationId) -> Result<Option<Conversation>, Fault> {
         let owner = self.owner(principal);
         let row = sqlx::query(
-            "SELECT id, title, profile, created, updated, events, original, copied_events FROM conversations
-             WHERE principal = $1 AND id = $2 AND workspace = $3",
+            "SELECT id, title, profile, created, updated, events, original, copied_events, within_session, within_call,
+                    agent
+             FROM conversations WHERE principal = $1 AND id = $2 AND workspace = $3",
         )
         .bind(owner.principal)
         .bind(id.0)
@@ -72,12 +74,35 @@ impl SqliteConversationStore {
     async fn newest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, Fault> {
         let owner = self.owner(principal);
         let rows = sqlx::query(
-            "SELECT id, title, profile, created, updated, events, original, copied_events
+            "SELECT id, title, profile, created, updated, events, original, copied_events, within_session, within_call,
+                    agent
              FROM conversations INDEXED BY conversations_by_last
-             WHERE principal = $1 AND workspace = $2 ORDER BY last DESC LIMIT $3",
+             WHERE principal = $1 AND workspace = $2 AND within_session IS NULL ORDER BY last DESC LIMIT $3",
         )
         .bind(owner.principal)
         .bind(owner.workspace)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter().map(|row| conversation(principal, row)).collect()
+    }
+
+    async fn handed_over(
+        &self,
+        principal: &Principal,
+        session: &str,
+        limit: usize,
+    ) -> Result<Vec<Conversation>, Fault> {
+        let owner = self.owner(principal);
+        let rows = sqlx::query(
+            "SELECT id, title, profile, created, updated, events, original, copied_events, within_session, within_call,
+                    agent
+             FROM conversations INDEXED BY conversations_handed_over
+             WHERE principal = $1 AND workspace = $2 AND within_session = $3 ORDER BY last DESC LIMIT $4",
+        )
+        .bind(owner.principal)
+        .bind(owner.workspace)
+        .bind(session)
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .fetch_all(&self.readers)
         .await?;
@@ -135,6 +160,16 @@ impl ConversationStore for SqliteConversationStore {
         events.map_err(|fault| store_error(format!("read the conversation {id}"), fault))
     }
 
+    async fn handed_over_in(
+        &self,
+        principal: &Principal,
+        session: &str,
+        limit: usize,
+    ) -> Result<Vec<Conversation>, StoreError> {
+        let found = self.handed_over(principal, session, limit).await;
+        found.map_err(|fault| store_error("list the conversations of agents", fault))
+    }
+
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError> {
         self.newest(principal, limit).await.map_err(|fault| store_error("list the conversations", fault))
     }
@@ -146,8 +181,8 @@ async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: C
     let copied = conversation.forked_from.map(|(_, events)| number(events)).transpose()?;
     let seq: i64 = sqlx::query_scalar(
         "INSERT INTO conversations (id, principal, workspace, title, profile, created, updated, original, copied_events,
-                                    events, last)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce($9, 0),
+                                    within_session, within_call, agent, events, last)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce($9, 0),
                  (SELECT coalesce(max(last), 0) + 1 FROM conversations INDEXED BY conversations_by_last
                   WHERE principal = $2 AND workspace = $3))
          RETURNING seq",
@@ -161,6 +196,9 @@ async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: C
     .bind(conversation.updated.0)
     .bind(conversation.forked_from.map(|(original, _)| original.0))
     .bind(copied)
+    .bind(conversation.handed_over.as_ref().map(|by| by.session.to_string()))
+    .bind(conversation.handed_over.as_ref().map(|by| by.call.0))
+    .bind(conversation.handed_over.as_ref().map(|by| by.agent.to_string()))
     .fetch_one(&mut *transaction)
     .await?;
     if let Some((original, _)) = conversation.forked_from {
@@ -295,6 +333,14 @@ fn conversation(principal: &Principal, row: &SqliteRow) -> Result<Conversation, 
     let copied: Option<i64> = row.try_get("copied_events")?;
     conversation.forked_from =
         original.zip(copied).map(|(original, copied)| (ConversationId(original), copied.unsigned_abs()));
+    let session: Option<String> = row.try_get("within_session")?;
+    let call: Option<Uuid> = row.try_get("within_call")?;
+    let agent: Option<String> = row.try_get("agent")?;
+    conversation.handed_over = session.zip(call).zip(agent).map(|((session, call), agent)| HandedOver {
+        session: session.into(),
+        call: CallId(call),
+        agent: agent.into(),
+    });
     Ok(conversation)
 }
 

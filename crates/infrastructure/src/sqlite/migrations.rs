@@ -39,6 +39,7 @@ fn migrations() -> Vec<Migration> {
         migration!(13, "0013_conversations.sql"),
         migration!(14, "0014_plans.sql"),
         migration!(15, "0015_deferred_questions.sql"),
+        migration!(16, "0016_handed_over_conversations.sql"),
     ]
 }
 

@@ -28,6 +28,7 @@ pub(crate) struct Asked {
     pub(crate) client: ClientProfile,
     pub(crate) caller: Arc<dyn Caller>,
     pub(crate) within: Option<Tool>,
+    pub(crate) agent: Option<&'static str>,
     decision: Decision,
 }
 
@@ -53,6 +54,7 @@ impl Asked {
             client,
             caller: Arc::new(SilentCaller),
             within: None,
+            agent: None,
             decision,
         }
     }
@@ -63,6 +65,7 @@ impl Asked {
             call: &self.call,
             references: &self.references,
             within: self.within.as_ref(),
+            agent: self.agent,
             principal: &PRINCIPAL,
             preview: self.preview.as_deref(),
             accesses: &self.accesses,
@@ -128,8 +131,10 @@ fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours(
 #[test]
 fn a_question_about_a_nested_call_names_the_tool_that_makes_it() {
     let within = Some(samples::tool("many"));
-    let asked = Asked { within, ..Asked::about(json!({}), vec![write("/w/a")]) };
+    let mut asked = Asked { within, ..Asked::about(json!({}), vec![write("/w/a")]) };
     assert_eq!(question(&asked).heading, "May the tool `write_file` run, called by the tool `many`?");
+    asked.agent = Some("review`er");
+    assert_eq!(question(&asked).heading, "May the tool `write_file` run, called by the agent `review\\u{60}er`?");
 }
 
 #[test]

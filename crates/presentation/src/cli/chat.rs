@@ -76,7 +76,7 @@ impl Chat {
             spent: Spent::default(),
             screen: Screen::new(output, global),
         };
-        let outcome = self.talk(&mut talk, global, &mut shutdown).await;
+        let outcome = Box::pin(self.talk(&mut talk, global, &mut shutdown)).await;
         talk.agent.composition.close().await;
         outcome
     }

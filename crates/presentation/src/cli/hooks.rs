@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
     access::Access,
-    conversation::ConversationId,
+    conversation::{ConversationId, HandedOver},
     error_kind::ErrorKind,
     labels::Labels,
     ports::{
@@ -165,9 +165,12 @@ async fn test_moment(
     });
     let principal = Principal::local();
     let conversation = ConversationId(Uuid::now_v7());
-    let moment = AgentMoment { conversation, principal: &principal, text, goes_on_by_hook: false };
+    let handed_over =
+        HandedOver { session: conversation.session(), call: CallId(conversation.0), agent: "general".into() };
+    let handed_over = event.is_of_subagent().then_some(&handed_over);
+    let moment = AgentMoment { conversation, principal: &principal, handed_over, text, goes_on_by_hook: false };
     let (reports, word) = hooks.rehearse_moment(event, moment).await;
-    let is_notice = event == HookEvent::Notification;
+    let is_notice = matches!(event, HookEvent::Notification | HookEvent::SubagentStart);
     let exit = if word.stop.is_some() || (word.block.is_some() && !is_notice) { Exit::Denied } else { Exit::Done };
     let said = match (word.stop, word.block) {
         (Some(reason), _) => format!("the run ends: {reason}"),

@@ -101,6 +101,15 @@ impl Narration {
                 self.beside(line, &mut pieces);
             }
             AgentEvent::Notice(text) => self.beside(opened("note:", text), &mut pieces),
+            AgentEvent::OfSubagent { handed_over, event, .. } => {
+                if let AgentEvent::Ended { outcome, usage, calls, .. } = &**event {
+                    let how = outcome.as_str().replace('_', " ");
+                    let tokens = grouped(usage.total());
+                    let line =
+                        format!("the agent {}: {how}, {calls} tool calls, {tokens} tokens", named(&handed_over.agent));
+                    self.beside(line, &mut pieces);
+                }
+            }
             AgentEvent::Ended { outcome, text, .. } => self.end(outcome, text, &mut pieces),
             // Others, and those that are added later, are told by `--json` alone.
             _ => {}

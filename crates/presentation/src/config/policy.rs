@@ -26,7 +26,7 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
-    builtin::{command_tools, spellings, spellings_by_tool},
+    builtin::{aliases_of, command_tools, spellings, spellings_by_tool},
     mcp::client::config::ToolNames,
 };
 
@@ -162,7 +162,9 @@ pub(super) fn is_known_tool(name: &str) -> bool {
 /// Every name and alias of a built-in tool, those that call other tools among them, and the names of requests for
 /// resources and prompts.
 pub fn nameable() -> Vec<&'static str> {
-    spellings().into_iter().chain(orchestration::NAMES.iter().copied()).chain(context::RULE_NAMES).collect()
+    let calling_others = orchestration::NAMES.iter().copied();
+    let aliases = calling_others.clone().flat_map(aliases_of).map(|alias| alias.name);
+    spellings().into_iter().chain(calling_others).chain(aliases).chain(context::RULE_NAMES).collect()
 }
 
 /// The own name of the built-in tool that is called so; any other name stays.

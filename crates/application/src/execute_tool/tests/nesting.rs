@@ -78,8 +78,8 @@ impl Plan {
     pub(super) async fn house_that_nests(self) -> House {
         let house = self.house(provider().with(send()).with(opaque())).await;
         house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
-        let examples = Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"# };
-        house.registry.register(Arc::new(Orchestration::new(examples))).await.unwrap();
+        let examples = Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"#, subagent: r#"{"prompt": "p"}"# };
+        house.registry.register(Arc::new(Orchestration::new(examples, |_| Vec::new(), None))).await.unwrap();
         house
     }
 }

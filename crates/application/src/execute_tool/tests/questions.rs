@@ -203,7 +203,7 @@ async fn what_goes_on_beside_a_question_keeps_the_place_of_its_call() {
     let mut others: Vec<_> = (0..7).map(|_| admit().unwrap()).collect();
     house.asked_for(modern("pair", json!({}))).await;
     assert!(admit().is_err(), "the call that never ends takes the last of 8 places");
-    house.handler.session_ended(&Principal::local(), "s");
+    house.handler.session_ended(&Principal::local(), &"s".into()).await;
     house.open_calls.at_most(7).await;
     house.asked_for(modern("fickle", json!({}))).await;
     others.push(admit().expect("a call that only waits takes none"));

@@ -413,9 +413,9 @@ async fn waiting_calls_are_bounded_and_take_no_room_of_running_ones() {
     }
     let made_room = house.log.rows().remove(0).outcome;
     assert_eq!(made_room, Outcome::Cancelled(CancelReason::Client), "the one that waited longest made room");
-    house.handler.session_ended(&Principal::local(), "another");
+    house.handler.session_ended(&Principal::local(), &"another".into()).await;
     assert_eq!(house.open_calls.len(), 63);
-    house.handler.session_ended(&Principal::local(), "s");
+    house.handler.session_ended(&Principal::local(), &"s".into()).await;
     settled(&house).await;
     assert_eq!(house.provider.calls().len(), 2, "the echo, and what was answered");
 }

@@ -97,7 +97,8 @@ impl Calls for Tools {
 }
 
 fn batches() -> Orchestration {
-    Orchestration::new(Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"# })
+    let examples = Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"#, subagent: r#"{"prompt": "p"}"# };
+    Orchestration::new(examples, |_| Vec::new(), None)
 }
 
 async fn run(tools: &Tools, arguments: Value) -> Result<ToolResult, ToolFailure> {

@@ -310,6 +310,11 @@ pub(crate) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Resu
 }
 
 impl End {
+    /// The end of work that is no program.
+    pub(crate) fn of_work(cause: Cause, code: Option<i32>, after: Duration) -> Self {
+        Self { cause, code, after, ..Self::unknown() }
+    }
+
     /// Nobody knows how.
     pub(crate) fn lost() -> Self {
         Self { cause: Cause::Lost, ..Self::unknown() }

@@ -16,7 +16,6 @@ use toolstead_domain::{
     ports::calls::Calls,
     tool::Tool,
     tool_failure::ToolFailure,
-    tool_input_schema::nearest_name,
     tool_name::ToolName,
     tool_selection::{ToolSelection, wildcard_match},
 };
@@ -77,7 +76,7 @@ impl Offer {
             let before = names.len();
             names.extend(known.iter().filter(|tool| takes_in(pattern, tool)).map(|tool| tool.name().as_str()));
             if names.len() == before {
-                return Err(fits_none(pattern, &known));
+                return Err(fits_none(pattern, &known, context.calls));
             }
         }
         let calls = context.calls.window(&format!("run {}", context.id), ToolSelection::canonical(names));
@@ -144,7 +143,7 @@ fn leads_further(tool: &Tool) -> bool {
     tool.takes_command_lines || tool.category == Category::Shell || is_orchestration
 }
 
-fn fits_none(pattern: &str, known: &[Arc<Tool>]) -> ToolFailure {
+fn fits_none(pattern: &str, known: &[Arc<Tool>], calls: &dyn Calls) -> ToolFailure {
     let failure = ToolFailure::new(
         ErrorKind::InvalidInput,
         format!("`{pattern}` in `tools` fits no tool that this call may use"),
@@ -152,12 +151,8 @@ fn fits_none(pattern: &str, known: &[Arc<Tool>]) -> ToolFailure {
     if pattern.contains('*') && known.iter().any(|tool| wildcard_match(pattern, tool.name().as_str())) {
         return failure.next("Tools that run programs or call other tools are named in full.");
     }
-    let is_other_name = |tool: &&Arc<Tool>| {
-        tool.aliases.iter().any(|alias| alias.name == pattern)
-            || tool.upstream_spellings().is_some_and(|spellings| spellings.iter().any(|name| name == pattern))
-    };
-    let by_alias = known.iter().find(is_other_name).map(|tool| tool.name().as_str());
-    match by_alias.or_else(|| nearest_name(pattern, known.iter().map(|tool| tool.name().as_str()))) {
+    let unknown = calls.unknown(&ToolSelection::canonical([pattern]));
+    match unknown.into_iter().find_map(|unknown| unknown.nearest) {
         Some(name) => failure.next(format!("Did you mean `{name}`?")),
         None => failure.next("Name tools as they are listed."),
     }

@@ -1,7 +1,8 @@
-//! Commands that run in the background, and whose they are.
+//! Commands and other work in the background, and whose they are.
 
 mod kept;
 mod telling;
+pub(crate) mod working;
 
 use crate::{
     builtin::{
@@ -74,10 +75,11 @@ struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskId(u64);
 
-/// One command in the background.
+/// One command, or other work, in the background.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) id: TaskId,
+    pub(crate) kind: Kind,
     owner: Viewer,
     /// Whether it outlives its session.
     pub(crate) is_detached: bool,
@@ -93,9 +95,18 @@ pub(crate) struct Task {
     far: Option<Far>,
 }
 
+/// What kind of work a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Shell,
+    Agent,
+}
+
 /// What is to become a task.
 #[derive(Debug)]
 pub(crate) struct NewTask {
+    pub(crate) kind: Kind,
     pub(crate) owner: Viewer,
     pub(crate) is_detached: bool,
     pub(crate) text: String,
@@ -122,9 +133,10 @@ pub(crate) enum Status {
 pub(crate) struct TaskFacts {
     /// Its name for the other tools for tasks.
     pub(crate) task_id: String,
-    /// Always `shell`.
-    kind: &'static str,
-    pub(crate) pid: u32,
+    kind: Kind,
+    /// The process, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<u32>,
     pub(crate) status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
@@ -224,9 +236,10 @@ impl Tasks {
         known.check_room(&new.owner)?;
         let begun = self.kept.as_ref().map(Kept::begin).transpose()?;
         known.last = begun.as_ref().map_or(known.last + 1, |begun| begun.number);
-        let NewTask { owner, is_detached, text, description, started_at, command } = new;
+        let NewTask { kind, owner, is_detached, text, description, started_at, command } = new;
         let task = Arc::new(Task {
             id: TaskId(known.last),
+            kind,
             owner,
             is_detached,
             text,
@@ -394,7 +407,31 @@ impl Task {
         let name = format!("`{}` ({})", self.id, self.shown());
         match self.command.end() {
             None => format!("{name} runs, since {:.1} s", self.command.started.elapsed().as_secs_f64()),
-            Some(end) => format!("{name} {}", end.told()),
+            Some(end) => format!("{name} {}", self.told_end(&end)),
+        }
+    }
+
+    /// "ended with exit code 1 after 2.5 s".
+    pub(crate) fn told_end(&self, end: &End) -> String {
+        match (self.kind, Status::of(end)) {
+            (Kind::Agent, Status::Succeeded) => format!("is done after {:.1} s", end.after.as_secs_f64()),
+            (Kind::Agent, Status::Failed) => format!("failed after {:.1} s", end.after.as_secs_f64()),
+            (Kind::Agent, _) => format!("was stopped after {:.1} s", end.after.as_secs_f64()),
+            (Kind::Shell, _) => end.told(),
+        }
+    }
+
+    /// Says why something that is done to programs is not done to it.
+    ///
+    /// # Errors
+    /// `invalid_input` where it is none.
+    pub(crate) fn check_is_program(&self, what: &str, next: &str) -> Result<(), ToolFailure> {
+        match self.kind {
+            Kind::Shell => Ok(()),
+            Kind::Agent => {
+                let message = format!("`{}` is an agent, which {what}", self.id);
+                Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(next))
+            }
         }
     }
 
@@ -430,10 +467,10 @@ impl Task {
         });
         TaskFacts {
             task_id: self.id.to_string(),
-            kind: "shell",
-            pid: self.command.process,
+            kind: self.kind,
+            pid: (self.kind == Kind::Shell).then_some(self.command.process),
             status: self.status(),
-            exit_code: end.as_ref().and_then(|end| end.code),
+            exit_code: end.as_ref().and_then(|end| end.code).filter(|_| self.kind == Kind::Shell),
             signal: end.as_ref().and_then(|end| end.signal),
             started_at: rfc3339(self.started_at),
             ended_at,
@@ -528,6 +565,7 @@ mod tests {
 
     fn task(principal: &str, session: usize, command: &Arc<Command>) -> NewTask {
         NewTask {
+            kind: Kind::Shell,
             owner: Viewer { principal: Principal::token(principal), session: format!("s{session}") },
             is_detached: true,
             text: "true".into(),

@@ -15,6 +15,7 @@ use std::{
 use tempfile::TempDir;
 use toolstead_domain::{
     client_profile::ClientProfile,
+    context::Prompt,
     permission::{
         decision::Verdict,
         grant::Grant,
@@ -138,7 +139,7 @@ async fn what_is_offered_is_two_kinds_of_resources_and_three_prompts() {
     assert_eq!(catalogue.templates[0].template().as_str(), "file:///{path}");
     let prompts: Vec<&str> = catalogue.prompts.iter().map(|one| one.name()).collect();
     assert_eq!(prompts, ["code_review", "debug_help", "explain_code"]);
-    let required = |prompt: &toolstead_domain::context::Prompt| {
+    let required = |prompt: &Prompt| {
         let arguments = prompt.definition()["arguments"].as_array().unwrap().clone();
         arguments.into_iter().filter(|one| one["required"] == true).count()
     };

@@ -12,7 +12,7 @@ use crate::{
             line_accesses,
             offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, Offer, offering},
             programs::Program,
-            tasks::NewTask,
+            tasks::{Kind, NewTask},
             waiting::{SLACK, ended_by, ended_in_time, pattern},
         },
         files::seen_files::Viewer,
@@ -193,6 +193,7 @@ impl BuiltInTool for Bash {
             Seen::Running => None,
         };
         let task = run.world().tasks().add(NewTask {
+            kind: Kind::Shell,
             owner,
             is_detached: input.detach,
             text: input.command.clone(),
@@ -200,7 +201,7 @@ impl BuiltInTool for Bash {
             started_at,
             command,
         })?;
-        run.world().tasks().tell_of(&task, run.context(), run.world().events().clone());
+        run.world().tasks().tell_of(&task, Some(run.context().id), run.world().events().clone());
         report.running(&task, line).await
     }
 }

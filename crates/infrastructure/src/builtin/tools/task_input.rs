@@ -77,6 +77,10 @@ impl BuiltInTool for TaskInput {
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let viewer = Viewer::of(run.context());
         let task = run.world().tasks().find(&viewer, &input.task_id)?;
+        task.check_is_program(
+            "takes no input",
+            "Once it has ended, `subagent` goes on with it by the `agent_id` that stands in its output, as `resume`.",
+        )?;
         let text = input.text.unwrap_or_default();
         if text.len() > MAX_TEXT_BYTES {
             let message = format!("`text` has {} bytes, and at most {MAX_TEXT_BYTES} are written at once", text.len());

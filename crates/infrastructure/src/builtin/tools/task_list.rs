@@ -3,7 +3,7 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    commands::tasks::{Status, TaskFacts},
+    commands::tasks::{self, Status, TaskFacts},
     files::seen_files::Viewer,
     run::Run,
     schema::output_schema,
@@ -50,8 +50,8 @@ struct Output {
 impl BuiltInTool for TaskList {
     const NAME: &str = "task_list";
     const TITLE: &str = "List tasks";
-    const DESCRIPTION: &str = "Lists the commands that this session runs in the background, and those that have ended, \
-                               with state, exit code, process id and command.";
+    const DESCRIPTION: &str = "Lists the commands and agents that this session runs in the background, and those that \
+                               have ended, with state, exit code, process id and command.";
     const BRIEF: &str = "Lists background tasks and how they are.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
@@ -68,8 +68,12 @@ impl BuiltInTool for TaskList {
         let tasks = registry.named(&viewer, &input.task_ids)?;
         let tasks: Vec<_> =
             tasks.into_iter().filter(|task| input.status.is_none_or(|status| task.status() == status)).collect();
-        // Every task is a command so far.
-        let tasks = if input.kind == Some(Kind::Agent) { Vec::new() } else { tasks };
+        let is_wanted = |kind: tasks::Kind| match input.kind {
+            None | Some(Kind::All) => true,
+            Some(Kind::Shell) => kind == tasks::Kind::Shell,
+            Some(Kind::Agent) => kind == tasks::Kind::Agent,
+        };
+        let tasks: Vec<_> = tasks.into_iter().filter(|task| is_wanted(task.kind)).collect();
         let mut lines = Vec::new();
         for task in &tasks {
             task.seen_by(&viewer);

@@ -89,6 +89,9 @@ impl BuiltInTool for TaskStop {
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let viewer = Viewer::of(run.context());
         let task = run.world().tasks().find(&viewer, &input.task_id)?;
+        if input.signal.is_some() {
+            task.check_is_program("takes no signals", "Leave `signal` out: then it is stopped.")?;
+        }
         let command = &task.command;
         let time = match (input.signal, input.force) {
             (_, true) => {

@@ -10,7 +10,7 @@ use self::{
     frame::{Frame, Frames, Portrait, send},
     keeping::{keep, written},
 };
-use super::{Task, TaskId};
+use super::{Kind, Task, TaskId};
 use crate::{
     builtin::{
         commands::{
@@ -210,6 +210,7 @@ async fn meet(
     }
     Ok(Some(Task {
         id: TaskId(number),
+        kind: Kind::Shell,
         owner: Viewer { principal: portrait.principal(), session: portrait.session },
         is_detached: true,
         text: portrait.text,

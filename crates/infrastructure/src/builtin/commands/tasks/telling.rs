@@ -1,7 +1,6 @@
 //! What becomes of a task, told to those who watch.
 
 use super::{Task, Tasks};
-use crate::builtin::commands::command::Command;
 use std::{
     sync::{Arc, MutexGuard, PoisonError},
     time::Duration,
@@ -12,7 +11,8 @@ use tokio::{
 };
 use toolstead_domain::{
     event::{EventKind, EventOrigin},
-    ports::{event_sink::EventSink, tool_provider::CallContext},
+    ports::event_sink::EventSink,
+    tool_call::CallId,
 };
 
 /// Whatever a task prints, it is told at most so often.
@@ -22,19 +22,19 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 
 impl Tasks {
     /// Tells of a task that the call began: that it runs, what it prints meanwhile, and its end.
-    pub(in crate::builtin) fn tell_of(&self, task: &Task, context: &CallContext<'_>, events: Arc<dyn EventSink>) {
+    pub(in crate::builtin) fn tell_of(&self, task: &Arc<Task>, call: Option<CallId>, events: Arc<dyn EventSink>) {
         let story = Story {
             events,
             origin: EventOrigin {
-                principal: Some(context.principal.clone()),
-                session: Some(context.session.into()),
-                call: Some(context.id),
+                principal: Some(task.owner.principal.clone()),
+                session: Some(task.owner.session.as_str().into()),
+                call,
             },
-            task: task.id.to_string(),
-            command: task.command.clone(),
+            name: task.id.to_string(),
+            task: task.clone(),
         };
         let title = task.description.clone().unwrap_or_else(|| task.shown());
-        story.send(EventKind::TaskStarted { task: story.task.clone(), title });
+        story.send(EventKind::TaskStarted { task: story.name.clone(), title });
         let mut stories = self.stories();
         while stories.try_join_next().is_some() {}
         stories.spawn(story.told());
@@ -58,8 +58,8 @@ impl Tasks {
 struct Story {
     events: Arc<dyn EventSink>,
     origin: EventOrigin,
-    task: String,
-    command: Arc<Command>,
+    name: String,
+    task: Arc<Task>,
 }
 
 impl Story {
@@ -70,8 +70,8 @@ impl Story {
     }
 
     async fn told(self) {
-        let mut grows = self.command.capture.grows();
-        let ended = self.command.ended();
+        let mut grows = self.task.command.capture.grows();
+        let ended = self.task.command.ended();
         tokio::pin!(ended);
         let mut told = 0;
         let end = loop {
@@ -88,16 +88,16 @@ impl Story {
             }
         };
         self.tell_output(told);
-        self.send(EventKind::TaskFinished { task: self.task.clone(), outcome: end.told() });
+        self.send(EventKind::TaskFinished { task: self.name.clone(), outcome: self.task.told_end(&end) });
     }
 
     /// Tells what was printed beyond what was told, where anybody watches, and returns all that is told now.
     fn tell_output(&self, told: u64) -> u64 {
-        let total = self.command.capture.total();
+        let total = self.task.command.capture.total();
         if total == told || !self.events.is_watched() {
             return told;
         }
-        self.send(EventKind::TaskOutput { task: self.task.clone(), bytes: total - told });
+        self.send(EventKind::TaskOutput { task: self.name.clone(), bytes: total - told });
         total
     }
 }

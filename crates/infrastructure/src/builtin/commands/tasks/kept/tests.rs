@@ -52,6 +52,7 @@ impl House {
         let capture = Capture::new(self.folder.path().into(), kept_bytes);
         let command = Arc::new(Command::of(started, capture, None, Excess::DropsOldest, None, true));
         let new = NewTask {
+            kind: Kind::Shell,
             owner: viewer(),
             is_detached: true,
             text: script.into(),

@@ -1,0 +1,120 @@
+//! Calls of work that a call began and that goes on after it. Each is a call of its own, with a place and a time of its own;
+//! its row has the call as its parent.
+
+use super::{
+    ExecuteToolCommand, ExecuteToolHandler,
+    nesting::{answer, failure},
+};
+use crate::{cancel_signal::CancelSignal, list_tools::mentions};
+use async_trait::async_trait;
+use std::sync::Arc;
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    labels::Labels,
+    ports::{
+        caller::Caller,
+        calls::{Calls, ForeseenCall, NestedCall},
+    },
+    scope::{Scope, View},
+    tool::Tool,
+    tool_call::CallId,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+    tool_selection::ToolSelection,
+};
+use uuid::Uuid;
+
+/// The calls of such work.
+#[derive(Clone)]
+pub(super) struct Begun {
+    pub(super) handler: Arc<ExecuteToolHandler>,
+    pub(super) began_by: CallId,
+    pub(super) scope: Scope,
+    pub(super) caller: Arc<dyn Caller>,
+    pub(super) client: Arc<ClientProfile>,
+    pub(super) labels: Labels,
+}
+
+impl Begun {
+    fn command(&self, call: NestedCall) -> ExecuteToolCommand {
+        ExecuteToolCommand {
+            labels: self.labels.clone(),
+            client: self.client.clone(),
+            caller: self.caller.clone(),
+            cancel: CancelSignal::new(),
+            began_by: Some(self.began_by),
+            ..ExecuteToolCommand::new(call.tool, call.arguments).within(self.scope.clone())
+        }
+    }
+}
+
+#[async_trait]
+impl Calls for Begun {
+    fn list(&self) -> Vec<Arc<Tool>> {
+        self.handler.tools_in(&self.scope, |_| true)
+    }
+
+    fn search(&self, text: &str) -> Vec<Arc<Tool>> {
+        let text = text.to_lowercase();
+        self.handler.tools_in(&self.scope, |tool| mentions(tool, &text))
+    }
+
+    fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {
+        Box::new(Self { scope: self.scope.clone().narrowed_to(view), ..self.clone() })
+    }
+
+    fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
+        let policy = self.handler.permissions.advertising(&self.scope).window_of_program(selection);
+        self.through(View::of_run(name, Arc::new(policy)))
+    }
+
+    fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
+        Box::new(Self { scope: self.handler.scope_of_agent(&self.scope, agent, session, tools), ..self.clone() })
+    }
+
+    async fn outliving(
+        &self,
+        agent: Arc<str>,
+        session: Arc<str>,
+        tools: ToolSelection,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Box<dyn Calls>, ToolFailure> {
+        Ok(Box::new(Self {
+            scope: self.handler.scope_of_agent(&self.scope, agent, session, tools),
+            caller,
+            ..self.clone()
+        }))
+    }
+
+    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+        let time = self.handler.settings.default_timeout;
+        self.handler.foresee_call(self.command(call), time).await.map_err(failure)
+    }
+
+    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+        let id = call.id.unwrap_or_else(|| CallId(Uuid::now_v7()));
+        answer(self.handler.handle_as(id, self.command(call)).await)
+    }
+}
+
+impl ExecuteToolHandler {
+    /// The scope of an agent that works in this one, with these tools.
+    pub(super) fn scope_of_agent(
+        &self,
+        scope: &Scope,
+        agent: Arc<str>,
+        session: Arc<str>,
+        tools: ToolSelection,
+    ) -> Scope {
+        let policy = self.permissions.advertising(scope).window(tools);
+        scope.clone().narrowed_to(View::of_run(agent.clone(), Arc::new(policy))).for_agent(agent, session)
+    }
+
+    /// The tools that may be called in the scope, as lists show them, sorted by name.
+    pub(super) fn tools_in(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
+        let policy = self.permissions.advertising(scope);
+        let snapshot = self.registry.snapshot();
+        let tools = snapshot.tools().iter().map(|one| &one.tool);
+        tools.filter(|tool| tool.is_callable() && policy.advertises(tool) && which(tool)).cloned().collect()
+    }
+}

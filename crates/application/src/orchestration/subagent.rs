@@ -1,0 +1,313 @@
+//! The tool `subagent`: work is handed to another agent, which does it in a conversation of its own.
+//!
+//! Its calls come out of the call that hands the work over, through a window that holds the agent's tools: whatever the model
+//! says, they are allowed nothing that this call is not. It draws on the purse of the run that hands it work.
+
+mod definition;
+mod work;
+
+use super::OrchestratingTool;
+use crate::{
+    cancel_signal::CancelSignal,
+    run_agent::{Compaction, OfferedTools, RunAgentCommand, RunAgentHandler, ongoing::Ongoing},
+};
+use async_trait::async_trait;
+use definition::definition;
+use serde::Deserialize;
+use serde_json::json;
+use std::{fmt, sync::Arc};
+use toolstead_domain::{
+    access::Access,
+    agent::{budget::Budgets, definition::AgentDefinition},
+    conversation::{ConversationId, HandedOver},
+    error_kind::ErrorKind,
+    model::message::Block,
+    ports::{
+        agent_catalogue::AgentCatalogue,
+        caller::{Caller, SilentCaller},
+        calls::Calls,
+        model_provider::ModelProvider,
+        models::Models,
+        tasks::{NewTask, Tasks},
+        tool_provider::CallContext,
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+    scope::Scope,
+    tool::{Availability, Tool},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_input_schema::nearest_name,
+    tool_result::ToolResult,
+    tool_selection::ToolSelection,
+};
+use uuid::Uuid;
+use work::{InBackground, Work};
+
+pub(super) const NAME: &str = "subagent";
+/// So often work is handed on: by a person's agent, and by the agent that got it.
+const MAX_DEPTH: u32 = 2;
+/// Characters of an agent's report. The path of a call cuts it further and keeps the rest.
+const MAX_TEXT: usize = 32_000;
+/// The agent that does what no other is named for.
+const GENERAL: &str = "general";
+/// The word for the model of the one who hands work over.
+const INHERIT: &str = "inherit";
+
+/// What it takes to hand work to agents.
+#[derive(Clone)]
+pub struct Agents {
+    /// Runs them.
+    pub run_agent: Arc<RunAgentHandler>,
+    /// The models that they ask.
+    pub models: Arc<dyn Models>,
+    /// Our own agents; the first does what no other is named for.
+    pub own: Vec<Arc<AgentDefinition>>,
+    /// Those that people wrote down. One of ours by the same name gives way to it.
+    pub catalogue: Arc<dyn AgentCatalogue>,
+    /// Takes on work that goes on in the background.
+    pub tasks: Arc<dyn Tasks>,
+    /// What an agent may use up that no run of another hands work to.
+    pub budgets: Budgets,
+    /// When what came before is made shorter, likewise.
+    pub compaction: Compaction,
+    /// The model that writes summaries, by name.
+    pub summarizer: Option<String>,
+    /// Stands behind the instructions of each agent: where it is.
+    pub surroundings: String,
+}
+
+/// Hands over work.
+pub(super) struct Subagent {
+    example: &'static str,
+    agents: Option<Agents>,
+}
+
+#[derive(Deserialize)]
+struct Input {
+    prompt: String,
+    description: Option<String>,
+    agent: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    background: bool,
+    max_turns: Option<u64>,
+    resume: Option<String>,
+}
+
+/// The agent of a call, and the conversation that it goes on with.
+struct Chosen {
+    agent: Arc<AgentDefinition>,
+    resumed: Option<ConversationId>,
+}
+
+impl Subagent {
+    pub(super) fn new(example: &'static str, agents: Option<Agents>) -> Self {
+        Self { example, agents }
+    }
+
+    fn agents(&self) -> Result<&Agents, ToolFailure> {
+        let nobody =
+            || ToolFailure::new(ErrorKind::Unavailable, "There are no agents here that work can be handed to.");
+        self.agents.as_ref().ok_or_else(nobody)
+    }
+}
+
+#[async_trait]
+impl OrchestratingTool for Subagent {
+    fn definition(&self) -> Tool {
+        let known = self.agents.as_ref().map(Agents::known).unwrap_or_default();
+        let mut tool = definition(&known, self.example);
+        let missing = match &self.agents {
+            None => Some("there are no agents here".to_owned()),
+            Some(agents) => agents.models.model(None).err(),
+        };
+        if let Some(reason) = missing {
+            tool.set_availability(Availability::Unavailable(reason));
+        }
+        tool
+    }
+
+    fn example(&self) -> &'static str {
+        self.example
+    }
+
+    async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+        let input = Input::of(call)?;
+        let chosen = self.agents()?.chosen(&input, &call.principal, &call.session).await?;
+        Ok(vec![Access::RunAgent(chosen.agent.name.clone())])
+    }
+
+    async fn run(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure> {
+        let (input, agents) = (Input::of(call)?, self.agents()?);
+        let Chosen { agent, resumed } = agents.chosen(&input, &call.principal, &call.session).await?;
+        let above = agents.run_agent.ongoing(&call.principal, &call.session);
+        let depth = above.as_ref().map_or(0, |above| above.depth) + 1;
+        if depth > MAX_DEPTH {
+            let message =
+                format!("Work is handed on at most {MAX_DEPTH} times, and this is the work of the last agent.");
+            return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Do it yourself."));
+        }
+        let model = agents.model(&input, &agent, above.as_deref())?;
+        let conversation = resumed.unwrap_or_else(|| ConversationId(Uuid::now_v7()));
+        let handed_over = HandedOver { session: call.session.clone(), call: call.id, agent: agent.name.clone() };
+        if agents.run_agent.ongoing(&call.principal, &conversation.session()).is_some() {
+            let message = format!("The agent {conversation} is still at work.");
+            return Err(
+                ToolFailure::new(ErrorKind::Unavailable, message).next("Wait for its end, or begin another one.")
+            );
+        }
+        let command = RunAgentCommand {
+            prompt: vec![Block::text(&*input.prompt)],
+            summarizer: agents.summarizer(above.as_deref()),
+            system: agents.system(&agent),
+            budgets: agents.budgets(&input, &agent, above.as_deref()),
+            compaction: above.as_ref().map_or(agents.compaction, |above| above.compaction),
+            scope: Scope::of(call.principal.clone(), conversation.session()),
+            offered: OfferedTools::Listed,
+            client: Arc::new(context.client.clone()),
+            caller: above.as_ref().map_or_else(|| Arc::new(SilentCaller) as _, |above| above.caller_while_it_lasts()),
+            cancel: CancelSignal::new(),
+            ..RunAgentCommand::new(conversation, model, "")
+        };
+        let tools = selection(&agent, depth, context.calls);
+        let work = Work { agents: agents.clone(), command, handed_over, above: above.clone() };
+        if !input.background {
+            return work.done_for(tools, context).await;
+        }
+        agents.tasks.check_room(&call.principal, &call.session)?;
+        // Whoever called directly is not there any more once this call is answered.
+        let caller =
+            above.map_or_else(|| Arc::new(SilentCaller) as Arc<dyn Caller>, |above| above.caller_while_it_lasts());
+        let name = agent.name.clone();
+        let calls = context.calls.outliving(name.clone(), conversation.session(), tools, caller).await?;
+        let title = input.description.clone().unwrap_or_else(|| input.prompt.clone());
+        let mut task = NewTask::new(call.principal.clone(), call.session.clone(), "agent", format!("{name}: {title}"));
+        (task.description, task.call) = (input.description, Some(call.id));
+        let task_id = agents.tasks.begin(task, Box::new(InBackground { work, calls })).await?;
+        let text = format!(
+            "The agent `{name}` works in the background as `{task_id}`. Its end is told with the next call after it; \
+             the tools for tasks show its words, wait for it and stop it.\n[agent_id: {conversation}]"
+        );
+        Ok(ToolResult::text(text).with_structured_content(json!({
+            "agent_id": conversation.to_string(), "agent": &*name, "task_id": task_id,
+            "transcript": conversation.to_string(),
+        })))
+    }
+}
+
+impl Input {
+    fn of(call: &ToolCall) -> Result<Self, ToolFailure> {
+        Self::deserialize(&call.arguments).map_err(|error| {
+            ToolFailure::new(ErrorKind::InvalidInput, format!("the arguments cannot be used: {error}"))
+        })
+    }
+}
+
+impl Agents {
+    /// All agents, sorted by name, the one that does anything first.
+    fn known(&self) -> Vec<Arc<AgentDefinition>> {
+        let written = self.catalogue.agents();
+        let is_replaced = |own: &&Arc<AgentDefinition>| written.iter().any(|agent| agent.name == own.name);
+        let mut known: Vec<Arc<AgentDefinition>> = self.own.iter().filter(|own| !is_replaced(own)).cloned().collect();
+        known.extend(written.iter().cloned());
+        known.sort_by(|one, other| (&*one.name != GENERAL, &one.name).cmp(&(&*other.name != GENERAL, &other.name)));
+        known
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<AgentDefinition>, ToolFailure> {
+        let known = self.known();
+        if let Some(agent) = known.iter().find(|agent| &*agent.name == name) {
+            return Ok(agent.clone());
+        }
+        let shown: String = name.chars().take(64).collect();
+        let names: Vec<&str> = known.iter().map(|agent| &*agent.name).collect();
+        let next = match nearest_name(&shown, names.iter().copied()) {
+            Some(nearest) => format!("Did you mean `{nearest}`? There are: {}.", names.join(", ")),
+            None => format!("There are: {}.", names.join(", ")),
+        };
+        Err(ToolFailure::new(ErrorKind::NotFound, format!("There is no agent `{shown}`.")).next(next))
+    }
+
+    async fn chosen(&self, input: &Input, principal: &Principal, session: &str) -> Result<Chosen, ToolFailure> {
+        let named = input.agent.as_deref().filter(|name| !name.is_empty());
+        let Some(resume) = input.resume.as_deref().filter(|id| !id.is_empty()) else {
+            return Ok(Chosen { agent: self.find(named.unwrap_or(GENERAL))?, resumed: None });
+        };
+        let shown: String = resume.chars().take(64).collect();
+        let unknown = || {
+            ToolFailure::new(ErrorKind::NotFound, format!("No agent `{shown}` worked in this session."))
+                .next("`resume` takes the `agent_id` of an earlier result. Leave it out to begin anew.")
+        };
+        let id: ConversationId = resume.parse().map_err(|_| unknown())?;
+        let unreadable = |error: StoreError| {
+            ToolFailure::new(ErrorKind::Io, "the agent's conversation cannot be read").caused_by(error)
+        };
+        let found = self.run_agent.conversations().find(principal, id).await.map_err(unreadable)?;
+        let handed_over = found.and_then(|found| found.handed_over).filter(|by| *by.session == *session);
+        let handed_over = handed_over.ok_or_else(unknown)?;
+        if let Some(other) = named.filter(|name| **name != *handed_over.agent) {
+            let message = format!("The agent {id} is `{}`, and not `{other}`.", handed_over.agent);
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Leave `agent` out."));
+        }
+        Ok(Chosen { agent: self.find(&handed_over.agent)?, resumed: Some(id) })
+    }
+
+    fn model(
+        &self,
+        input: &Input,
+        agent: &AgentDefinition,
+        above: Option<&Ongoing>,
+    ) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
+        let is_named = |name: &&str| !name.is_empty() && *name != INHERIT;
+        let asked = input.model.as_deref().filter(|name| !name.is_empty());
+        // What the call says counts before what the agent's own definition says.
+        let named = asked.map_or_else(|| agent.model.as_deref(), Some).filter(is_named);
+        let model = match (named, above) {
+            (Some(name), _) => self.models.model(Some(name)),
+            (None, Some(above)) => Ok(above.model.clone()),
+            (None, None) => self.models.model(None),
+        };
+        model.map_err(|reason| ToolFailure::new(ErrorKind::InvalidInput, format!("The agent has no model: {reason}.")))
+    }
+
+    /// What is left of the other budgets is what is left of those above it.
+    fn budgets(&self, input: &Input, agent: &AgentDefinition, above: Option<&Ongoing>) -> Budgets {
+        let mut budgets = if above.is_some() { Budgets::default() } else { self.budgets.clone() };
+        let turns = [input.max_turns, agent.max_turns, self.budgets.turns];
+        budgets.turns = turns.into_iter().flatten().min();
+        budgets
+    }
+
+    fn summarizer(&self, above: Option<&Ongoing>) -> Option<Arc<dyn ModelProvider>> {
+        match above {
+            Some(above) => above.summarizer.clone(),
+            None => self.summarizer.as_deref().and_then(|name| self.models.model(Some(name)).ok()),
+        }
+    }
+
+    fn system(&self, agent: &AgentDefinition) -> String {
+        match self.surroundings.is_empty() {
+            true => agent.prompt.clone(),
+            false => format!("{}\n\n{}", agent.prompt.trim_end(), self.surroundings),
+        }
+    }
+}
+
+/// The tools of an agent that stands so deep, among those that may be called where the work is handed over.
+fn selection(agent: &AgentDefinition, depth: u32, calls: &dyn Calls) -> ToolSelection {
+    let may_hand_on = depth < MAX_DEPTH;
+    if agent.tools == ToolSelection::all() && may_hand_on {
+        return ToolSelection::all();
+    }
+    let tools = calls.list();
+    let chosen =
+        tools.iter().filter(|tool| agent.tools.includes(tool) && (may_hand_on || tool.name().as_str() != NAME));
+    ToolSelection::canonical(chosen.map(|tool| tool.rule_name().to_string()))
+}
+
+impl fmt::Debug for Agents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agents").field("own", &self.own.len()).finish_non_exhaustive()
+    }
+}

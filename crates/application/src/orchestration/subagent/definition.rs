@@ -1,0 +1,131 @@
+//! The definition of the tool `subagent`.
+
+use super::{MAX_TEXT, NAME};
+use crate::orchestration::example_of;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolstead_domain::{
+    agent::definition::AgentDefinition,
+    category::Category,
+    tool::{Tool, ToolAnnotations, ToolSource},
+    tool_name::ToolName,
+};
+
+/// Agents that the definition tells of.
+const TOLD_AGENTS: usize = 32;
+/// Characters of what is told of one.
+const TOLD_CHARACTERS: usize = 240;
+
+/// The definition, which tells of these agents.
+pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool {
+    let known = known(agents);
+    let description = format!(
+        "Hands work to another agent, which does it in a conversation of its own and answers with a report. Use it for work \
+         that takes many calls whose results nobody needs afterwards, such as a search through much code. It knows nothing of \
+         this conversation: the prompt must say all that it needs, and what the report is to hold. Its tools are among \
+         those that are offered here, and rules and approvals hold for each of its calls. Several agents work side by side when \
+         they are called in one answer. With `background` it goes on as a task, which the tools for tasks show, wait for \
+         and stop. `resume` goes on with an agent that worked before.{known}"
+    );
+    let schema = json!({
+        "type": "object",
+        "required": ["prompt"],
+        "additionalProperties": false,
+        "properties": {
+            "prompt": {"type": "string", "minLength": 1, "description": "The work, with all that the agent must know."},
+            "description": {"type": "string", "description": "The work in a few words, for people."},
+            "agent": {"type": "string", "description": "The agent; without it `general`, or the one that is resumed."},
+            "model": {
+                "type": "string",
+                "description": "`weak`, `strong`, the name of a model, or `inherit`: that of the one who hands the work over.",
+            },
+            "background": {"type": "boolean", "default": false, "description": "Go on as a task, and do not wait."},
+            "max_turns": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "The most answers of its model."},
+            "resume": {"type": "string", "description": "The `agent_id` of an earlier call, to go on with that agent."},
+        },
+        "examples": [example_of(example)],
+    });
+    let brief = json!({
+        "type": "object",
+        "required": ["prompt"],
+        "properties": {
+            "prompt": {"type": "string"},
+            "description": {"type": "string", "description": "A few words."},
+            "agent": {"type": "string"},
+            "model": {"type": "string", "description": "weak, strong, inherit or a name."},
+            "background": {"type": "boolean"},
+            "max_turns": {"type": "integer"},
+            "resume": {"type": "string", "description": "An earlier `agent_id`."},
+        },
+    });
+    let result = json!({
+        "type": "object",
+        "required": ["agent_id", "agent"],
+        "properties": {
+            "agent_id": {"type": "string", "description": "What `resume` takes. It is the agent's conversation."},
+            "agent": {"type": "string"},
+            "task_id": {"type": "string", "description": "The task, where it goes on in the background."},
+            "outcome": {"type": "string", "description": "How its run ended."},
+            "text": {"type": "string", "description": format!("What it said last, at most {MAX_TEXT} characters.")},
+            "tool_uses": {"type": "integer"},
+            "turns": {"type": "integer"},
+            "duration_ms": {"type": "integer"},
+            "usage": {
+                "type": "object",
+                "properties": {
+                    "input_tokens": {"type": "integer"},
+                    "cache_read_tokens": {"type": "integer"},
+                    "cache_write_tokens": {"type": "integer"},
+                    "output_tokens": {"type": "integer"},
+                    "total_tokens": {"type": "integer"},
+                    "cost": {"type": "number", "description": "US dollars, where prices are known."},
+                },
+            },
+            "transcript": {"type": "string", "description": "The conversation in which all of it stands."},
+        },
+    });
+    let hints = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    let definition = |description: &str, schema: Value, hints: Value| {
+        let mut definition = Map::new();
+        definition.insert("name".into(), NAME.into());
+        definition.insert("title".into(), "Hand work to an agent".into());
+        definition.insert("description".into(), description.into());
+        definition.insert("inputSchema".into(), schema);
+        definition.insert("annotations".into(), hints);
+        definition
+    };
+    let brief = definition(
+        &format!(
+            "Hands work to another agent with a conversation of its own, which answers with a report. The prompt must say all \
+             that it needs. Called several times in one answer they work side by side.{known}"
+        ),
+        brief,
+        hints.beside_defaults(),
+    );
+    let mut whole = definition(&description, schema, hints.to_json());
+    whole.insert("outputSchema".into(), result);
+    let mut tool = Tool::new(ToolName::for_plain_upstream(NAME), whole, Category::Utility, ToolSource::BuiltIn)
+        .advertised_as(brief);
+    tool.tags = vec!["agent".into(), "orchestration".into()];
+    tool
+}
+
+/// What is told of the agents, a line each.
+fn known(agents: &[Arc<AgentDefinition>]) -> String {
+    let mut text = String::new();
+    for agent in agents.iter().take(TOLD_AGENTS) {
+        let words = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told: String = words.chars().take(TOLD_CHARACTERS).collect();
+        let rest = if told.len() < words.len() { "…" } else { "" };
+        text.push_str(&format!("\n- {}: {told}{rest}", agent.name));
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\nAgents:{text}"),
+    }
+}

@@ -1,0 +1,310 @@
+//! One piece of work: its run, what those above hear of it, and its report.
+
+use super::{Agents, MAX_TEXT};
+use crate::{
+    cancel_signal::CancelSignal,
+    run_agent::{Child, RunAgentCommand, ongoing::Ongoing},
+};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{runtime::Handle, time::sleep_until};
+use toolstead_domain::{
+    agent::event::{AgentEvent, AgentOutcome},
+    conversation::{ConversationId, HandedOver},
+    error_kind::ErrorKind,
+    model::usage::Usage,
+    ports::{
+        caller::Caller,
+        calls::Calls,
+        tasks::{TaskEnd, TaskOutput, TaskWork},
+        tool_provider::CallContext,
+    },
+    principal::Principal,
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+    tool_selection::ToolSelection,
+};
+
+/// Work that is to be done.
+pub(super) struct Work {
+    pub(super) agents: Agents,
+    pub(super) command: RunAgentCommand,
+    pub(super) handed_over: HandedOver,
+    pub(super) above: Option<Arc<Ongoing>>,
+}
+
+/// Work that goes on after the call which handed it over.
+pub(super) struct InBackground {
+    pub(super) work: Work,
+    pub(super) calls: Box<dyn Calls>,
+}
+
+/// The end of a run.
+struct Ended {
+    outcome: AgentOutcome,
+    text: String,
+    usage: Usage,
+    cost: Option<f64>,
+    calls: u64,
+    turns: u64,
+    duration: Duration,
+}
+
+impl Work {
+    /// Does it while the call waits.
+    pub(super) async fn done_for(
+        mut self,
+        tools: ToolSelection,
+        context: &CallContext<'_>,
+    ) -> Result<ToolResult, ToolFailure> {
+        let cancel = self.above.as_ref().map_or_else(CancelSignal::new, |above| above.cancel.child());
+        self.command.cancel = cancel.clone();
+        let session = self.command.conversation.session();
+        let (agent, conversation) = (self.handed_over.agent.clone(), self.command.conversation);
+        let own = context.calls.for_agent(agent.clone(), session, tools);
+        let mut done = pin!(self.done(own.as_ref(), |_| {}));
+        let ended = tokio::select! {
+            biased;
+            ended = &mut done => ended,
+            () = over(context.deadline, context.caller) => {
+                cancel.cancel(CancelReason::Deadline);
+                done.await
+            }
+        };
+        let reason = cancel.reason();
+        if reason.is_some_and(|reason| reason != CancelReason::Deadline) {
+            // The run that this call belongs to is taken back, and the call with it.
+            return std::future::pending().await;
+        }
+        ended.report(conversation, &agent, reason.is_some())
+    }
+
+    /// Does it by these calls. What the agent says is handed on as it comes.
+    async fn done(self, calls: &dyn Calls, mut says: impl FnMut(&str) + Send) -> Ended {
+        let Self { agents, command, handed_over, above } = self;
+        let (principal, conversation, begun) = (command.scope.principal.clone(), command.conversation, Instant::now());
+        let mut watched = Watched { above, handed_over: handed_over.clone(), conversation, is_told: false };
+        let session =
+            Session { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
+        let child = Child { calls, handed_over, above: watched.above.clone() };
+        let (run, mut events) = agents.run_agent.child(command, child);
+        let mut run = pin!(run);
+        let (mut is_done, mut is_within_line) = (false, false);
+        let ended = loop {
+            let event = tokio::select! {
+                biased;
+                event = events.recv() => event,
+                () = &mut run, if !is_done => {
+                    is_done = true;
+                    continue;
+                }
+            };
+            match &event {
+                Some(AgentEvent::Text(text)) => {
+                    is_within_line = !text.ends_with('\n');
+                    says(text);
+                }
+                Some(AgentEvent::Answered { .. }) if std::mem::take(&mut is_within_line) => says("\n"),
+                _ => {}
+            }
+            match event {
+                Some(AgentEvent::Ended { outcome, text, usage, cost, calls, turns }) => {
+                    let ended = Ended { outcome, text, usage, cost, calls, turns, duration: begun.elapsed() };
+                    watched.tell(ended.event());
+                    break ended;
+                }
+                Some(event) => watched.tell(event),
+                // It tells its end before it is gone.
+                None => break Ended::lost(begun.elapsed()),
+            }
+        };
+        if !is_done {
+            run.await;
+        }
+        session.end().await;
+        ended
+    }
+}
+
+#[async_trait]
+impl TaskWork for InBackground {
+    async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd {
+        let Self { work, calls } = *self;
+        let (agent, conversation) = (work.handed_over.agent.clone(), work.command.conversation);
+        let ended = work.done(calls.as_ref(), |text| output.write(text)).await;
+        output.write(&format!("{}\n", ended.told(conversation)));
+        match ended.report(conversation, &agent, false) {
+            Ok(_) => TaskEnd::Succeeded,
+            Err(_) => TaskEnd::Failed,
+        }
+    }
+}
+
+impl Ended {
+    fn lost(duration: Duration) -> Self {
+        let message = "the run of the agent told no end: this is a bug of Toolstead".to_owned();
+        let outcome = AgentOutcome::Failed { kind: ErrorKind::Internal, message };
+        Self { outcome, text: String::new(), usage: Usage::default(), cost: None, calls: 0, turns: 0, duration }
+    }
+
+    fn event(&self) -> AgentEvent {
+        AgentEvent::Ended {
+            outcome: self.outcome.clone(),
+            text: self.text.clone(),
+            usage: self.usage,
+            cost: self.cost,
+            calls: self.calls,
+            turns: self.turns,
+        }
+    }
+
+    /// One line about the end.
+    fn told(&self, conversation: ConversationId) -> String {
+        let how = match &self.outcome {
+            AgentOutcome::Finished => String::new(),
+            AgentOutcome::Cancelled => "taken back; ".into(),
+            AgentOutcome::BudgetExhausted(budget) => format!("stopped, since its budget of {budget} is used up; "),
+            AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => format!("stopped: {why}; "),
+            AgentOutcome::Waiting(question) => format!("waits for the answer to the question {question}; "),
+            AgentOutcome::Failed { message, .. } => format!("failed: {message}; "),
+            _ => format!("{}; ", self.outcome.as_str()),
+        };
+        let (calls, tokens) = (self.calls, self.usage.total());
+        format!(
+            "[{how}agent_id: {conversation}; tool calls: {calls}, tokens: {tokens}, {:.1} s]",
+            self.duration.as_secs_f64()
+        )
+    }
+
+    fn structured(&self, conversation: ConversationId, agent: &str, text: &str) -> Value {
+        let Usage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens } = self.usage;
+        let mut usage = json!({
+            "input_tokens": input_tokens, "cache_read_tokens": cache_read_tokens,
+            "cache_write_tokens": cache_write_tokens, "output_tokens": output_tokens,
+            "total_tokens": self.usage.total(),
+        });
+        if let Some(cost) = self.cost {
+            usage["cost"] = cost.into();
+        }
+        json!({
+            "agent_id": conversation.to_string(), "agent": agent, "outcome": self.outcome.as_str(), "text": text,
+            "tool_uses": self.calls, "turns": self.turns, "usage": usage,
+            "duration_ms": u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            "transcript": conversation.to_string(),
+        })
+    }
+
+    /// What the one who handed the work over gets.
+    fn report(&self, conversation: ConversationId, agent: &str, is_late: bool) -> Result<ToolResult, ToolFailure> {
+        let text = shortened(&self.text);
+        let structured = self.structured(conversation, agent, &text);
+        let between = if text.is_empty() { "" } else { "\n\n" };
+        let whole = ToolResult::text(format!("{text}{between}{}", self.told(conversation)));
+        let resumed = format!("`resume: {conversation}` goes on with it.");
+        let failure = match &self.outcome {
+            // What it found out by then may be all that is needed.
+            AgentOutcome::Finished | AgentOutcome::BudgetExhausted(_) | AgentOutcome::Waiting(_) => {
+                return Ok(whole.with_structured_content(structured));
+            }
+            AgentOutcome::Cancelled if is_late => ToolFailure::new(
+                ErrorKind::Timeout,
+                format!("The time of the call was over before the agent `{agent}` was done."),
+            ),
+            AgentOutcome::Failed { kind, message } => {
+                ToolFailure::new(*kind, format!("The agent `{agent}` failed: {message}."))
+            }
+            AgentOutcome::Stopped(why) | AgentOutcome::Looping(why) => {
+                ToolFailure::new(ErrorKind::ExecutionFailed, format!("The agent `{agent}` stopped: {why}."))
+            }
+            _ => ToolFailure::new(ErrorKind::Cancelled, format!("The agent `{agent}` was taken back.")),
+        };
+        Err(failure.next(resumed).with_data(structured).with_partial(whole))
+    }
+}
+
+/// At most so many characters of a report, its end: that is where a model says what it found.
+fn shortened(text: &str) -> String {
+    let surplus = text.chars().count().saturating_sub(MAX_TEXT);
+    match text.char_indices().nth(surplus).filter(|_| surplus > 0) {
+        Some((at, _)) => {
+            format!("[The first {surplus} characters are left out; they stand in its conversation.]\n{}", &text[at..])
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// Returns when the call is to be over, which waiting for answers makes later.
+async fn over(deadline: Instant, caller: &dyn Caller) {
+    loop {
+        let end = deadline + caller.waited();
+        if end <= Instant::now() {
+            return;
+        }
+        sleep_until(end.into()).await;
+    }
+}
+
+/// Tells the run above what happens. Its end is told also where it is dropped.
+struct Watched {
+    above: Option<Arc<Ongoing>>,
+    handed_over: HandedOver,
+    conversation: ConversationId,
+    is_told: bool,
+}
+
+impl Watched {
+    fn tell(&mut self, event: AgentEvent) {
+        let Some(above) = &self.above else { return };
+        let event = match event {
+            AgentEvent::Text(_) | AgentEvent::Thinking(_) | AgentEvent::CallWritten { .. } => return,
+            // Of one below it, which says so itself.
+            further @ AgentEvent::OfSubagent { .. } => further,
+            event => {
+                self.is_told |= matches!(event, AgentEvent::Ended { .. });
+                let (handed_over, conversation) = (self.handed_over.clone(), self.conversation);
+                AgentEvent::OfSubagent { handed_over, conversation, event: Box::new(event) }
+            }
+        };
+        above.tell(event);
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !self.is_told {
+            let ended = Ended { outcome: AgentOutcome::Cancelled, ..Ended::lost(Duration::ZERO) };
+            self.tell(ended.event());
+        }
+    }
+}
+
+/// The session of the work, which ends with it: what it has begun and left running, and what was approved for it.
+struct Session<'a> {
+    agents: &'a Agents,
+    principal: &'a Principal,
+    session: Arc<str>,
+    is_over: bool,
+}
+
+impl Session<'_> {
+    async fn end(mut self) {
+        self.is_over = true;
+        self.agents.run_agent.session_ended(self.principal, &self.session).await;
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if let (false, Ok(runtime)) = (self.is_over, Handle::try_current()) {
+            let (handler, principal, session) =
+                (self.agents.run_agent.clone(), self.principal.clone(), self.session.clone());
+            runtime.spawn(async move { handler.session_ended(&principal, &session).await });
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Work of other kinds than commands as tasks: it is known, waited for and stopped as they are.
+
+use super::{Kind, NewTask, Tasks};
+use crate::builtin::{
+    commands::{
+        capture::{Capture, Stream},
+        command::{Cause, Command, Elsewhere, End, Order},
+        programs::CommandSettings,
+    },
+    files::seen_files::Viewer,
+};
+use async_trait::async_trait;
+use futures::FutureExt;
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{
+        clock::Clock,
+        event_sink::EventSink,
+        tasks::{self, TaskEnd, TaskOutput, TaskWork},
+    },
+    principal::Principal,
+    tool_failure::ToolFailure,
+};
+
+/// Takes on work as tasks, beside commands.
+pub(crate) struct WorkAsTasks {
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) settings: CommandSettings,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) events: Arc<dyn EventSink>,
+}
+
+impl fmt::Debug for WorkAsTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkAsTasks").field("tasks", &self.tasks).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl tasks::Tasks for WorkAsTasks {
+    fn check_room(&self, principal: &Principal, session: &str) -> Result<(), ToolFailure> {
+        if self.tasks.kept.is_some() {
+            let message = "a task ends with its session, and here it would end with this very call";
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Leave `background` out."));
+        }
+        self.tasks.check_room(&Viewer { principal: principal.clone(), session: session.to_owned() })
+    }
+
+    async fn begin(&self, task: tasks::NewTask, work: Box<dyn TaskWork>) -> Result<String, ToolFailure> {
+        self.check_room(&task.principal, &task.session)?;
+        let capture = Arc::new(Capture::new(self.settings.spool_folder.clone(), self.settings.kept_bytes));
+        let started = Instant::now();
+        let (command, elsewhere) = Command::elsewhere(capture.clone(), 0, started, false);
+        let owner = Viewer { principal: task.principal.clone(), session: task.session.to_string() };
+        let new = NewTask {
+            kind: Kind::Agent,
+            owner,
+            is_detached: false,
+            text: task.title,
+            description: task.description,
+            started_at: self.clock.now(),
+            command: Arc::new(command),
+        };
+        let known = self.tasks.add(new)?;
+        self.tasks.tell_of(&known, task.call, self.events.clone());
+        tokio::spawn(done(work, elsewhere, capture, started));
+        Ok(known.id.to_string())
+    }
+}
+
+/// Does the work until it ends or somebody stops it, and takes in what it says.
+async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Capture>, started: Instant) {
+    let Elsewhere { ended, mut orders, texts: _texts } = elsewhere;
+    let (words, mut said) = unbounded_channel();
+    let end = {
+        let mut working = Box::pin(AssertUnwindSafe(work.run(Arc::new(Words(words)))).catch_unwind());
+        loop {
+            tokio::select! {
+                biased;
+                order = orders.recv() => match order {
+                    Some(Order::CloseInput) => {}
+                    // Nobody knows the task any more, or somebody wants its end: it has nothing to tidy up.
+                    None | Some(Order::Signal(_) | Order::Stop | Order::Kill | Order::TimeOut) => break None,
+                },
+                end = &mut working => break Some(end.unwrap_or(TaskEnd::Failed)),
+                Some(text) = said.recv() => keep(&capture, text).await,
+            }
+        }
+    };
+    rest(&capture, &mut said).await;
+    let (cause, code) = match end {
+        None => (Cause::Stopped, None),
+        Some(TaskEnd::Succeeded) => (Cause::Itself, Some(0)),
+        Some(TaskEnd::Failed) => (Cause::Itself, Some(1)),
+    };
+    ended.send_replace(Some(End::of_work(cause, code, started.elapsed())));
+}
+
+/// What was said before the end.
+async fn rest(capture: &Arc<Capture>, said: &mut UnboundedReceiver<String>) {
+    said.close();
+    while let Some(text) = said.recv().await {
+        keep(capture, text).await;
+    }
+}
+
+async fn keep(capture: &Arc<Capture>, text: String) {
+    if !capture.is_on_disk(text.len()) {
+        return capture.append(Stream::Stdout, text.as_bytes());
+    }
+    let capture = capture.clone();
+    // Fails only while the runtime goes down.
+    let _ = tokio::task::spawn_blocking(move || capture.append(Stream::Stdout, text.as_bytes())).await;
+}
+
+struct Words(UnboundedSender<String>);
+
+impl TaskOutput for Words {
+    fn write(&self, text: &str) {
+        // Fails once the task has ended.
+        let _ = self.0.send(text.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Status, *};
+    use crate::system_clock::SystemClock;
+    use tokio::sync::oneshot;
+    use toolstead_domain::ports::{event_sink::NoEvents, tasks::Tasks as _};
+
+    /// Says a word and ends so; `None`: never.
+    struct Says(Option<TaskEnd>, Option<oneshot::Sender<()>>);
+
+    #[async_trait]
+    impl TaskWork for Says {
+        async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd {
+            // Dropped with this future.
+            let _gone = self.1;
+            output.write("a word\n");
+            match self.0 {
+                Some(end) => end,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn as_tasks(tasks: &Arc<Tasks>) -> WorkAsTasks {
+        WorkAsTasks {
+            tasks: tasks.clone(),
+            settings: CommandSettings::default(),
+            clock: Arc::new(SystemClock),
+            events: Arc::new(NoEvents),
+        }
+    }
+
+    fn new_task() -> tasks::NewTask {
+        tasks::NewTask::new(Principal::local(), "s", "agent", "general: look")
+    }
+
+    fn viewer(session: &str) -> Viewer {
+        Viewer { principal: Principal::local(), session: session.into() }
+    }
+
+    #[tokio::test]
+    async fn work_is_known_as_a_task_to_its_session_with_what_it_said() {
+        let tasks = Arc::new(Tasks::default());
+        for (end, status, told) in [
+            (TaskEnd::Succeeded, Status::Succeeded, "is done after"),
+            (TaskEnd::Failed, Status::Failed, "failed after"),
+        ] {
+            let id = as_tasks(&tasks).begin(new_task(), Box::new(Says(Some(end), None))).await.unwrap();
+            let task = tasks.find(&viewer("s"), &id).unwrap();
+            task.command.ended().await;
+            assert_eq!((task.status(), task.command.capture.read(0, 100).unwrap().1), (status, b"a word\n".to_vec()));
+            assert!(task.told().starts_with(&format!("`{id}` (general: look) {told}")), "{}", task.told());
+            let facts = serde_json::to_value(task.facts()).unwrap();
+            assert_eq!((&facts["kind"], facts.get("pid"), facts.get("exit_code")), (&"agent".into(), None, None));
+            assert!(tasks.find(&viewer("another"), &id).is_err());
+            assert_eq!(tasks.take_news(&viewer("s")).len(), 1, "its session hears of its end");
+        }
+    }
+
+    #[tokio::test]
+    async fn work_is_dropped_once_it_is_stopped_or_its_session_ends() {
+        for ends_session in [false, true] {
+            let tasks = Arc::new(Tasks::default());
+            let (gone, is_gone) = oneshot::channel();
+            let id = as_tasks(&tasks).begin(new_task(), Box::new(Says(None, Some(gone)))).await.unwrap();
+            let task = tasks.find(&viewer("s"), &id).unwrap();
+            match ends_session {
+                true => tasks.end_session(&viewer("s")),
+                false => task.command.stop(),
+            }
+            assert!(is_gone.await.is_err(), "the future is dropped");
+            task.command.ended().await;
+            assert_eq!(task.status(), Status::Cancelled);
+        }
+    }
+}
