@@ -213,9 +213,10 @@ fn rows_and_nested_calls_know_the_tools_themselves_in_every_dialect() {
     assert!(text.starts_with("[0] execute_command\nhi"), "{answer}");
     let home = &session._home;
     drop(session.pipe.into_inner().finish());
-    let rows = home.run(&["executions", "--json"]);
-    let rows = String::from_utf8(rows.stdout).unwrap();
-    assert!(rows.contains(r#""tool": "bash""#) || rows.contains(r#""tool":"bash""#), "{rows}");
+    let output = home.run(&["executions", "list", "--json", "--tool", "bash"]);
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let called_as: Vec<&Value> = listed["executions"].as_array().unwrap().iter().map(|row| &row["called_as"]).collect();
+    assert_eq!(called_as, ["execute_command"], "{listed}");
 }
 
 #[test]

@@ -35,6 +35,9 @@ fn tools() -> Vec<Advertised> {
             &[("timeout", "integer"), ("background", "boolean")],
         ),
         tool("view_background_processes", &[], &[]),
+        tool("thinking", &[("thought", "string")], &[]),
+        tool("todo_read", &[], &[]),
+        tool("todo_write", &[("todos", "array")], &[]),
     ]
 }
 

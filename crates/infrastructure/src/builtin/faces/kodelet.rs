@@ -72,12 +72,33 @@ pub(super) const FACES: Faces = &[
         .saying(search),
     ),
     (
-        "todo_read",
+        "image_recognition",
         Face::new(
-            "Read the todo list, sorted by status and priority.",
-            r#"{"type": "object", "properties": {}}"#,
+            "Process images with AI.",
+            r#"{"type": "object", "properties": {"image_path": {"type": "string", "description": "Path or https address of the image"}, "prompt": {"type": "string", "description": "What to find out"}}, "required": ["image_path", "prompt"]}"#,
         )
-        .with_defaults(&[Default("table", "true")])
+        .saying(plain),
+    ),
+    (
+        "thinking",
+        Face::new(
+            "Internal reasoning and planning.",
+            r#"{"type": "object", "properties": {"thought": {"type": "string", "description": "The thought"}}, "required": ["thought"]}"#,
+        )
+        .saying(plain),
+    ),
+    (
+        "todo_read",
+        Face::new("Read todo lists.", r#"{"type": "object", "properties": {}}"#)
+            .with_defaults(&[Default("table", "true")])
+            .saying(plain),
+    ),
+    (
+        "todo_write",
+        Face::new(
+            "Manage todo items: replaces the whole list.",
+            r#"{"type": "object", "properties": {"todos": {"type": "array", "items": {"type": "object", "properties": {"content": {"type": "string"}, "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "canceled"]}, "priority": {"type": "string", "enum": ["low", "medium", "high"]}}, "required": ["content", "status", "priority"]}}}, "required": ["todos"]}"#,
+        )
         .saying(plain),
     ),
     (

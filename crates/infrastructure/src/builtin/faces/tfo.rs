@@ -17,6 +17,15 @@ use toolstead_domain::{
 /// Each under the name that its tool has there.
 pub(super) const FACES: Faces = &[
     (
+        "claude_conversation",
+        Face::new(
+            "Chat with Claude AI.",
+            r#"{"type": "object", "properties": {"message": {"type": "string", "description": "Message to Claude"}, "model": {"type": "string"}, "system_prompt": {"type": "string"}}, "required": ["message"]}"#,
+        )
+        .in_category(Category::Ai)
+        .saying(conversation),
+    ),
+    (
         "echo",
         Face::new(
             "Echo a message back.",
@@ -87,6 +96,13 @@ fn failed(answered: &Answered<'_>, required: &[&str]) -> Option<Said> {
     let kind = answered.error_kind()?;
     let late = || (kind == ErrorKind::Timeout).then(|| Said::error("Tool execution timed out"));
     missing(answered, required).or_else(late)
+}
+
+fn conversation(answered: &Answered<'_>) -> Option<Said> {
+    match answered.error_kind() {
+        Some(_) => failed(answered, &["message"]),
+        None => answered.member("text")?.as_str().filter(|text| !text.is_empty()).map(Said::text),
+    }
 }
 
 fn command(answered: &Answered<'_>) -> Option<Said> {
