@@ -96,7 +96,7 @@ const SETTINGS: &str = r#"{
     "PostToolUse": [
       {"matcher": "Write", "hooks": [{"type": "command", "command": "cat > \"$CLAUDE_PROJECT_DIR/seen.json\""}]}
     ],
-    "SubagentStop": [{"hooks": [{"type": "command", "command": "./not-looked-for.sh"}]}]
+    "PostCompact": [{"hooks": [{"type": "command", "command": "./not-looked-for.sh"}]}]
   }
 }"#;
 
@@ -119,7 +119,7 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
         0,
         &["a hook of this file, `PreToolUse` at ", ".claude/hooks/check.sh", "is trusted as it is now"],
     );
-    let idle = "settings.json:12: a hook of `SubagentStop`: nothing fires this event here";
+    let idle = "settings.json:12: a hook of `PostCompact`: nothing fires this event here";
     bench.check(&secret, 3, &["The hook `settings.json:6` refused the call: keep out of secrets", idle]);
     assert!(!bench.write(0, &[]).contains(idle), "it is told once");
     let seen: Value = serde_json::from_slice(&std::fs::read(bench.home.work().join("seen.json")).unwrap()).unwrap();
@@ -296,7 +296,7 @@ const NEVER_CHOSEN: &[(&str, &str)] = &[
     ),
     ("matcher = \"Bsh\"", "did you mean `Bash`?"),
     ("matcher = \"Edit, Wirte\"", "no tool is called `Wirte`; did you mean `Write`?"),
-    ("matcher = \"Task\"", "no tool is called `Task`"),
+    ("matcher = \"WebSearch\"", "no tool is called `WebSearch`"),
     ("matcher = \"^Wirte\"", "`^Wirte` is found in no name of a built-in tool"),
     ("matcher = \"^(Edit|Wirte)$\"", "`^Wirte$` is found in no name"),
     ("matcher = \"Edit.*|Wirte\"", "`Wirte` is found in no name"),
@@ -565,7 +565,7 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
         &["it ended with code 2", "the matcher `Read` is for other tools", "together: deny (guard): it gave no reason"],
     );
     bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: go on"]);
-    bench.check(&["hooks", "test", "SubagentStop"], 2, &["nothing fires `SubagentStop` here"]);
+    bench.check(&["hooks", "test", "PostCompact"], 2, &["nothing fires `PostCompact` here"]);
     let of_agents = "[hooks.p]\nevent = \"UserPromptSubmit\"\ncommand = \"grep -q secret && exit 2; echo it rains\"\n\
                      [hooks.c]\nevent = \"PreCompact\"\nmatcher = \"manual\"\ncommand = \"exit 2\"\n";
     let of_agents = Bench::new(of_agents, &[]);
