@@ -124,9 +124,13 @@ fn the_command_line_prints_what_a_request_holds() {
             let named = |one: &&Value| one["name"] == tool || one["function"]["name"] == tool;
             printed.iter().find(named).unwrap_or_else(|| panic!("{kind:?}: no {tool}")).clone()
         };
-        // One tool, by any of its names, in a dialect.
-        let one = [&["Read", "--dialect", "claude_code"][..], &provider].concat();
-        assert_eq!(tools(&home, &one), definition("read_file"), "{kind:?}");
+        // One tool alone, and as a dialect knows it.
+        let one = |name: &'static str, dialect: &'static str| {
+            tools(&home, &[&[name, "--dialect", dialect][..], &provider].concat())
+        };
+        assert_eq!(one("read_file", "native"), definition("read_file"), "{kind:?}");
+        let dialect = tools(&home, &[&["--dialect", "claude_code"][..], &provider].concat());
+        assert!(dialect.as_array().unwrap().contains(&one("Read", "claude_code")), "{kind:?}: {dialect}");
         assert_eq!(tools(&home, &[&["--tools", ""][..], &provider].concat()), Value::Array(Vec::new()));
         // The same function makes it that makes requests.
         let told = definition("grep");

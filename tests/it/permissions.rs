@@ -455,8 +455,11 @@ fn a_rule_by_any_name_of_a_tool_that_takes_command_lines_is_about_commands() {
     assert!(names.contains(&"bash") && names.contains(&"async_cmd"), "{names:?}");
     for name in names {
         let explain = |line: &str, code, texts: &[&str]| {
-            let arguments = json!({"command": line}).to_string();
-            check(&home, &["-q", "permissions", "explain", "bash", &arguments], code, texts);
+            let (tool, arguments) = match name {
+                "run_code" => (name, json!({"language": "shell", "code": line, "tools": []})),
+                _ => ("bash", json!({"command": line})),
+            };
+            check(&home, &["-q", "permissions", "explain", tool, &arguments.to_string()], code, texts);
         };
         let deny = format!("{name}(rm *)");
         user(&home, &format!("[permissions]\nallow = [\"Bash\"]\ndeny = [\"{deny}\"]\n"));
@@ -522,7 +525,7 @@ fn what_an_imported_file_forbids_is_kept_or_the_file_is_refused() {
         "tools:\n  execute_command:\n    enabled: false\n    allowed_commands: [ls]\n    timeout: 30\n",
     );
     check(&home, &["call", "bash", r#"{"command":"ls"}"#], 3, &["the deny rule `execute_command`", "seed.yaml:3"]);
-    assert!(!stdout(&home.run(&["tools"])).contains("bash "));
+    assert!(!stdout(&home.run(&["tools"])).lines().any(|line| line.starts_with("bash ")));
     import("seed.yaml", "tools:\n  mcp__git__push:\n    enabled: false\n  write_file:\n    enabled: true\n");
     assert_eq!(rules(&home), ["deny mcp__git__push at seed.yaml:3"]);
     import("settings.json", r#"{"disabledMcpjsonServers": ["git"]}"#);
