@@ -35,6 +35,7 @@ fn tools() -> Vec<Advertised> {
             &[("timeout", "integer"), ("background", "boolean")],
         ),
         tool("view_background_processes", &[], &[]),
+        tool("batch", &[("description", "string"), ("invocations", "array")], &[]),
         tool("thinking", &[("thought", "string")], &[]),
         tool("todo_read", &[], &[]),
         tool("todo_write", &[("todos", "array")], &[]),
@@ -105,6 +106,18 @@ fn calls() -> Vec<Call> {
             json!({"description": "Wait", "command": "sleep 60", "timeout": 1}),
             Answer::ErrorLike("Error: ", ""),
         ),
+        call(
+            "Execution Tools",
+            "batch",
+            json!({"description": "Look", "invocations": [
+                {"tool_name": "glob_tool", "parameters": {"pattern": "**/lib.rs"}},
+                {"tool_name": "file_read", "parameters": {"file_path": "a.txt"}}]}),
+            Answer::Text(
+                "<invocation.0.result>\nsrc/deep/lib.rs\n</invocation.0.result>\n\
+                 <invocation.1.result>\n1: x\n2: y\n</invocation.1.result>",
+            ),
+        ),
+        call("AI/Agent Tools", "thinking", json!({"thought": "hm"}), Answer::Text("Noted.")),
         call(
             "Execution Tools",
             "view_background_processes",

@@ -68,6 +68,7 @@ const TABLE: &[Row] = &[
         CLAI,
         &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")],
     ),
+    ("batch", "batch", KODELET, &[]),
     (
         "current_time",
         "date",
@@ -630,8 +631,8 @@ mod tests {
     #[test]
     fn every_row_names_a_tool_that_exists_and_no_alias_means_two_tools() {
         for (canonical, alias, ..) in TABLE {
-            // That one calls other tools, and is checked where it stands beside these.
-            if *canonical != "subagent" {
+            // These call other tools, and are checked where they stand beside the others.
+            if !["batch", "subagent"].contains(canonical) {
                 assert_eq!(builtin::tests::definition(canonical).name().as_str(), *canonical);
             }
             assert!(TABLE.iter().all(|(other, name, ..)| name != alias || other == canonical), "{alias}");

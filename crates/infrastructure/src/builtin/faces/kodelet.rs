@@ -20,6 +20,14 @@ pub(super) const FACES: Faces = &[
         .saying(command),
     ),
     (
+        "batch",
+        Face::new(
+            "Execute multiple tools in parallel.",
+            r#"{"type": "object", "properties": {"description": {"type": "string", "description": "What the calls are for"}, "invocations": {"type": "array", "items": {"type": "object", "properties": {"tool_name": {"type": "string"}, "parameters": {"type": "object"}}, "required": ["tool_name", "parameters"]}}}, "required": ["description", "invocations"]}"#,
+        )
+        .saying(batch),
+    ),
+    (
         "file_edit",
         Face::new(
             "Single edit operations: replaces a text that stands in the file exactly once. The file must have been read.",
@@ -76,6 +84,14 @@ pub(super) const FACES: Faces = &[
         Face::new(
             "Process images with AI.",
             r#"{"type": "object", "properties": {"image_path": {"type": "string", "description": "Path or https address of the image"}, "prompt": {"type": "string", "description": "What to find out"}}, "required": ["image_path", "prompt"]}"#,
+        )
+        .saying(plain),
+    ),
+    (
+        "subagent",
+        Face::new(
+            "Delegate tasks to sub-agents.",
+            r#"{"type": "object", "properties": {"question": {"type": "string", "description": "The task"}, "model_strength": {"type": "string", "enum": ["weak", "strong"], "description": "The model for it"}}, "required": ["question", "model_strength"]}"#,
         )
         .saying(plain),
     ),
@@ -177,6 +193,21 @@ fn search(answered: &Answered<'_>) -> Option<Said> {
         text.extend(remarks(&answered.text()).map(|remarks| format!("\n{remarks}")));
     }
     Some(told(answered, None, Some(text.trim_end().to_owned())))
+}
+
+fn batch(answered: &Answered<'_>) -> Option<Said> {
+    let Some(results) = answered.member("results").and_then(Value::as_array) else { return plain(answered) };
+    // What is shown beside the texts stays as it is.
+    if !answered.is_text_alone() {
+        return plain(answered);
+    }
+    let mut text = String::new();
+    for result in results {
+        let tag = if result["is_error"] == true { "error" } else { "result" };
+        let (index, said) = (&result["index"], result["text"].as_str()?);
+        let _ = writeln!(text, "<invocation.{index}.{tag}>\n{said}\n</invocation.{index}.{tag}>");
+    }
+    Some(Said { is_error: answered.error_kind().is_some(), ..Said::text(text.trim_end()) })
 }
 
 fn processes(answered: &Answered<'_>) -> Option<Said> {
