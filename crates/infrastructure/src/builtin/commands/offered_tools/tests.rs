@@ -1,7 +1,7 @@
-//! What a program of a run can do to those who listen to it, and what an offer means. The program is a real one, and so is its
+//! Deeds of a program of a run to those who listen to it, and the meaning of an offer. The program is a real one, and so is its
 //! socket; the tools that it calls are scripted.
 
-use super::serving::{CONNECTIONS, MAX_REQUEST_BYTES};
+use super::serving::{CONNECTIONS, LISTS_AT_ONCE, MAX_REQUEST_BYTES};
 use super::*;
 use crate::builtin::tests::Bench;
 use async_trait::async_trait;
@@ -27,7 +27,7 @@ struct Scripted {
 #[derive(Default)]
 struct Shared {
     made: Mutex<Vec<NestedCall>>,
-    /// How many calls are waiting.
+    /// The number of calls that are waiting.
     waiting: AtomicUsize,
 }
 
@@ -247,6 +247,27 @@ for s in slow: s.sendall(b'{\"list\":true}\\n'*2000)
 print(kind(ask('{\"call\":\"echo\"}\\n')))",
         "fine",
     );
+}
+
+#[tokio::test]
+async fn few_lists_are_made_at_a_time_and_the_next_one_waits_until_one_is_on_its_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let scripted = Scripted::default();
+    let offered = OfferedTools { tools: scripted.list(), calls: Box::new(scripted) };
+    let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+    let serving = Serving::on(listener, &offered).unwrap();
+    let mut lists = Vec::new();
+    for _ in 0..LISTS_AT_ONCE {
+        lists.push(serving.answer(br#"{"list":true}"#.to_vec()).await);
+    }
+    let mut next = Box::pin(serving.answer(br#"{"list":"echo"}"#.to_vec()));
+    assert!(futures::poll!(&mut next).is_pending());
+    lists.pop();
+    let (answer, _place) = next.await;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    let echo = samples::tool("echo");
+    let expected = json!([{"name": "echo", "description": echo.description(), "inputSchema": echo.input_schema()}]);
+    assert_eq!(answer["tools"], expected);
 }
 
 #[test]
