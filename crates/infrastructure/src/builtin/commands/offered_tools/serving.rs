@@ -13,7 +13,14 @@ use super::OfferedTools;
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, convert::Infallible, io, os::unix::net::UnixListener as StdListener, time::Duration};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    io,
+    os::unix::net::UnixListener as StdListener,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
@@ -31,6 +38,9 @@ pub(super) const CONNECTIONS: usize = 64;
 const CALLS_AT_ONCE: usize = 8;
 /// Lists of a run at once, each until it is on its way: servers say how long they are.
 pub(super) const LISTS_AT_ONCE: usize = 2;
+/// So many questions about calls of a run may stay without an answer. Then nobody is there who could be asked, and a program
+/// that asks on would never end: as long as somebody is asked, its time stands still.
+pub(super) const MOST_UNANSWERED: usize = 8;
 /// A request is mostly smaller.
 const SMALL_REQUEST: usize = 64 << 10;
 /// Requests at once that are larger.
@@ -49,6 +59,7 @@ pub(super) struct Serving<'a> {
     calls: Semaphore,
     lists: Semaphore,
     large: Semaphore,
+    unanswered: AtomicUsize,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +92,7 @@ impl<'a> Serving<'a> {
             calls: Semaphore::new(CALLS_AT_ONCE),
             lists: Semaphore::new(LISTS_AT_ONCE),
             large: Semaphore::new(LARGE_AT_ONCE),
+            unanswered: AtomicUsize::new(0),
         })
     }
 
@@ -177,10 +189,18 @@ impl<'a> Serving<'a> {
             }
             Request::Call { call, arguments } => {
                 let place = self.calls.acquire().await.ok();
+                if self.unanswered.load(Ordering::Relaxed) >= MOST_UNANSWERED {
+                    return (refused(&nobody_answers()), place);
+                }
                 let made = self.offered.calls.call(NestedCall::new(call, arguments).answering_whole()).await;
                 let answer = match made {
                     Ok(result) => line_of(&BTreeMap::from([("result", result.as_object())])),
-                    Err(failure) => refused(&failure),
+                    Err(failure) => {
+                        if failure.kind == ErrorKind::ApprovalTimeout {
+                            self.unanswered.fetch_add(1, Ordering::Relaxed);
+                        }
+                        refused(&failure)
+                    }
                 };
                 (answer, place)
             }
@@ -224,6 +244,12 @@ impl<'a> Shown<'a> {
     fn of(tool: &'a Tool) -> Self {
         Self { name: tool.name().as_str(), description: tool.description(), input_schema: tool.input_schema() }
     }
+}
+
+fn nobody_answers() -> ToolFailure {
+    let message = format!("{MOST_UNANSWERED} questions about calls of this run stayed without an answer");
+    let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, format!("{message}: it makes no more calls"));
+    failure.next("Run it again when somebody can be asked, or have its calls allowed.")
 }
 
 fn request(line: &[u8]) -> Result<Request, ToolFailure> {
