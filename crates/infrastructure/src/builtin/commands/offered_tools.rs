@@ -34,7 +34,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// What a caller has named; `None` where that is nothing.
+    /// The offer that a caller has named; `None` where that is nothing.
     ///
     /// # Errors
     /// `invalid_input` where it is too much, or no name.
@@ -59,7 +59,7 @@ impl Offer {
         Ok(Some(Self { patterns }).filter(|offer| !offer.patterns.is_empty()))
     }
 
-    /// What is judged before the program runs: each pattern for itself.
+    /// The accesses that are judged before the program runs: each pattern for itself.
     pub(crate) fn accesses(&self) -> impl Iterator<Item = Access> {
         self.patterns.iter().map(|pattern| Access::OfferTools(pattern.as_str().into()))
     }
@@ -116,7 +116,7 @@ impl OfferedTools<'_> {
     }
 }
 
-/// What is waited for while tools are offered, where there are any.
+/// Does what is waited for, and offers tools meanwhile, where there are any.
 ///
 /// # Errors
 /// As [`OfferedTools::during`].

@@ -87,7 +87,7 @@ pub(crate) struct Started {
     pub(crate) is_terminal: bool,
     /// What is closed to it beside what rules name, and why.
     pub(crate) closed_wider: Option<String>,
-    /// What its program `tool` connects to, where it is offered tools.
+    /// The socket that its program `tool` connects to, where it is offered tools.
     pub(crate) tools: Option<UnixListener>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Program {
     pub(crate) input: Input,
     /// Beside what every program gets.
     pub(crate) environment: BTreeMap<String, String>,
-    /// Whether it may call tools ([`offered_tools`](super::offered_tools)).
+    /// True where it may call tools ([`offered_tools`](super::offered_tools)).
     pub(crate) offers_tools: bool,
 }
 

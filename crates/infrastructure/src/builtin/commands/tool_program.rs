@@ -58,7 +58,7 @@ pub(crate) fn enter() {
     process::exit(code.into());
 }
 
-/// Why it ends with another code than 0.
+/// The reason why it ends with another code than 0.
 #[derive(Debug)]
 struct Trouble {
     code: u8,
@@ -119,7 +119,7 @@ fn asked(request: &Value) -> Result<Value, Trouble> {
         .map_err(|error| over(UNAVAILABLE, &format!("no tools are there ({error})")))?;
     let sent = writeln!(socket, "{request}");
     let mut line = Vec::new();
-    // What was not taken whole may have an answer that says why.
+    // A request that was not taken whole may have an answer that says why.
     let received = BufReader::new(&socket).read_until(b'\n', &mut line);
     if received.is_err() || line.is_empty() {
         let reason = sent.err().or(received.err()).map_or(String::new(), |error| format!(" ({error})"));

@@ -23,6 +23,9 @@ const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_BYTES: usize = 4 << 10;
 /// How long a command has to end by itself when its caller wants no more of it.
 const TIME_TO_HEED: Duration = Duration::from_millis(200);
+/// Longer than this no command stands still for answers, all of them together: each may take a day at most
+/// (`approval_timeout`), and a program can ask for the next one before it has the last.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A regular expression for lines; its time is linear in the line.
 pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
@@ -51,7 +54,7 @@ pub(crate) async fn ended_in_time(command: &Command, caller: &dyn Caller) -> End
 /// The same for a command that has as much time as its call: what that waits for answers to its calls is no time of it.
 pub(crate) async fn ended_by(command: &Command, caller: &dyn Caller, deadline: Instant) -> End {
     let before = caller.waited();
-    let at = || deadline + caller.waited().saturating_sub(before);
+    let at = || later_by(deadline, caller.waited().saturating_sub(before));
     let end = ended_in_time(command, caller);
     tokio::pin!(end);
     while Instant::now() < at() {
@@ -62,6 +65,11 @@ pub(crate) async fn ended_by(command: &Command, caller: &dyn Caller, deadline: I
     }
     command.time_out();
     end.await
+}
+
+/// The end of the time of a command whose call has waited so long for answers.
+fn later_by(deadline: Instant, waited: Duration) -> Instant {
+    deadline + waited.min(LONGEST_WAIT)
 }
 
 /// Waits, and tells the client meanwhile what the command prints.
@@ -87,5 +95,19 @@ pub(crate) async fn told_on_the_way(command: &Command, ended: impl Future<Output
                 told = total;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_stands_still_while_somebody_is_asked_and_not_for_ever() {
+        let deadline = Instant::now();
+        let hour = Duration::from_secs(60 * 60);
+        assert_eq!(later_by(deadline, hour), deadline + hour);
+        assert_eq!(later_by(deadline, 1000 * hour), deadline + 24 * hour);
+        assert_eq!(later_by(deadline, Duration::MAX), deadline + 24 * hour);
     }
 }

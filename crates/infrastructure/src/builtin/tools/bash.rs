@@ -209,11 +209,11 @@ impl BuiltInTool for Bash {
 /// A command on its way.
 struct Begun {
     command: Arc<Command>,
-    /// What its program `tool` connects to.
+    /// The socket that its program `tool` connects to.
     tools: Option<UnixListener>,
     /// The end of its time, where it does not become a task.
     deadline: Instant,
-    /// Whether it gets less time than it asks for.
+    /// True where it gets less time than it asks for.
     is_reduced: bool,
 }
 

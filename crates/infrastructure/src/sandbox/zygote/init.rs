@@ -175,7 +175,7 @@ fn live(
     if report(socket, &Report::Started, &descriptors).is_err() {
         return Ok(PayloadEnd::KILLED);
     }
-    // What the runtime closes is to be closed.
+    // With the runtime's end they are to be closed.
     drop(listeners);
     let Some(status) = attend(&events) else { return Ok(PayloadEnd::KILLED) };
     let (code, by_signal) = match status.terminating_signal() {

@@ -7,13 +7,20 @@
 //! ```
 //!
 //! Each is one line of JSON, and each connection has one request at a time. A program that goes away takes its call back.
-//! What comes in is a program's, and bounded: it can keep itself waiting, and nobody else.
+//! All that comes in is a program's, and bounded: it can keep itself waiting, and nobody else.
 
 use super::OfferedTools;
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, convert::Infallible, io, os::unix::net::UnixListener as StdListener, time::Duration};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    io,
+    os::unix::net::UnixListener as StdListener,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
@@ -29,6 +36,11 @@ use toolstead_domain::{
 pub(super) const CONNECTIONS: usize = 64;
 /// Calls of a run at once, each until its answer is on its way.
 const CALLS_AT_ONCE: usize = 8;
+/// Lists of a run at once, each until it is on its way: servers say how long they are.
+pub(super) const LISTS_AT_ONCE: usize = 2;
+/// So many questions about calls of a run may stay without an answer. Then nobody is there who could be asked, and a program
+/// that asks on would never end: as long as somebody is asked, its time stands still.
+pub(super) const MOST_UNANSWERED: usize = 8;
 /// A request is mostly smaller.
 const SMALL_REQUEST: usize = 64 << 10;
 /// Requests at once that are larger.
@@ -45,7 +57,9 @@ pub(super) struct Serving<'a> {
     offered: &'a OfferedTools<'a>,
     connections: Semaphore,
     calls: Semaphore,
+    lists: Semaphore,
     large: Semaphore,
+    unanswered: AtomicUsize,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +90,9 @@ impl<'a> Serving<'a> {
             offered,
             connections: Semaphore::new(CONNECTIONS),
             calls: Semaphore::new(CALLS_AT_ONCE),
+            lists: Semaphore::new(LISTS_AT_ONCE),
             large: Semaphore::new(LARGE_AT_ONCE),
+            unanswered: AtomicUsize::new(0),
         })
     }
 
@@ -113,13 +129,13 @@ impl<'a> Serving<'a> {
                 Ok(None) => {
                     let message = format!("a request has more than {MAX_REQUEST_BYTES} bytes");
                     let refusal = refused(&ToolFailure::new(ErrorKind::TooLarge, message));
-                    // What is left of the line is nobody's.
+                    // The rest of the line is nobody's.
                     return drop(write.write_all(&refusal).await);
                 }
                 Err(_) => return,
             };
             let answered = async {
-                let (answer, _call) = self.answer(line).await;
+                let (answer, _place) = self.answer(line).await;
                 drop(large);
                 write.write_all(&answer).await
             };
@@ -159,21 +175,32 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// The answer as a line, and the place of the call among those at once.
-    async fn answer(&self, line: Vec<u8>) -> (Vec<u8>, Option<SemaphorePermit<'_>>) {
+    /// The answer as a line, and its place among the calls or lists at once.
+    pub(super) async fn answer(&self, line: Vec<u8>) -> (Vec<u8>, Option<SemaphorePermit<'_>>) {
         let request = match request(&line) {
             Ok(request) => request,
             Err(failure) => return (refused(&failure), None),
         };
         drop(line);
         match request {
-            Request::List { list } => (self.listed(&list), None),
+            Request::List { list } => {
+                let place = self.lists.acquire().await.ok();
+                (self.listed(&list), place)
+            }
             Request::Call { call, arguments } => {
                 let place = self.calls.acquire().await.ok();
+                if self.unanswered.load(Ordering::Relaxed) >= MOST_UNANSWERED {
+                    return (refused(&nobody_answers()), place);
+                }
                 let made = self.offered.calls.call(NestedCall::new(call, arguments).answering_whole()).await;
                 let answer = match made {
                     Ok(result) => line_of(&BTreeMap::from([("result", result.as_object())])),
-                    Err(failure) => refused(&failure),
+                    Err(failure) => {
+                        if failure.kind == ErrorKind::ApprovalTimeout {
+                            self.unanswered.fetch_add(1, Ordering::Relaxed);
+                        }
+                        refused(&failure)
+                    }
                 };
                 (answer, place)
             }
@@ -185,15 +212,15 @@ impl<'a> Serving<'a> {
             Listed::All(all) => *all,
             Listed::One(name) => is_called(tool, name),
         };
-        let tools: Vec<Value> =
-            self.offered.tools().iter().filter(|tool| is_meant(tool)).map(|tool| shown(tool)).collect();
+        let tools: Vec<Shown<'_>> =
+            self.offered.tools().iter().filter(|tool| is_meant(tool)).map(|tool| Shown::of(tool)).collect();
         match which {
             Listed::One(name) if tools.is_empty() => {
                 let name: String = name.chars().take(128).collect();
                 let message = format!("the tool `{}` is not offered to this program", name.escape_debug());
                 refused(&ToolFailure::new(ErrorKind::NotFound, message).next("`tool --list` says which are."))
             }
-            _ => line_of(&json!({"tools": tools})),
+            _ => line_of(&BTreeMap::from([("tools", tools)])),
         }
     }
 }
@@ -204,8 +231,25 @@ fn is_called(tool: &Tool, name: &str) -> bool {
         || tool.upstream_spellings().is_some_and(|spellings| spellings.iter().any(|one| one == name))
 }
 
-fn shown(tool: &Tool) -> Value {
-    json!({"name": tool.name().as_str(), "description": tool.description(), "inputSchema": tool.input_schema()})
+/// A tool in a list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+}
+
+impl<'a> Shown<'a> {
+    fn of(tool: &'a Tool) -> Self {
+        Self { name: tool.name().as_str(), description: tool.description(), input_schema: tool.input_schema() }
+    }
+}
+
+fn nobody_answers() -> ToolFailure {
+    let message = format!("{MOST_UNANSWERED} questions about calls of this run stayed without an answer");
+    let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, format!("{message}: it makes no more calls"));
+    failure.next("Run it again when somebody can be asked, or have its calls allowed.")
 }
 
 fn request(line: &[u8]) -> Result<Request, ToolFailure> {

@@ -1,7 +1,7 @@
-//! What a program of a run can do to those who listen to it, and what an offer means. The program is a real one, and so is its
+//! Deeds of a program of a run to those who listen to it, and the meaning of an offer. The program is a real one, and so is its
 //! socket; the tools that it calls are scripted.
 
-use super::serving::{CONNECTIONS, MAX_REQUEST_BYTES};
+use super::serving::{CONNECTIONS, LISTS_AT_ONCE, MAX_REQUEST_BYTES, MOST_UNANSWERED};
 use super::*;
 use crate::builtin::tests::Bench;
 use async_trait::async_trait;
@@ -17,7 +17,8 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Tools, of which most answer what they are given, one is never done, and one gives much.
+/// Tools, of which most answer what they are given, one is never done, one waits for a person who does not answer, and one gives
+/// much.
 #[derive(Default, Clone)]
 struct Scripted {
     shared: Arc<Shared>,
@@ -27,7 +28,7 @@ struct Scripted {
 #[derive(Default)]
 struct Shared {
     made: Mutex<Vec<NestedCall>>,
-    /// How many calls are waiting.
+    /// The number of calls that are waiting.
     waiting: AtomicUsize,
 }
 
@@ -43,7 +44,7 @@ impl Drop for Waiting<'_> {
 #[async_trait]
 impl Calls for Scripted {
     fn list(&self) -> Vec<Arc<Tool>> {
-        let names = ["bash", "echo", "glob", "grep", "mcp__git__log", "mcp__git__status", "much", "wait"];
+        let names = ["bash", "echo", "glob", "grep", "late", "mcp__git__log", "mcp__git__status", "much", "wait"];
         let tools = names.map(|name| {
             let mut tool = samples::tool(name);
             tool.takes_command_lines = name == "bash";
@@ -79,6 +80,7 @@ impl Calls for Scripted {
                 let _waiting = Waiting(&self.shared);
                 std::future::pending().await
             }
+            "late" => Err(ToolFailure::new(ErrorKind::ApprovalTimeout, "Nobody answered in time.")),
             "much" => Ok(ToolResult::text("x".repeat(65 << 20))),
             "grep" => Ok(ToolResult::text("a\nb").with_structured_content(json!({"lines": ["a", "b"]}))),
             _ => Ok(ToolResult::text(call.arguments["text"].as_str().unwrap_or_default())),
@@ -143,7 +145,7 @@ fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
         (&["grep"][..], Ok("grep")),
         (&["g*", "grep"], Ok("glob grep")),
         (&["mcp__git__*"], Ok("mcp__git__log mcp__git__status")),
-        (&["*"], Ok("echo glob grep mcp__git__log mcp__git__status much wait")),
+        (&["*"], Ok("echo glob grep late mcp__git__log mcp__git__status much wait")),
         (&["bash", "e*"], Ok("bash echo")),
         (&["bas*"], Err("named in full")),
         (&["gerp"], Err("Did you mean `grep`?")),
@@ -247,6 +249,36 @@ for s in slow: s.sendall(b'{\"list\":true}\\n'*2000)
 print(kind(ask('{\"call\":\"echo\"}\\n')))",
         "fine",
     );
+}
+
+#[test]
+fn a_program_that_nobody_answers_asks_no_more_and_calls_nothing_more() {
+    let (result, made) =
+        ran(&["echo", "late"], "for i in $(seq 20); do tool late; done 2>&1 | uniq -c; tool echo 2>&1; echo code $?");
+    let said = text(result);
+    assert!(said.contains("8 questions about calls of this run") && said.contains("code 3"), "{said}");
+    assert_eq!(made.len(), MOST_UNANSWERED);
+}
+
+#[tokio::test]
+async fn few_lists_are_made_at_a_time_and_the_next_one_waits_until_one_is_on_its_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let scripted = Scripted::default();
+    let offered = OfferedTools { tools: scripted.list(), calls: Box::new(scripted) };
+    let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+    let serving = Serving::on(listener, &offered).unwrap();
+    let mut lists = Vec::new();
+    for _ in 0..LISTS_AT_ONCE {
+        lists.push(serving.answer(br#"{"list":true}"#.to_vec()).await);
+    }
+    let mut next = Box::pin(serving.answer(br#"{"list":"echo"}"#.to_vec()));
+    assert!(futures::poll!(&mut next).is_pending());
+    lists.pop();
+    let (answer, _place) = next.await;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    let echo = samples::tool("echo");
+    let expected = json!([{"name": "echo", "description": echo.description(), "inputSchema": echo.input_schema()}]);
+    assert_eq!(answer["tools"], expected);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What was typed behind `tool`: a name, and arguments as JSON or field by field.
+//! The words that were typed behind `tool`: a name, and arguments as JSON or field by field.
 
 use super::Trouble;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What `tool` prints: a result for the next program in the pipe, lists and errors for whoever reads them.
+//! The output of `tool`: a result for the next program in the pipe, lists and errors for whoever reads them.
 
 use super::{Trouble, UNAVAILABLE};
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(super) fn result(answer: &Value) -> Result<String, Trouble> {
 fn text(result: &Value) -> String {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let handles = result["_meta"][OUTPUTS].as_array().map(Vec::as_slice).unwrap_or_default();
-    // What a model reads of an empty result says nothing to a program.
+    // The words that a model reads of an empty result say nothing to a program.
     let said = blocks.iter().filter(|block| block["text"] != NO_OUTPUT);
     let mut shown: Vec<String> = said.map(block).collect();
     shown.extend(

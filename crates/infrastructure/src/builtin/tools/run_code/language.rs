@@ -14,11 +14,11 @@ pub(super) enum Language {
     Shell,
 }
 
-/// How a run begins. The code comes over the standard input, which nobody else reads: the arguments of a program are seen by
-/// all users of the machine, and its files by whoever shares the folder.
+/// The beginning of a run. The code comes over the standard input, which nobody else reads: the arguments of a program are
+/// seen by all users of the machine, and its files by whoever shares the folder.
 pub(super) struct Start {
     pub(super) args: Vec<String>,
-    /// What stands before the standard input of the code itself.
+    /// The bytes before the standard input of the code itself.
     pub(super) input: Vec<u8>,
 }
 

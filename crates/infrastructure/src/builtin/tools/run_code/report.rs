@@ -1,4 +1,4 @@
-//! What a run of code answers.
+//! The answer of a run of code.
 
 use super::language::Language;
 use crate::builtin::{

@@ -157,7 +157,7 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
 const NAMES: [&str; 10] =
     ["read_file", "mcp__git-hub__list", "a-b", "a_b", "x.y", "x-y", "from", "list", "1st", "grep"];
 
-/// What code prints that knows tools of these names, and can call none.
+/// The output of code that knows tools of these names, and can call none.
 async fn printed(language: Language, code: &str) -> String {
     let function = |name: &&str| {
         let schema = json!({"inputSchema": {"properties": {"b": {}, "a": {}}, "required": ["a"]}});
