@@ -385,6 +385,10 @@ impl Caller for Below {
         self.0.hurried().await;
     }
 
+    async fn gone(&self) {
+        self.0.gone().await;
+    }
+
     fn progress(&self, _: Progress) {}
 
     fn log(&self, message: LogMessage) {

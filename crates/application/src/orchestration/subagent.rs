@@ -24,7 +24,7 @@ use toolstead_domain::{
     model::message::Block,
     ports::{
         agent_catalogue::AgentCatalogue,
-        caller::{Caller, SilentCaller},
+        caller::SilentCaller,
         calls::Calls,
         model_provider::ModelProvider,
         models::Models,
@@ -166,19 +166,18 @@ impl OrchestratingTool for Subagent {
             scope: Scope::of(call.principal.clone(), conversation.session()),
             offered: OfferedTools::Listed,
             client: Arc::new(context.client.clone()),
+            // Whoever called directly is not there any more once this call is answered.
             caller: above.as_ref().map_or_else(|| Arc::new(SilentCaller) as _, |above| above.caller_while_it_lasts()),
             cancel: CancelSignal::new(),
             ..RunAgentCommand::new(conversation, model, "")
         };
         let tools = selection(&agent, depth, context.calls);
-        let work = Work { agents: agents.clone(), command, handed_over, above: above.clone() };
+        let work = Work { agents: agents.clone(), command, handed_over, above };
         if !input.background {
             return work.done_for(tools, context).await;
         }
         agents.tasks.check_room(&call.principal, &call.session)?;
-        // Whoever called directly is not there any more once this call is answered.
-        let caller =
-            above.map_or_else(|| Arc::new(SilentCaller) as Arc<dyn Caller>, |above| above.caller_while_it_lasts());
+        let caller = work.command.caller.clone();
         let name = agent.name.clone();
         let calls = context.calls.outliving(name.clone(), conversation.session(), tools, caller).await?;
         let title = input.description.clone().unwrap_or_else(|| input.prompt.clone());

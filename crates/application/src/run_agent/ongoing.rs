@@ -117,6 +117,13 @@ impl Caller for WhileItLasts {
         false
     }
 
+    async fn gone(&self) {
+        tokio::select! {
+            _ = self.over.cancelled() => {}
+            () = self.caller.gone() => {}
+        }
+    }
+
     fn waited(&self) -> Duration {
         self.caller.waited()
     }
@@ -139,5 +146,24 @@ impl Caller for WhileItLasts {
 
     async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         self.answer(self.caller.ask_as(key, request)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use toolstead_domain::ports::caller::SilentCaller;
+
+    #[test]
+    fn the_caller_of_a_run_is_gone_with_it_and_with_the_one_above() {
+        for ends_above in [false, true] {
+            let (own, above) = (CancelSignal::new(), CancelSignal::new());
+            let caller = Arc::new(WhileItLasts { caller: Arc::new(SilentCaller), over: above.clone() });
+            let below = WhileItLasts { caller, over: own.clone() };
+            assert_eq!(below.gone().now_or_never(), None);
+            if ends_above { above } else { own }.cancel(CancelReason::Client);
+            assert_eq!(below.gone().now_or_never(), Some(()));
+        }
     }
 }
