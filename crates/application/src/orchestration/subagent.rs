@@ -54,7 +54,7 @@ const GENERAL: &str = "general";
 /// The word for the model of the one who hands work over.
 const INHERIT: &str = "inherit";
 
-/// What it takes to hand work to agents.
+/// All that it takes to hand work to agents.
 #[derive(Clone)]
 pub struct Agents {
     /// Runs them.
@@ -67,7 +67,7 @@ pub struct Agents {
     pub catalogue: Arc<dyn AgentCatalogue>,
     /// Takes on work that goes on in the background.
     pub tasks: Arc<dyn Tasks>,
-    /// What an agent may use up that no run of another hands work to.
+    /// The budgets of an agent that no run of another hands work to.
     pub budgets: Budgets,
     /// When what came before is made shorter, likewise.
     pub compaction: Compaction,
@@ -260,17 +260,28 @@ impl Agents {
     ) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
         let is_named = |name: &&str| !name.is_empty() && *name != INHERIT;
         let asked = input.model.as_deref().filter(|name| !name.is_empty());
-        // What the call says counts before what the agent's own definition says.
+        // The word of the call counts before what the agent's own definition says.
         let named = asked.map_or_else(|| agent.model.as_deref(), Some).filter(is_named);
         let model = match (named, above) {
             (Some(name), _) => self.models.model(Some(name)),
             (None, Some(above)) => Ok(above.model.clone()),
             (None, None) => self.models.model(None),
         };
-        model.map_err(|reason| ToolFailure::new(ErrorKind::InvalidInput, format!("The agent has no model: {reason}.")))
+        let model = model.map_err(|reason| {
+            ToolFailure::new(ErrorKind::InvalidInput, format!("The agent has no model: {reason}."))
+        })?;
+        let bounds_costs = above.map_or(self.budgets.cost.is_some(), Ongoing::bounds_costs);
+        let is_another = named.is_some() && above.is_none_or(|above| above.model.name() != model.name());
+        // A budget is no bound for a model that is not priced. People may choose one all the same, models may not.
+        if bounds_costs && is_another && model.facts().prices.is_none() {
+            let message =
+                format!("The costs here have a bound, and the prices of the model `{}` are not known.", model.name());
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Choose another model, or none."));
+        }
+        Ok(model)
     }
 
-    /// What is left of the other budgets is what is left of those above it.
+    /// Turns are its own. Of all else it has what is left to those above it.
     fn budgets(&self, input: &Input, agent: &AgentDefinition, above: Option<&Ongoing>) -> Budgets {
         let mut budgets = if above.is_some() { Budgets::default() } else { self.budgets.clone() };
         let turns = [input.max_turns, agent.max_turns, self.budgets.turns];

@@ -21,7 +21,7 @@ use toolstead_domain::{
 
 /// One run that goes on.
 pub(crate) struct Ongoing {
-    /// What it may use up, with all that it hands over.
+    /// All that it may use up, with all that it hands over.
     pub(super) purse: Arc<Purse>,
     /// 0 for one that a person began, and one more for each that work was handed on to.
     pub(crate) depth: u32,
@@ -41,6 +41,11 @@ impl Ongoing {
     pub(crate) fn tell(&self, event: AgentEvent) {
         // Fails where nobody reads any more; the run is being taken back then.
         let _ = self.telling.send(event);
+    }
+
+    /// Tells whether something bounds the costs of work that it hands over.
+    pub(crate) fn bounds_costs(&self) -> bool {
+        self.purse.bounds_costs()
     }
 
     /// The way to the one who asked the run, for work that may go on after it.

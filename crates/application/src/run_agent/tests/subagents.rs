@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, sync::Mutex};
 use toolstead_domain::{
     agent::{budget::Budgets, definition::AgentDefinition},
     conversation::Conversation,
+    model::usage::Prices,
     ports::{
         agent_catalogue::NoAgents,
         agent_hook::{AgentMoment, AgentWord},
@@ -222,6 +223,26 @@ async fn what_is_left_of_the_budgets_is_shared_with_all_that_work_is_handed_to()
     // Its own call is one of them; then the child has a last word.
     check(|budgets| budgets.calls = Some(3), 2, 4, "finished").await;
     check(|budgets| budgets.tokens = Some(5_000), 2, 3, "budget_exhausted tokens").await;
+}
+
+#[tokio::test]
+async fn a_bound_on_costs_is_not_left_by_a_model_without_prices() {
+    let usage = Usage { input_tokens: 1_000, ..Usage::default() };
+    let priced = |answers: Vec<ScriptedAnswer>| {
+        let prices = Prices { input: 1.0, cache_read: 1.0, cache_write: 1.0, output: 1.0 };
+        Arc::new(ScriptedModel::answering(answers).with_prices(prices).named("priced"))
+    };
+    for (bound, asked) in [(Some(1.0), 0), (None, 1)] {
+        let child = Arc::new(ScriptedModel::answering([text("free")]).named("child"));
+        let house = house_with([("child", child.clone())]).await;
+        let parent = priced(vec![handing("c1", work("general", "child")).uses(usage), text("done").uses(usage)]);
+        let mut command = house.command(&parent, "go");
+        command.budgets.cost = bound;
+        assert_eq!(house.ran(command).await.end(), "finished");
+        assert_eq!(child.requests().len(), asked, "{bound:?}");
+        let is_told = house.results().await[0].contains("the prices of the model `child` are not known");
+        assert_eq!(is_told, bound.is_some());
+    }
 }
 
 #[tokio::test]
