@@ -27,6 +27,7 @@ mod told_decisions;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
+mod window_label;
 mod worn_face;
 
 use crate::{

@@ -21,7 +21,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// What they are called.
+/// Their names.
 pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME];
 
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name tools, which nothing here
@@ -43,7 +43,7 @@ trait OrchestratingTool: Send + Sync {
     /// Arguments of a typical call, as JSON text.
     fn example(&self) -> &'static str;
 
-    /// What a call touches by itself. What the calls touch that it makes is judged with them.
+    /// All that a call touches by itself. The calls that it makes are judged for themselves.
     ///
     /// # Errors
     /// [`ToolFailure`] when the arguments name something that there is not.

@@ -101,7 +101,7 @@ impl Window {
         }
     }
 
-    /// Whether nobody can see through it any more.
+    /// Tells whether nobody can see through it any more.
     fn is_over(&self) -> bool {
         match self {
             Self::Run(run) => run.0.strong_count() == 0,
@@ -150,7 +150,7 @@ struct Narrowed {
 struct SessionApprovals {
     rules: VecDeque<Arc<PermissionRule>>,
     exact: VecDeque<(CallIdentity, Access)>,
-    /// What the rules were joined to, the last one last, and the policies with them.
+    /// The policies that the rules were joined to, the last one last, and the policies with them.
     joined: VecDeque<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>,
     used: u64,
 }
@@ -193,7 +193,7 @@ impl PermissionBook {
         outermost_first(scope).fold(policy, |policy, view| sessions.narrow(policy, view.policy.clone()))
     }
 
-    /// Whether this access of this very call was approved in the session, where no rule could say so. What was approved
+    /// Tells whether this access of this very call was approved in the session, where no rule could say so. What was approved
     /// outside of a window is no answer to what that window asks about.
     pub fn is_approved(&self, scope: &Scope, tool: &Tool, call: &CallIdentity, access: Option<&Access>) -> bool {
         let Some(access) = access else { return false };

@@ -246,6 +246,10 @@ impl AgentRun {
         }
         let event = self.events.recv().await;
         self.is_over = matches!(event, None | Some(AgentEvent::Ended { .. }));
+        if self.is_over {
+            // Work in the background may have much to tell that nobody will read.
+            self.events.close();
+        }
         event
     }
 }

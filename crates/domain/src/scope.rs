@@ -13,7 +13,7 @@ use std::{fmt, sync::Arc};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Scope {
-    /// Who asks.
+    /// The one who asks.
     pub principal: Principal,
     /// The id of the session in which it is asked.
     pub session: Arc<str>,
@@ -31,11 +31,11 @@ pub struct Scope {
 pub struct View {
     /// Tells it apart: what was approved through a view holds in views of that name, in the same window, alone.
     pub name: Arc<str>,
-    /// What holds beside the policy in force, and beside the policies of the windows around it.
+    /// The policy that holds beside the one in force, and beside the policies of the windows around it.
     pub policy: Arc<PermissionPolicy>,
     /// The window that this one is in; `None`: none.
     pub within: Option<Arc<View>>,
-    /// Whether it is there for one run alone. Then its name tells nothing apart: what was approved through it holds in this
+    /// True where it is there for one run alone. Then its name tells nothing apart: what was approved through it holds in this
     /// very window, and is forgotten with it.
     pub is_run: bool,
 }

@@ -67,7 +67,7 @@ impl ToolSelection {
         Ok(self)
     }
 
-    /// Whether the tool is among them.
+    /// Tells whether the tool is among them.
     pub fn includes(&self, tool: &Tool) -> bool {
         let is_without = || self.without.iter().any(|name| self.names_tool(name, tool));
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| self.names_tool(name, tool))) && !is_without()
@@ -92,7 +92,7 @@ impl ToolSelection {
         }
     }
 
-    /// Whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
+    /// Tells whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
     pub fn may_hold_other_than(&self, is_built_in: impl Fn(&str) -> bool) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| !is_built_in(name)))
     }
@@ -122,7 +122,7 @@ fn names(pattern: &str, tool: &Tool) -> bool {
         || tool.upstream_spellings().is_some_and(is_upstream)
 }
 
-/// Whether `text` fits `pattern`, where `*` stands for any characters, none included.
+/// Tells whether `text` fits `pattern`, where `*` stands for any characters, none included.
 pub fn wildcard_match(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or("")) else { return false };
@@ -138,7 +138,7 @@ pub fn wildcard_match(pattern: &str, text: &str) -> bool {
     last.map_or(rest.is_empty(), |part| rest.ends_with(part))
 }
 
-/// Whether some text fits both patterns, where `*` stands for any characters, none included.
+/// Tells whether some text fits both patterns, where `*` stands for any characters, none included.
 pub fn patterns_meet(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     // `meets[j]`: the rest of `one` behind `i` and the rest of `other` behind `j` have a text in common.

@@ -184,6 +184,10 @@ impl Caller for Asking<'_> {
         self.caller.hurried().await;
     }
 
+    async fn gone(&self) {
+        self.caller.gone().await;
+    }
+
     fn waited(&self) -> Duration {
         self.time.so_far()
     }

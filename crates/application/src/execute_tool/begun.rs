@@ -4,6 +4,7 @@
 use super::{
     ExecuteToolCommand, ExecuteToolHandler,
     nested_answer::{answer, failure},
+    window_label::labels_in,
 };
 use crate::{cancel_signal::CancelSignal, list_tools::mentions};
 use async_trait::async_trait;
@@ -38,7 +39,7 @@ pub(super) struct Begun {
 impl Begun {
     fn command(&self, call: NestedCall) -> ExecuteToolCommand {
         ExecuteToolCommand {
-            labels: self.labels.clone(),
+            labels: labels_in(&self.scope, &self.labels),
             client: self.client.clone(),
             caller: self.caller.clone(),
             cancel: CancelSignal::new(),

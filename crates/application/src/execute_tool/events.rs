@@ -150,6 +150,10 @@ impl Caller for Watched<'_> {
         self.caller.hurried().await;
     }
 
+    async fn gone(&self) {
+        self.caller.gone().await;
+    }
+
     fn waited(&self) -> Duration {
         self.caller.waited()
     }

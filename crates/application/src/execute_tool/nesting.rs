@@ -9,6 +9,7 @@ use super::{
     nested_answer::{answer, failure},
     record::Record,
     waiting_time::{WaitingTime, over},
+    window_label::labels_in,
 };
 use crate::{cancel_signal::CancelSignal, list_tools::mentions};
 use async_trait::async_trait;
@@ -22,7 +23,6 @@ use std::{
 use tokio::sync::{OnceCell, watch};
 use toolstead_domain::{
     error_kind::ErrorKind,
-    labels::LONGEST_VALUE,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
         calls::{Calls, ForeseenCall, NestedCall},
@@ -43,21 +43,18 @@ const MAX_DEPTH: u32 = 8;
 /// So many calls one call from outside may lead to, those that these make among them.
 const MAX_CALLS: usize = 10_000;
 
-/// The label that names the window through which a call is made.
-const WINDOW: &str = "toolstead/window";
-
 /// The place of a nested call below the call that makes it.
 #[derive(Debug)]
 pub struct Nesting {
     branch: Arc<Branch>,
-    /// How many calls the tree had with this one.
+    /// The number of calls that the tree had with this one.
     number: usize,
     /// As many characters of its result are wanted at most.
     pub(super) output_characters: Option<usize>,
     _made: Made,
 }
 
-/// What the calls that one call makes have in common.
+/// Shared by the calls that one call makes.
 #[derive(Debug)]
 struct Branch {
     parent: CallId,
@@ -66,13 +63,13 @@ struct Branch {
     deadline: Instant,
     /// The deadline is later by this.
     waiting: WaitingTime,
-    /// Whether the call that makes them does something.
+    /// Knows whether the call that makes them does something.
     at_work: Arc<AtWork>,
     /// Ends them all.
     cancel: CancelSignal,
-    /// How many of them are not on record yet.
+    /// The number of them that are not on record yet.
     open: watch::Sender<usize>,
-    /// How many calls the whole tree has, the one from outside not among them.
+    /// The number of calls in the whole tree, the one from outside not among them.
     made: Arc<AtomicUsize>,
 }
 
@@ -130,7 +127,7 @@ impl Nesting {
         if self.number > MAX_CALLS { Err(ExecuteToolError::Refused(too_many())) } else { Ok(()) }
     }
 
-    /// How long the call that makes it has waited for answers. It does so while somebody is asked about this one.
+    /// The time that the call which makes it has waited for answers. It does so while somebody is asked about this one.
     pub(super) fn waiting(&self) -> &WaitingTime {
         &self.branch.waiting
     }
@@ -225,15 +222,9 @@ impl<'a> Nested<'a> {
         cancel: CancelSignal,
         parent: Option<Nesting>,
     ) -> ExecuteToolCommand {
-        let mut labels = self.command.labels.clone();
-        if let Some(view) = &scope.view {
-            let name = view.to_string();
-            // Where there is no room left, the row goes without it.
-            let _ = labels.set(WINDOW, &name[..name.floor_char_boundary(LONGEST_VALUE)]);
-        }
         ExecuteToolCommand {
             meta: self.call.meta.clone(),
-            labels,
+            labels: labels_in(scope, &self.command.labels),
             client: without_tasks(&self.command.client),
             caller: Arc::new(Below(self.command.caller.clone())),
             cancel,
@@ -361,6 +352,10 @@ impl Caller for Below {
 
     async fn hurried(&self) {
         self.0.hurried().await;
+    }
+
+    async fn gone(&self) {
+        self.0.gone().await;
     }
 
     fn progress(&self, _: Progress) {}

@@ -24,7 +24,7 @@ use toolstead_domain::{
     model::message::Block,
     ports::{
         agent_catalogue::AgentCatalogue,
-        caller::{Caller, SilentCaller},
+        caller::SilentCaller,
         calls::Calls,
         model_provider::ModelProvider,
         models::Models,
@@ -54,7 +54,7 @@ const GENERAL: &str = "general";
 /// The word for the model of the one who hands work over.
 const INHERIT: &str = "inherit";
 
-/// What it takes to hand work to agents.
+/// All that it takes to hand work to agents.
 #[derive(Clone)]
 pub struct Agents {
     /// Runs them.
@@ -67,7 +67,7 @@ pub struct Agents {
     pub catalogue: Arc<dyn AgentCatalogue>,
     /// Takes on work that goes on in the background.
     pub tasks: Arc<dyn Tasks>,
-    /// What an agent may use up that no run of another hands work to.
+    /// The budgets of an agent that no run of another hands work to.
     pub budgets: Budgets,
     /// When what came before is made shorter, likewise.
     pub compaction: Compaction,
@@ -166,19 +166,18 @@ impl OrchestratingTool for Subagent {
             scope: Scope::of(call.principal.clone(), conversation.session()),
             offered: OfferedTools::Listed,
             client: Arc::new(context.client.clone()),
+            // Whoever called directly is not there any more once this call is answered.
             caller: above.as_ref().map_or_else(|| Arc::new(SilentCaller) as _, |above| above.caller_while_it_lasts()),
             cancel: CancelSignal::new(),
             ..RunAgentCommand::new(conversation, model, "")
         };
         let tools = selection(&agent, depth, context.calls);
-        let work = Work { agents: agents.clone(), command, handed_over, above: above.clone() };
+        let work = Work { agents: agents.clone(), command, handed_over, above };
         if !input.background {
             return work.done_for(tools, context).await;
         }
         agents.tasks.check_room(&call.principal, &call.session)?;
-        // Whoever called directly is not there any more once this call is answered.
-        let caller =
-            above.map_or_else(|| Arc::new(SilentCaller) as Arc<dyn Caller>, |above| above.caller_while_it_lasts());
+        let caller = work.command.caller.clone();
         let name = agent.name.clone();
         let calls = context.calls.outliving(name.clone(), conversation.session(), tools, caller).await?;
         let title = input.description.clone().unwrap_or_else(|| input.prompt.clone());
@@ -261,17 +260,28 @@ impl Agents {
     ) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
         let is_named = |name: &&str| !name.is_empty() && *name != INHERIT;
         let asked = input.model.as_deref().filter(|name| !name.is_empty());
-        // What the call says counts before what the agent's own definition says.
+        // The word of the call counts before what the agent's own definition says.
         let named = asked.map_or_else(|| agent.model.as_deref(), Some).filter(is_named);
         let model = match (named, above) {
             (Some(name), _) => self.models.model(Some(name)),
             (None, Some(above)) => Ok(above.model.clone()),
             (None, None) => self.models.model(None),
         };
-        model.map_err(|reason| ToolFailure::new(ErrorKind::InvalidInput, format!("The agent has no model: {reason}.")))
+        let model = model.map_err(|reason| {
+            ToolFailure::new(ErrorKind::InvalidInput, format!("The agent has no model: {reason}."))
+        })?;
+        let bounds_costs = above.map_or(self.budgets.cost.is_some(), Ongoing::bounds_costs);
+        let is_another = named.is_some() && above.is_none_or(|above| above.model.name() != model.name());
+        // A budget is no bound for a model that is not priced. People may choose one all the same, models may not.
+        if bounds_costs && is_another && model.facts().prices.is_none() {
+            let message =
+                format!("The costs here have a bound, and the prices of the model `{}` are not known.", model.name());
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Choose another model, or none."));
+        }
+        Ok(model)
     }
 
-    /// What is left of the other budgets is what is left of those above it.
+    /// Turns are its own. Of all else it has what is left to those above it.
     fn budgets(&self, input: &Input, agent: &AgentDefinition, above: Option<&Ongoing>) -> Budgets {
         let mut budgets = if above.is_some() { Budgets::default() } else { self.budgets.clone() };
         let turns = [input.max_turns, agent.max_turns, self.budgets.turns];

@@ -37,7 +37,7 @@ impl Hooks {
         Self { hooks, conversation, principal, handed_over }
     }
 
-    /// How the agent came by its work; `None`: a person gave it.
+    /// The way in which the agent came by its work; `None`: a person gave it.
     pub(super) fn handed_over(&self) -> Option<&HandedOver> {
         self.handed_over.as_ref()
     }

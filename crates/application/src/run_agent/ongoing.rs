@@ -21,7 +21,7 @@ use toolstead_domain::{
 
 /// One run that goes on.
 pub(crate) struct Ongoing {
-    /// What it may use up, with all that it hands over.
+    /// All that it may use up, with all that it hands over.
     pub(super) purse: Arc<Purse>,
     /// 0 for one that a person began, and one more for each that work was handed on to.
     pub(crate) depth: u32,
@@ -42,6 +42,11 @@ impl Ongoing {
     pub(crate) fn tell(&self, event: AgentEvent) {
         // Fails where nobody reads any more; the run is being taken back then.
         let _ = self.telling.send(event);
+    }
+
+    /// Tells whether something bounds the costs of work that it hands over.
+    pub(crate) fn bounds_costs(&self) -> bool {
+        self.purse.bounds_costs()
     }
 
     /// The way to the one who asked the run, for work that may go on after it.
@@ -118,6 +123,13 @@ impl Caller for WhileItLasts {
         false
     }
 
+    async fn gone(&self) {
+        tokio::select! {
+            _ = self.over.cancelled() => {}
+            () = self.caller.gone() => {}
+        }
+    }
+
     fn waited(&self) -> Duration {
         self.caller.waited()
     }
@@ -140,5 +152,24 @@ impl Caller for WhileItLasts {
 
     async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         self.answer(self.caller.ask_as(key, request)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use toolstead_domain::ports::caller::SilentCaller;
+
+    #[test]
+    fn the_caller_of_a_run_is_gone_with_it_and_with_the_one_above() {
+        for ends_above in [false, true] {
+            let (own, above) = (CancelSignal::new(), CancelSignal::new());
+            let caller = Arc::new(WhileItLasts { caller: Arc::new(SilentCaller), over: above.clone() });
+            let below = WhileItLasts { caller, over: own.clone() };
+            assert_eq!(below.gone().now_or_never(), None);
+            if ends_above { above } else { own }.cancel(CancelReason::Client);
+            assert_eq!(below.gone().now_or_never(), Some(()));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a run has used up, and which budget does not allow more. Runs that it hands work to draw on the same purse.
+//! All that a run has used up, and which budget does not allow more. Runs that it hands work to draw on the same purse.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,23 +19,23 @@ pub(crate) struct Purse {
     spent: Mutex<Spent>,
 }
 
-/// What is used up, or bound to be.
+/// All that is used up, or bound to be.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     usage: Usage,
     cost: f64,
-    /// What answers took of which their provider says nothing. It counts for budgets alone.
+    /// The usage of answers of which their provider says nothing. It counts for budgets alone.
     guessed: Usage,
     guessed_cost: f64,
     /// Calls that were made.
     calls: u64,
     /// Calls that were let in, those that were made among them.
     let_in: u64,
-    /// What requests take at least that are not answered yet.
+    /// The least that requests take which are not answered yet.
     asked: Asked,
 }
 
-/// What requests take at least.
+/// The least that requests take.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
     tokens: u64,
@@ -91,7 +91,7 @@ impl Purse {
     }
 }
 
-/// What a run has used up so far. Dropping it gives back what its last request was bound to take.
+/// All that a run has used up so far. Dropping it gives back what its last request was bound to take.
 #[derive(Debug)]
 pub(super) struct Spending {
     purse: Arc<Purse>,

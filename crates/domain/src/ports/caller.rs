@@ -184,6 +184,11 @@ pub trait Caller: Send + Sync {
         std::future::pending().await
     }
 
+    /// Returns once nobody is there any more who could be asked about the call, which goes on all the same. Never, by default.
+    async fn gone(&self) {
+        std::future::pending().await
+    }
+
     /// Whether the client hears questions with the outcome of its call, and answers them with a retry (MCP 2026-07-28). The
     /// path of the call holds such a call while it waits, and asks in this caller's stead.
     fn answers_by_retry(&self) -> bool {

@@ -84,7 +84,7 @@ pub trait Calls: Send + Sync {
 pub struct UnknownName {
     /// The name, or the pattern of names.
     pub name: String,
-    /// What may have been meant: the tool that bears this name beside its own, else the one with the nearest name.
+    /// The name that may have been meant: the tool that bears this name beside its own, else the one with the nearest name.
     pub nearest: Option<String>,
 }
 
@@ -150,13 +150,13 @@ impl NestedCall {
     }
 }
 
-/// What a call would be.
+/// A call as it would be.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ForeseenCall {
     /// The tool that the name leads to.
     pub tool: Arc<Tool>,
-    /// What the call would touch; `None` where that cannot be told yet.
+    /// All that the call would touch; `None` where that cannot be told yet.
     pub accesses: Option<Vec<Access>>,
 }
 

@@ -37,9 +37,9 @@ pub struct NewTask {
     pub session: Arc<str>,
     /// The kind, as one word: `agent`.
     pub kind: &'static str,
-    /// What it is, for people: the line that lists show.
+    /// Its name for people: the line that lists show.
     pub title: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The call that begins it.
     pub call: Option<CallId>,

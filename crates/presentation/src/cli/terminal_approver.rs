@@ -41,7 +41,13 @@ impl Approver for TerminalApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         let Some(question) = ApprovalQuestion::of(&request) else { return Approval::Unattended };
         let put = move |terminal: &File, given_up: &AtomicBool| put(terminal, &question, given_up);
-        match self.terminal.ask(Input::Keys, self.patience, put).await {
+        let answer = tokio::select! {
+            biased;
+            // The terminal is in use for something else then, and a key that is typed there is no answer.
+            () = request.caller.gone() => return Approval::Unattended,
+            answer = self.terminal.ask(Input::Keys, self.patience, put) => answer,
+        };
+        match answer {
             Ok(Some(scopes)) => Approval::Granted { by: PERSON.into(), scopes },
             Ok(None) => Approval::Denied { by: PERSON.into() },
             Err(NoAnswer::Nobody) => Approval::Unattended,

@@ -115,7 +115,7 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
     tool
 }
 
-/// What is told of the agents, a line each.
+/// The agents, a line each.
 fn known(agents: &[Arc<AgentDefinition>]) -> String {
     let mut text = String::new();
     for agent in agents.iter().take(TOLD_AGENTS) {

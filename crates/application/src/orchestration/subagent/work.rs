@@ -200,7 +200,7 @@ impl Ended {
         })
     }
 
-    /// What the one who handed the work over gets.
+    /// The answer to the one who handed the work over.
     fn report(&self, conversation: ConversationId, agent: &str, is_late: bool) -> Result<ToolResult, ToolFailure> {
         let text = shortened(&self.text);
         let structured = self.structured(conversation, agent, &text);
@@ -208,7 +208,7 @@ impl Ended {
         let whole = ToolResult::text(format!("{text}{between}{}", self.told(conversation)));
         let resumed = format!("`resume: {conversation}` goes on with it.");
         let failure = match &self.outcome {
-            // What it found out by then may be all that is needed.
+            // That which it found out by then may be all that is needed.
             AgentOutcome::Finished | AgentOutcome::BudgetExhausted(_) | AgentOutcome::Waiting(_) => {
                 return Ok(whole.with_structured_content(structured));
             }

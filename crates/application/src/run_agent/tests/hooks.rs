@@ -157,4 +157,5 @@ async fn nothing_follows_the_end_of_a_run_and_no_notification_delays_it() {
     hook.may_end.notify_one();
     hook.ended.notified().await;
     assert_eq!(run.next().await, None);
+    assert!(run.events.is_closed(), "what nobody will read is not kept");
 }

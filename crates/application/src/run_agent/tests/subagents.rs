@@ -8,14 +8,16 @@ use std::{collections::BTreeMap, sync::Mutex};
 use toolstead_domain::{
     agent::{budget::Budgets, definition::AgentDefinition},
     conversation::Conversation,
+    model::usage::Prices,
     ports::{
         agent_catalogue::NoAgents,
         agent_hook::{AgentMoment, AgentWord},
         models::Models,
-        tasks::NoTasks,
+        tasks::{NewTask, TaskOutput, TaskWork, Tasks},
     },
     testing::scripted_approver::ScriptedApprover,
     tool_execution::{Outcome, ToolExecution},
+    tool_failure::ToolFailure,
 };
 
 const EXAMPLES: Examples =
@@ -30,6 +32,24 @@ impl Models for Cast {
         let name = name.unwrap_or("usual");
         let model = self.0.get(name).ok_or_else(|| format!("no model is called `{name}`"))?;
         Ok(model.clone())
+    }
+}
+
+/// Does the work of a task to its end before it is told of.
+struct AtOnce;
+
+/// Hears nothing.
+struct Deaf;
+
+impl TaskOutput for Deaf {
+    fn write(&self, _: &str) {}
+}
+
+#[async_trait]
+impl Tasks for AtOnce {
+    async fn begin(&self, _: NewTask, work: Box<dyn TaskWork>) -> Result<String, ToolFailure> {
+        work.run(Arc::new(Deaf)).await;
+        Ok("task_1".into())
     }
 }
 
@@ -51,7 +71,7 @@ async fn house_of(
         models: Arc::new(Cast(models.into_iter().chain([("usual", model([]))]).collect())),
         own: vec![Arc::new(AgentDefinition::new("general", "Does anything.", "You do.")), Arc::new(reader)],
         catalogue: Arc::new(NoAgents),
-        tasks: Arc::new(NoTasks),
+        tasks: Arc::new(AtOnce),
         budgets: Budgets::default(),
         compaction: Compaction::default(),
         summarizer: None,
@@ -203,6 +223,38 @@ async fn what_is_left_of_the_budgets_is_shared_with_all_that_work_is_handed_to()
     // Its own call is one of them; then the child has a last word.
     check(|budgets| budgets.calls = Some(3), 2, 4, "finished").await;
     check(|budgets| budgets.tokens = Some(5_000), 2, 3, "budget_exhausted tokens").await;
+}
+
+#[tokio::test]
+async fn a_bound_on_costs_is_not_left_by_a_model_without_prices() {
+    let usage = Usage { input_tokens: 1_000, ..Usage::default() };
+    let priced = |answers: Vec<ScriptedAnswer>| {
+        let prices = Prices { input: 1.0, cache_read: 1.0, cache_write: 1.0, output: 1.0 };
+        Arc::new(ScriptedModel::answering(answers).with_prices(prices).named("priced"))
+    };
+    for (bound, asked) in [(Some(1.0), 0), (None, 1)] {
+        let child = Arc::new(ScriptedModel::answering([text("free")]).named("child"));
+        let house = house_with([("child", child.clone())]).await;
+        let parent = priced(vec![handing("c1", work("general", "child")).uses(usage), text("done").uses(usage)]);
+        let mut command = house.command(&parent, "go");
+        command.budgets.cost = bound;
+        assert_eq!(house.ran(command).await.end(), "finished");
+        assert_eq!(child.requests().len(), asked, "{bound:?}");
+        let is_told = house.results().await[0].contains("the prices of the model `child` are not known");
+        assert_eq!(is_told, bound.is_some());
+    }
+}
+
+#[tokio::test]
+async fn the_rows_of_work_in_the_background_name_its_own_windows() {
+    let child = model([call("k1", "echo"), text("found it")]);
+    let house = house_with([("child", child)]).await;
+    let mut arguments = work("general", "child");
+    arguments["background"] = true.into();
+    let parent = model([handing("c1", arguments), text("done")]);
+    assert_eq!(house.run(&parent, "go").await.end(), "finished");
+    let (subagent, echo) = (house.rows("subagent"), house.rows("echo"));
+    assert_eq!((echo[0].parent, echo[0].labels.get("toolstead/window")), (Some(subagent[0].id), Some("general")));
 }
 
 #[tokio::test]

@@ -11,7 +11,10 @@ use rustix::{
 };
 use serde_json::json;
 use std::{ffi::OsStr, fs::OpenOptions, io::Read, os::unix::ffi::OsStrExt};
-use toolstead_domain::access::Access;
+use toolstead_domain::{
+    access::Access,
+    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+};
 
 /// Nothing that a test waits for takes so long.
 const SOON: Duration = Duration::from_secs(20);
@@ -218,4 +221,34 @@ async fn a_question_that_nobody_answers_ends_and_the_terminal_is_as_before() {
 async fn what_is_no_terminal_cannot_be_asked() {
     let approver = TerminalApprover::new(Arc::new(Terminal::new(tempfile::tempfile().unwrap())), SOON);
     assert_eq!(approver.ask(asked().request()).await, Approval::Unattended);
+}
+
+/// Somebody who goes away once they are told to.
+struct Leaving(tokio::sync::Notify);
+
+#[async_trait]
+impl Caller for Leaving {
+    async fn gone(&self) {
+        self.0.notified().await;
+    }
+
+    fn progress(&self, _: Progress) {}
+
+    fn log(&self, _: LogMessage) {}
+
+    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
+        Err(NotAnswered::Gone)
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_taken_back_once_the_run_is_over_in_which_it_came_up() {
+    let (person, leaving) = (Person::at_terminal(SOON), Arc::new(Leaving(tokio::sync::Notify::new())));
+    let mut question = asked();
+    question.caller = leaving.clone();
+    let answer = person.ask(question);
+    person.sees("? ").await;
+    leaving.0.notify_one();
+    assert_eq!(tokio::time::timeout(SOON, answer).await.expect("it ends").unwrap(), Approval::Unattended);
+    assert!(person.is_as_before());
 }
