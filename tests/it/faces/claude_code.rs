@@ -131,6 +131,10 @@ fn calls_of_claude_code_are_answered_as_plain_text_beside_its_members() {
                 ),
             ),
             with(
+                json!({"mode": "files_with_matches", "numFiles": 0, "filenames": [], "numMatches": 1}),
+                call("Grep", json!({"pattern": "println", "offset": 5}), Begins("There are only 1 to show")),
+            ),
+            with(
                 json!({"mode": "content", "numFiles": 0, "filenames": [], "numMatches": 0, "content": "", "numLines": 0}),
                 call("Grep", json!({"pattern": "nothing", "output_mode": "content"}), Text("No matches found")),
             ),
