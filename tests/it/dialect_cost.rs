@@ -1,4 +1,4 @@
-//! What a fixed set of tasks costs a model in each dialect: the definitions of the tools that do it, and their answers.
+//! The cost of a fixed set of tasks in each dialect: the definitions of the tools that do it, and their answers.
 //! The table stands in `docs/dialects.md`.
 
 use crate::binaries::{Home, Pipe};
@@ -166,7 +166,7 @@ fn the_page_tells_what_each_dialect_costs_a_model() {
     assert!(is_about(told, &table), "the page tells\n{told}and it is\n{table}`make tool-docs` writes the table anew");
 }
 
-/// Whether the numbers of two tables are the same but for a tenth, and all else is the same.
+/// True where the numbers of two tables are the same but for a tenth, and all else is the same.
 fn is_about(told: &str, table: &str) -> bool {
     fn cells(table: &str) -> impl Iterator<Item = String> + '_ {
         table.lines().flat_map(|line| line.split('|')).map(|cell| cell.trim().to_owned())

@@ -19,7 +19,7 @@ struct Call {
     needs_session: bool,
 }
 
-/// What a call answers.
+/// The answer of a call.
 enum Says {
     /// This text.
     Text(&'static str),
@@ -50,7 +50,7 @@ fn in_session(call: Call) -> Call {
     Call { needs_session: true, ..call }
 }
 
-/// What every folder holds.
+/// The files of every folder.
 const FILES: &[(&str, &str)] = &[
     ("poem.txt", "one\ntwo\n\n\nthree\nfour\n"),
     ("empty.txt", ""),

@@ -1,4 +1,4 @@
-//! What a caller may see of the tools, page by page.
+//! The tools that a caller may see, page by page.
 
 use crate::{
     permission_book::PermissionBook,
@@ -197,8 +197,8 @@ impl ListToolsHandler {
     }
 }
 
-/// What the policy and the filter let through, as the dialect shows it, sorted by name. Rules judge the tools themselves,
-/// whatever they are shown as.
+/// The tools that the policy and the filter let through, as the dialect shows them, sorted by name. Rules judge the
+/// tools themselves, whatever they are shown as.
 fn listed(
     snapshot: &Snapshot,
     dialect: Option<Dialect>,

@@ -17,9 +17,9 @@ pub struct Alias {
     pub name: &'static str,
     /// Where the spelling comes from.
     pub dialect: Dialect,
-    /// What to do with the arguments, in order.
+    /// The steps on its arguments, in order.
     pub rewrites: &'static [Rewrite],
-    /// How the tool looks there; `None`: only its spelling is known.
+    /// The looks of the tool there; `None`: only its spelling is known.
     pub face: Option<&'static Face>,
 }
 

@@ -165,6 +165,12 @@ impl ToolResult {
         self
     }
 
+    /// Counts again after some of its blocks were left out, and before any is added: none that comes is the tool's.
+    pub fn left_out_blocks(&mut self) {
+        let blocks = self.content().len();
+        self.said.0 = self.said.0.map(|said| said.min(blocks));
+    }
+
     /// Whether it holds what its tool said, and nothing that somebody put in the place of that.
     pub fn is_said_by_tool(&self) -> bool {
         self.said.0.is_some()

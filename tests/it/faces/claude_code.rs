@@ -9,6 +9,7 @@ fn tools_are_listed_as_claude_code_knows_them() {
     check_list(
         "claude_code",
         &[
+            "AskUserQuestion(questions: array)",
             "Bash(command: string, timeout?: number, description?: string, run_in_background?: boolean)",
             "BashOutput(bash_id: string, filter?: string)",
             "Edit(file_path: string, old_string: string, new_string: string, replace_all?: boolean)",
@@ -19,6 +20,7 @@ fn tools_are_listed_as_claude_code_knows_them() {
             "MultiEdit(file_path: string, edits: array)",
             "NotebookEdit(notebook_path: string, cell_id?: string, new_source: string, cell_type?: string, edit_mode?: string)",
             "Read(file_path: string, offset?: number, limit?: number, pages?: string)",
+            "TodoWrite(todos: array)",
             "Write(file_path: string, content: string)",
         ],
         &[],
@@ -129,6 +131,10 @@ fn calls_of_claude_code_are_answered_as_plain_text_beside_its_members() {
                 ),
             ),
             with(
+                json!({"mode": "files_with_matches", "numFiles": 0, "filenames": [], "numMatches": 1}),
+                call("Grep", json!({"pattern": "println", "offset": 5}), Begins("There are only 1 to show")),
+            ),
+            with(
                 json!({"mode": "content", "numFiles": 0, "filenames": [], "numMatches": 0, "content": "", "numLines": 0}),
                 call("Grep", json!({"pattern": "nothing", "output_mode": "content"}), Text("No matches found")),
             ),
@@ -147,6 +153,18 @@ fn calls_of_claude_code_are_answered_as_plain_text_beside_its_members() {
                 json!({"command": "echo out; sleep 600", "timeout": 500}),
                 Error("Command timed out after 0.5s"),
             ),
+            in_session(with(
+                json!({"oldTodos": [], "newTodos": [
+                    {"content": "Implement feature X", "status": "in_progress", "activeForm": "Implementing feature X"},
+                    {"content": "Write tests", "status": "pending", "activeForm": "Writing tests"}]}),
+                call(
+                    "TodoWrite",
+                    json!({"todos": [
+                        {"content": "Implement feature X", "status": "in_progress", "activeForm": "Implementing feature X"},
+                        {"content": "Write tests", "status": "pending", "activeForm": "Writing tests"}]}),
+                    Begins("2 todos: "),
+                ),
+            )),
             in_session(with(
                 json!({"stdout": "", "stderr": "", "interrupted": false, "isImage": false, "backgroundTaskId": "task_1"}),
                 call(

@@ -4,6 +4,7 @@
 use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hook_words};
 use crate::tool_registry::ToolRegistry;
 use serde_json::{Map, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolstead_domain::{
     alias::face::{Answered, Face, Said},
     ports::tool_provider::CallOutcome,
@@ -49,11 +50,16 @@ impl WornFace {
 
     fn said(&self, outcome: Result<&ToolResult, &ToolFailure>) -> Option<Said> {
         let Self { arguments, in_tags, characters, .. } = self;
-        (self.face.answer)(&Answered { arguments, in_tags: *in_tags, characters: *characters, outcome })
+        let answered = Answered { arguments, in_tags: *in_tags, characters: *characters, outcome };
+        // The call is over and on record: its caller gets the answer, in our words at worst.
+        catch_unwind(AssertUnwindSafe(|| (self.face.answer)(&answered))).unwrap_or_else(|_| {
+            tracing::error!("a face panicked: the answer is told as ours");
+            None
+        })
     }
 
     fn over_result(&self, mut result: ToolResult) -> ToolResult {
-        // What a hook put in its place is no answer of the tool.
+        // An output that a hook put in its place is no answer of the tool.
         let said = if result.is_said_by_tool() { self.said(Ok(&result)) } else { None };
         match said {
             Some(Said { text, beside, is_error, structured }) => {
@@ -61,7 +67,7 @@ impl WornFace {
                 result.said_as(texts, is_error, structured)
             }
             None => {
-                // What the list does not tell of is not sent: clients show a model that in place of the text.
+                // The list tells of none: clients show a model that in place of the text.
                 result.take_structured_content();
                 result
             }
@@ -77,7 +83,7 @@ impl WornFace {
         if let Some(beside) = beside {
             failure.partial = Some(Box::new(ToolResult::text(beside)));
         }
-        // What hooks had to say of the call stays.
+        // The words of hooks about the call stay.
         let by_hooks = failure.next.take().and_then(|next| hook_words::said_in(&next).map(str::to_owned));
         failure.next = by_hooks.filter(|words| !text.contains(words));
         failure.message = text;

@@ -7,17 +7,17 @@ use crate::{
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// How a tool looks in another tool system: what its models are told of it, what holds where they say nothing, and the
-/// words in which it answers. Its name there is that of the [alias](super::Alias).
+/// The looks of a tool in another tool system: what its models are told of it, what holds where they say nothing, and
+/// the words in which it answers. Its name there is that of the [alias](super::Alias).
 #[derive(Debug)]
 pub struct Face {
-    /// What models are told of it.
+    /// The text that models are given about it.
     pub description: &'static str,
     /// The schema of its arguments: the JSON text of an object.
     pub input_schema: &'static str,
     /// Its category there, where that is another one.
     pub category: Option<Category>,
-    /// What holds there beside what the spelling says, as steps on arguments that are canonical already.
+    /// Steps on arguments that are canonical already, for what holds there beside what the spelling says.
     pub defaults: &'static [Rewrite],
     /// The schema of the structured content that it answers with there, as JSON text; `None`: it answers with none.
     pub output_schema: Option<&'static str>,
@@ -25,16 +25,16 @@ pub struct Face {
     pub answer: fn(&Answered<'_>) -> Option<Said>,
 }
 
-/// What a call answered, for a face to say it.
+/// The answer of a call, for a face to say it.
 #[derive(Debug)]
 pub struct Answered<'a> {
     /// The arguments as the caller gave them, in the caller's spelling.
     pub arguments: &'a Map<String, Value>,
     /// So many characters have room in an answer, as an argument that is repeated in it.
     pub characters: usize,
-    /// Whether texts stand in tags, where the system knows them.
+    /// True where texts stand in tags, if the system knows them.
     pub in_tags: bool,
-    /// What became of the call.
+    /// The result, or the failure.
     pub outcome: Result<&'a ToolResult, &'a ToolFailure>,
 }
 
@@ -43,10 +43,10 @@ pub struct Answered<'a> {
 pub struct Said {
     /// Stands in the place of what the tool said. What was added to it on its way stays behind it.
     pub text: String,
-    /// A block behind it: what the shape of the text has no room for. Of a call that failed it stands in the place of what
-    /// there was before.
+    /// A block behind it: what the shape of the text has no room for. Of a call that failed it stands in the place of
+    /// what there was before.
     pub beside: Option<String>,
-    /// Whether it is an error there. A failed call stays failed whatever this says.
+    /// True where it is an error there. A call that failed without a result stays failed whatever this says.
     pub is_error: bool,
     /// The structured content.
     pub structured: Option<Value>,
@@ -91,7 +91,7 @@ impl Face {
 }
 
 impl<'a> Answered<'a> {
-    /// What the tool said; of a failure its message, with what to do next.
+    /// The words of the tool; of a failure its message, with what to do next.
     pub fn text(&self) -> Cow<'a, str> {
         match self.outcome {
             Ok(result) => result.said_text().into(),
@@ -107,12 +107,12 @@ impl<'a> Answered<'a> {
         }
     }
 
-    /// Whether the tool said nothing but text.
+    /// True where the tool said nothing but text.
     pub fn is_text_alone(&self) -> bool {
         self.outcome.is_ok_and(|result| result.said_blocks().iter().all(|block| block.get("text").is_some()))
     }
 
-    /// What there was before the call failed, as text.
+    /// The partial result of a call that failed, as text.
     pub fn partial_text(&self) -> Option<String> {
         self.outcome.err()?.partial.as_ref().map(|partial| partial.joined_text())
     }

@@ -234,7 +234,10 @@ fn shell_line(
     let parameters = match arguments.shift_remove(parameters) {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Array(parameters)) => parameters,
-        Some(_) => Vec::new(),
+        Some(_) => {
+            let message = format!("`{parameters}` must be a list of texts: the arguments of the program, one by one");
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        }
     };
     let words: Option<Vec<&str>> = arguments.get(program).into_iter().chain(&parameters).map(Value::as_str).collect();
     let line = words.map(|words| words.into_iter().map(shell_quoted).collect::<Vec<_>>().join(" "));
@@ -336,6 +339,8 @@ mod tests {
             Ok(json!({"command": r"echo 'a b' '$x' 'it'\''s' '' -n"})),
         );
         check(line, json!({"command": "echo $x"}), Ok(json!({"command": "echo $x"})));
+        let told = "`args` must be a list of texts: the arguments of the program, one by one";
+        check(line, json!({"command": "rm", "args": "-i a"}), Err(told));
         check(line, json!({"command": "a", "args": [1]}), Err("a program and its arguments must be texts"));
     }
 

@@ -318,3 +318,14 @@ async fn binary_content_counts_as_it_is_sent() {
     assert_eq!(budget.up_to(Some(200)), Budget { characters: 200, media_bytes: 200 });
     assert_eq!(budget.up_to(None), budget);
 }
+
+#[tokio::test]
+async fn a_notice_is_not_taken_for_what_the_tool_said_where_blocks_are_left_out() {
+    let outputs = InMemoryOutputStore::new();
+    let blocks = vec![text_block("a".repeat(500)), text_block("b".into())];
+    let result = ToolResult::of_blocks(blocks).with_structured_content(json!({"a": "x".repeat(500)})).said_by_tool();
+    let bound = bounded_in(&outputs, result, None, 60).await;
+    assert_eq!(bound.content().len(), 2, "the notices of text and structured content: {bound:?}");
+    let in_face = bound.clone().said_as(vec!["said".into()], false, None);
+    assert_eq!(in_face.content(), [text_block("said".into()), bound.content()[1].clone()]);
+}

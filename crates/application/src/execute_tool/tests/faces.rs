@@ -112,3 +112,16 @@ async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_else
     let elsewhere = list(None, None, first.next_cursor, PageSize::Tools(1));
     assert_eq!(elsewhere.unwrap_err(), InvalidCursor::Foreign);
 }
+
+/// Has no words.
+static BROKEN: Face = Face::new("Breaks.", r#"{"type": "object"}"#).saying(|_| panic!("no words"));
+
+#[tokio::test]
+async fn a_face_that_breaks_leaves_the_answer_as_ours() {
+    let mut tool = faced("look", "Peek");
+    tool.aliases[0].face = Some(&BROKEN);
+    let seen = ScriptedTool::of(tool).answers(ToolResult::text("a line"));
+    let house = Plan::default().house(ScriptedProvider::new("built-in").with(seen)).await;
+    assert_eq!(house.call("Peek", json!({"at": "b"})).await, "a line");
+    assert_eq!(house.only_row().tool, "look");
+}

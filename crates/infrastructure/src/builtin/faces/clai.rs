@@ -5,7 +5,11 @@ mod programs;
 mod sessions;
 mod tree;
 
-use super::{Faces, given::telling};
+use super::{
+    Faces,
+    given::telling,
+    wording::{is_dry_run, notes, with_remarks},
+};
 use serde_json::Value;
 use std::path::Path;
 use toolstead_domain::{
@@ -21,9 +25,9 @@ pub(super) const FACES: Faces = &[
     (
         "async_cmd",
         Face::new(
-            "Start a program without waiting for its end. It is run as it is, not by a shell.",
+            "Start a program without waiting for its end. With args it gets them as they are.",
             r#"{"type": "object", "required": ["command"], "properties": {
-                "command": {"type": "string", "description": "The program: its name or path."},
+                "command": {"type": "string", "description": "The program: its name or path. Without args, a line for a shell."},
                 "args": {"type": "array", "items": {"type": "string"}, "description": "Its arguments, one by one."},
                 "cwd": {"type": "string", "description": "The folder that it starts in."},
                 "env": {"type": "object", "description": "Environment variables."}}}"#,
@@ -280,7 +284,7 @@ fn failed(name: &str, error: &str) -> Said {
     Said::error(format!("ERROR: failed to run tool: {name}, error: {error}"))
 }
 
-/// Whether all of it is there.
+/// True where all of it is there.
 fn is_whole(answered: &Answered<'_>) -> bool {
     answered.member("truncated") == Some(&Value::Bool(false))
 }
@@ -327,7 +331,7 @@ fn kind(answered: &Answered<'_>) -> Option<String> {
     Some(format!("{}: {described}", answered.text_argument("file_path")?))
 }
 
-/// What the folder holds, without the folder itself.
+/// The names in a folder, without the folder itself.
 fn names(answered: &Answered<'_>) -> Option<String> {
     if is_set(answered, "long") || !is_whole(answered) {
         let text = answered.text();
@@ -335,7 +339,7 @@ fn names(answered: &Answered<'_>) -> Option<String> {
         return Some(below.join("\n"));
     }
     let names: Vec<&str> = items(answered, "entries")?.iter().filter_map(|entry| entry["name"].as_str()).collect();
-    Some(names.join("\n"))
+    Some(with_remarks(names.join("\n"), answered))
 }
 
 /// Paths begin as the folder was given, which is found as well.
@@ -350,13 +354,17 @@ fn found(answered: &Answered<'_>) -> Option<String> {
     };
     let is_everything = ["name", "type"].iter().all(|filter| answered.text_argument(filter).is_none());
     let paths = items(answered, "files")?.iter().filter_map(|file| file["path"].as_str()).map(below);
-    Some(is_everything.then(|| folder.to_owned()).into_iter().chain(paths).collect::<Vec<_>>().join("\n"))
+    let lines: Vec<String> = is_everything.then(|| folder.to_owned()).into_iter().chain(paths).collect();
+    Some(with_remarks(lines.join("\n"), answered))
 }
 
 fn hits(answered: &Answered<'_>) -> Option<String> {
     let given = |name| answered.text_argument(name).unwrap_or_default();
     match items(answered, "files")? {
-        [] => Some(format!("found no hits with pattern: '{}'", telling(given("pattern")))),
+        [] if answered.member("total_matches").and_then(Value::as_u64) == Some(0) => {
+            let text = format!("found no hits with pattern: '{}'", telling(given("pattern")));
+            Some(with_remarks(text, answered))
+        }
         // The one file that is searched is not named.
         [file] if file == given("path") => {
             let (text, named) = (answered.text(), format!("{}:", given("path")));
@@ -375,13 +383,20 @@ fn replaced(answered: &Answered<'_>) -> Option<String> {
         _ => String::new(),
     };
     let (pattern, replacement, path) = (telling(text("pattern")), telling(text("repl")), text("file_path"));
-    Some(format!("sed: replaced occurrences of {pattern:?} with {replacement:?} in {path}{lines}"))
+    let text = format!("sed: replaced occurrences of {pattern:?} with {replacement:?} in {path}{lines}");
+    changed(answered, text)
 }
 
 fn written(answered: &Answered<'_>) -> Option<String> {
     let path = answered.text_argument("file_path").or_else(|| answered.text_argument("path"))?;
     let bytes = answered.text_argument("content")?.len();
-    Some(format!("Successfully wrote {bytes} bytes to {}", Path::new(path).display()))
+    changed(answered, format!("Successfully wrote {bytes} bytes to {}", Path::new(path).display()))
+}
+
+/// A file that was changed, and what is to be said of it. Of one that only might be, what we say.
+fn changed(answered: &Answered<'_>, text: String) -> Option<String> {
+    let notes = notes(answered).map(|notes| format!("\n{notes}")).unwrap_or_default();
+    (!is_dry_run(answered)).then(|| text + &notes)
 }
 
 fn time(answered: &Answered<'_>) -> Option<String> {

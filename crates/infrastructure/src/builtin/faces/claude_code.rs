@@ -1,5 +1,6 @@
 //! The faces of Claude Code: plain text, and beside it the members that its hooks and clients know.
 
+mod asking;
 mod commands;
 mod files;
 mod search;
@@ -12,6 +13,23 @@ use toolstead_domain::{
 
 /// Each under the name that its tool has there.
 pub(super) const FACES: Faces = &[
+    (
+        "AskUserQuestion",
+        Face::new(
+            "Asks the user questions with choices. The user can always answer in other words.",
+            r#"{"type": "object", "properties": {
+                "questions": {"type": "array", "description": "One to four.", "items": {"type": "object", "properties": {
+                    "question": {"type": "string"},
+                    "header": {"type": "string", "description": "A label of at most 12 characters."},
+                    "options": {"type": "array", "description": "Two to four.", "items": {"type": "object", "properties": {
+                        "label": {"type": "string"}, "description": {"type": "string"}},
+                        "required": ["label", "description"]}},
+                    "multiSelect": {"type": "boolean", "description": "Several may be chosen."}},
+                    "required": ["question", "header", "options", "multiSelect"]}}},
+                "required": ["questions"]}"#,
+        )
+        .saying(asking::asked),
+    ),
     (
         "Bash",
         Face::new(
@@ -143,6 +161,20 @@ pub(super) const FACES: Faces = &[
                 "required": ["file_path"]}"#,
         )
         .saying(files::read),
+    ),
+    (
+        "TodoWrite",
+        Face::new(
+            "Writes the plan anew. Keep one step in progress.",
+            r#"{"type": "object", "properties": {
+                "todos": {"type": "array", "items": {"type": "object", "properties": {
+                    "content": {"type": "string"},
+                    "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
+                    "activeForm": {"type": "string", "description": "The step while it is done: \"Running tests\"."}},
+                    "required": ["content", "status", "activeForm"]}}},
+                "required": ["todos"]}"#,
+        )
+        .saying(asking::planned),
     ),
     (
         "Write",

@@ -1,4 +1,4 @@
-//! What a caller gave, where an answer repeats it: as much of it as an answer may hold.
+//! The words of a caller that an answer repeats: as much of them as an answer may hold.
 
 use serde_json::Value;
 use toolstead_domain::alias::face::{Answered, Said};

@@ -1,6 +1,6 @@
 //! The faces of kodelet: plain text, an error as `Error: …`, or, where tags are wanted, both in `<error>` and `<result>`.
 
-use super::{Faces, wording::remarks};
+use super::{Faces, wording::with_remarks};
 use serde_json::Value;
 use std::fmt::Write as _;
 use toolstead_domain::alias::{
@@ -140,12 +140,12 @@ fn told(answered: &Answered<'_>, error: Option<String>, result: Option<String>) 
     }
 }
 
-/// What the tool says itself.
+/// The words of the tool itself.
 fn plain(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return Some(told(answered, Some(answered.text().into_owned()), answered.partial_text()));
     }
-    // What is shown beside a text, such as an image, stays as it is.
+    // An image or the like that is shown beside a text stays as it is.
     (answered.in_tags && answered.is_text_alone()).then(|| told(answered, None, Some(answered.text().into_owned())))
 }
 
@@ -188,11 +188,7 @@ fn search(answered: &Answered<'_>) -> Option<Said> {
         }
         let _ = writeln!(text, "{}:{}", found["line"], found["text"].as_str()?);
     }
-    // Lines of files end in brackets, too: only what is said of a list that is cut is a remark for sure.
-    if answered.member("truncated") == Some(&Value::Bool(true)) {
-        text.extend(remarks(&answered.text()).map(|remarks| format!("\n{remarks}")));
-    }
-    Some(told(answered, None, Some(text.trim_end().to_owned())))
+    Some(told(answered, None, Some(with_remarks(text.trim_end().to_owned(), answered))))
 }
 
 fn batch(answered: &Answered<'_>) -> Option<Said> {

@@ -1,6 +1,10 @@
 //! The faces of Micro-X: texts, with errors that begin with the word.
 
-use super::{Faces, printed::Printed};
+use super::{
+    Faces,
+    printed::{Printed, time_had, told_beside, with_remark},
+    wording::{is_dry_run, notes},
+};
 use serde_json::Value;
 use toolstead_domain::{
     alias::{
@@ -88,8 +92,8 @@ pub(super) const FACES: Faces = &[
                 "required": ["path", "content"]}"#,
         )
         .saying(|answered| {
-            let written = || Said::text(format!("Successfully wrote to {}", path(answered)));
-            failed(answered, "Error writing file").or_else(|| Some(written()))
+            let written = || changed(answered, format!("Successfully wrote to {}", path(answered)));
+            failed(answered, "Error writing file").or_else(written)
         }),
     ),
 ];
@@ -113,13 +117,20 @@ fn path<'a>(answered: &Answered<'a>) -> &'a str {
 
 fn appended(answered: &Answered<'_>) -> Option<Said> {
     let path = path(answered);
-    Some(match answered.error_kind() {
-        None => Said::text(format!("Successfully appended to {path}")),
-        Some(ErrorKind::NotFound) => {
-            Said::error(format!("Error: file does not exist: {path}. Use write_file to create it first."))
+    // A stored output may be what was not found.
+    let is_text = |name| answered.text_argument(name).is_some();
+    match answered.error_kind() {
+        None => changed(answered, format!("Successfully appended to {path}")),
+        Some(ErrorKind::NotFound) if is_text("content") && (is_text("path") || is_text("file_path")) => {
+            Some(Said::error(format!("Error: file does not exist: {path}. Use write_file to create it first.")))
         }
-        Some(_) => return failed(answered, "Error appending to file"),
-    })
+        Some(_) => failed(answered, "Error appending to file"),
+    }
+}
+
+/// A file that was changed, and what is to be said of it. Of one that only might be, what we say.
+fn changed(answered: &Answered<'_>, text: String) -> Option<Said> {
+    (!is_dry_run(answered)).then(|| Said::text(text).beside(notes(answered)))
 }
 
 /// A whole text as it stands in the file. Of another kind of file, and of a part, what we say.
@@ -134,7 +145,10 @@ fn read(answered: &Answered<'_>) -> Option<Said> {
 fn ran(answered: &Answered<'_>) -> Option<Said> {
     if let Err(failure) = answered.outcome {
         return Some(match (failure.kind, &failure.partial) {
-            (ErrorKind::Timeout, Some(_)) => Said::error(format!("[timed out after {}s]", seconds(answered))),
+            (ErrorKind::Timeout, Some(_)) => {
+                let text = format!("[timed out after {}s]", seconds(answered));
+                Said::error(with_remark(text, told_beside(answered)).trim_end())
+            }
             _ => Said::error(format!("Error executing command: {}", failure.text())),
         });
     }
@@ -143,7 +157,8 @@ fn ran(answered: &Answered<'_>) -> Option<Said> {
     }
     let printed = Printed::of(answered);
     Some(match printed.code {
-        0 if answered.error_kind().is_some() => return plain(answered),
+        // It failed for another reason than its exit code.
+        0 if answered.error_kind().is_some() => Said::error(answered.text()),
         0 => Said::text(printed.text.trim_end()),
         code => {
             let text = format!("{}\n[exit code {code}]", printed.text.trim_end_matches('\n'));
@@ -155,7 +170,8 @@ fn ran(answered: &Answered<'_>) -> Option<Said> {
 /// The time that the command had.
 fn seconds(answered: &Answered<'_>) -> f64 {
     let given = |name| answered.arguments.get(name).and_then(Value::as_f64);
-    given("timeout_ms").map(|milliseconds| milliseconds / 1000.0).or_else(|| given("timeout")).unwrap_or(30.0)
+    let given = given("timeout_ms").or_else(|| given("timeout").map(|seconds| seconds * 1000.0));
+    time_had(answered, given.unwrap_or(30_000.0)) / 1000.0
 }
 
 fn reported(answered: &Answered<'_>) -> Option<Said> {

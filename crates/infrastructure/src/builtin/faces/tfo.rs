@@ -2,7 +2,8 @@
 
 use super::{
     Faces,
-    wording::{below, missing, pretty, remarks},
+    printed::{time_had, told_beside, with_remark},
+    wording::{below, is_dry_run, missing, notes, pretty, remarks},
 };
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
@@ -107,7 +108,8 @@ fn conversation(answered: &Answered<'_>) -> Option<Said> {
 
 fn command(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind() == Some(ErrorKind::Timeout) {
-        return Some(Said::error(format!("Command timed out after {}s", seconds(answered))));
+        let text = format!("Command timed out after {}s", seconds(answered));
+        return Some(Said::error(with_remark(text, told_beside(answered))));
     }
     if answered.outcome.is_err() {
         return failed(answered, &["command"]);
@@ -122,22 +124,20 @@ fn command(answered: &Answered<'_>) -> Option<Said> {
         "stdout": answered.member("stdout")?,
         "stderr": answered.member("stderr")?,
     });
-    // What its exit code tells is no error there.
+    // An exit code is no error there.
     let is_error = answered.error_kind().is_some() && code.is_none_or(|code| code == 0);
     Some(Said { is_error, ..Said::text(pretty(&json)).beside(about_command(answered)) })
 }
 
-/// The time that was given, else the time that it ran.
-fn seconds(answered: &Answered<'_>) -> String {
-    let given = answered.arguments.get("timeout").filter(|given| given.as_f64().is_some_and(|seconds| seconds > 0.0));
-    let ran = || answered.member("duration_ms").and_then(Value::as_f64).map(|time| (time / 1000.0).round().to_string());
-    given.map(Value::to_string).or_else(ran).unwrap_or_else(|| "30".into())
+/// The time that was given, where it had that, else the time that it ran.
+fn seconds(answered: &Answered<'_>) -> f64 {
+    let given = answered.arguments.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
+    time_had(answered, given.unwrap_or(30.0) * 1000.0) / 1000.0
 }
 
-/// What the shape has no room for.
+/// All that the shape has no room for.
 fn about_command(answered: &Answered<'_>) -> Option<String> {
-    let told = answered.member("undone_or_refused").and_then(Value::as_array).into_iter().flatten();
-    let mut told: Vec<String> = told.filter_map(Value::as_str).map(str::to_owned).collect();
+    let mut told: Vec<String> = told_beside(answered).into_iter().collect();
     if answered.member("truncated") == Some(&Value::Bool(true)) {
         told.push(match answered.member("output").and_then(Value::as_str) {
             Some(handle) => format!("[the output is cut; all of it is kept as `{handle}`]"),
@@ -176,11 +176,9 @@ fn found(answered: &Answered<'_>) -> Option<Said> {
     Some(list(answered, files.collect()))
 }
 
-/// A bare list, and what is to be said of one that is not whole.
+/// A bare list, and what is to be said of it: what it lacks.
 fn list(answered: &Answered<'_>, items: Vec<Value>) -> Said {
-    let is_whole = answered.member("truncated") == Some(&Value::Bool(false));
-    let cut = if is_whole { None } else { remarks(&answered.text()) };
-    Said::text(pretty(&items.into())).beside(cut)
+    Said::text(pretty(&items.into())).beside(remarks(&answered.text()))
 }
 
 /// The text as it stands in the file.
@@ -213,10 +211,8 @@ fn written(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return failed(answered, &["path"]);
     }
-    if answered.member("dry_run") == Some(&Value::Bool(true)) {
+    if is_dry_run(answered) {
         return None;
     }
-    let text = answered.text();
-    let notes = text.split_once(" bytes. ").or(text.split_once(" byte. ")).map(|(_, notes)| notes.to_owned());
-    Some(Said::text(format!("Written to {}", answered.text_argument("path")?)).beside(notes))
+    Some(Said::text(format!("Written to {}", answered.text_argument("path")?)).beside(notes(answered)))
 }

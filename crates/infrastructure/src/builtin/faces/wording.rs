@@ -1,4 +1,4 @@
-//! What the faces of several systems say in the same way.
+//! Words that the faces of several systems share.
 
 use serde_json::Value;
 use toolstead_domain::{
@@ -11,12 +11,34 @@ pub(super) fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// The remarks at the end of what a tool said, each a line in brackets; `None` where there are none.
+/// The remarks at the end of what a tool said, each a line of several words in brackets; `None` where there are none.
 pub(super) fn remarks(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
-    let is_remark = |line: &&&str| line.starts_with('[') && line.ends_with(']');
+    let is_remark = |line: &&&str| line.starts_with('[') && line.ends_with(']') && line.contains(' ');
     let count = lines.iter().rev().take_while(is_remark).count();
     (count > 0).then(|| lines[lines.len() - count..].join("\n"))
+}
+
+/// The text, and behind it the remarks that the tool made: what was cut, or refused, or could not be looked at.
+pub(super) fn with_remarks(text: String, answered: &Answered<'_>) -> String {
+    match remarks(&answered.text()) {
+        Some(remarks) if text.is_empty() => remarks,
+        Some(remarks) => format!("{text}\n{remarks}"),
+        None => text,
+    }
+}
+
+/// Whether nothing was changed, because only the answer was wanted.
+pub(super) fn is_dry_run(answered: &Answered<'_>) -> bool {
+    answered.member("dry_run") == Some(&Value::Bool(true))
+}
+
+/// What a tool that changes a file says of it behind what it did.
+pub(super) fn notes(answered: &Answered<'_>) -> Option<String> {
+    let (text, path) = (answered.text(), answered.member("path")?.as_str()?);
+    let (_, behind) = text.lines().next()?.split_once(&format!("`{path}`"))?;
+    let (_, notes) = behind.split_once(". ")?;
+    Some(notes.to_owned()).filter(|notes| !notes.is_empty())
 }
 
 /// An error about the first of these parameters that was not given, where the call failed for what it was given.
@@ -45,12 +67,30 @@ pub(super) fn below(folder: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Map, json};
+    use toolstead_domain::tool_result::ToolResult;
 
     #[test]
     fn remarks_stand_at_the_end_of_a_text() {
-        assert_eq!(remarks("a\n[b]\n[c]").as_deref(), Some("[b]\n[c]"));
-        assert_eq!(remarks("[a]\nb"), None);
+        assert_eq!(remarks("a\n[b b]\n[c c]").as_deref(), Some("[b b]\n[c c]"));
+        assert_eq!(remarks("[a b]\nb"), None);
+        assert_eq!(remarks("[id]"), None);
         assert_eq!(remarks(""), None);
+    }
+
+    #[test]
+    fn notes_of_a_file_stand_behind_what_was_done() {
+        for (text, expected) in [
+            ("Replaced `a.txt`: 1 line, 2 bytes.", None),
+            ("Replaced `a.txt`: 1 line, 2 bytes. The file had 1 other name.", Some("The file had 1 other name.")),
+            ("Replaced 1 place in `a.txt`. It was changed. Read it.\n  1\tx. y", Some("It was changed. Read it.")),
+            ("Replaced 1 place in `a.txt`.\n  1\tx. y", None),
+        ] {
+            let result = ToolResult::text(text).with_structured_content(json!({"path": "a.txt"}));
+            let arguments = Map::new();
+            let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
+            assert_eq!(notes(&answered).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! What programs print. One that does not end with 0 failed.
+//! The output of programs. One that does not end with 0 failed.
 
 use super::{failed, shown};
-use crate::builtin::faces::{given::telling, printed::Printed};
+use crate::builtin::faces::{
+    given::telling,
+    printed::{Printed, time_had, told_beside, with_remark},
+};
 use serde_json::Value;
 use toolstead_domain::{
     alias::face::{Answered, Said},
@@ -15,8 +18,11 @@ pub(super) fn command(answered: &Answered<'_>, name: &str) -> Option<Said> {
     if let Err(failure) = answered.outcome {
         return match (failure.kind, &failure.partial) {
             (ErrorKind::Timeout, Some(_)) => {
-                let seconds = answered.arguments.get("timeout_seconds").and_then(Value::as_f64).unwrap_or(60.0);
-                error(&format!("command timed out after {seconds} seconds. Use async_cmd for longer-running commands."))
+                let given = answered.arguments.get("timeout_seconds").and_then(Value::as_f64).unwrap_or(60.0);
+                let seconds = time_had(answered, given * 1000.0) / 1000.0;
+                let text =
+                    format!("command timed out after {seconds} seconds. Use async_cmd for longer-running commands.");
+                error(with_remark(text, told_beside(answered)).trim_end())
             }
             _ => error(&failure.text()),
         };

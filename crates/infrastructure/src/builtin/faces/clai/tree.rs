@@ -1,6 +1,7 @@
 //! A folder as the program `tree` draws it.
 
 use super::{is_whole, items};
+use crate::builtin::faces::wording::with_remarks;
 use serde_json::Value;
 use toolstead_domain::alias::face::Answered;
 
@@ -23,7 +24,7 @@ pub(super) fn drawn(answered: &Answered<'_>) -> Option<String> {
     let files = entries.len() - folders;
     let count = |number, one, several| format!("{number} {}", if number == 1 { one } else { several });
     let counted = [count(folders, "directory", "directories"), count(files, "file", "files")];
-    Some(format!("{text}\n\n{}", counted.join(", ")))
+    Some(with_remarks(format!("{text}\n\n{}", counted.join(", ")), answered))
 }
 
 fn depth(entry: &Value) -> usize {

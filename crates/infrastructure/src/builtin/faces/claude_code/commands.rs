@@ -1,6 +1,6 @@
 //! Commands, and shells in the background.
 
-use crate::builtin::faces::printed::Printed;
+use crate::builtin::faces::printed::{Printed, time_had, told_beside, with_remark};
 use serde_json::{Value, json};
 use toolstead_domain::{
     alias::face::{Answered, Said},
@@ -10,7 +10,8 @@ use toolstead_domain::{
 pub(super) fn bash(answered: &Answered<'_>) -> Option<Said> {
     if let Err(failure) = answered.outcome {
         let is_over = failure.kind == ErrorKind::Timeout && failure.partial.is_some();
-        return is_over.then(|| Said::error(format!("Command timed out after {}", time(answered))));
+        let late = || with_remark(format!("Command timed out after {}", time(answered)), told_beside(answered));
+        return is_over.then(|| Said::error(late().trim_end()));
     }
     let Printed { text, code } = Printed::of(answered);
     let is_error = answered.error_kind().is_some();
@@ -41,11 +42,18 @@ fn shape(answered: &Answered<'_>) -> Option<Value> {
 /// The time that the command had.
 fn time(answered: &Answered<'_>) -> String {
     let given = |name| answered.arguments.get(name).and_then(Value::as_u64);
-    let milliseconds = given("timeout").or_else(|| given("timeout_ms")).unwrap_or(120_000);
+    let given = given("timeout").or_else(|| given("timeout_ms")).unwrap_or(120_000);
+    let milliseconds = time_had(answered, given as f64) as u64;
     match (milliseconds / 60_000, milliseconds % 60_000) {
         (0, rest) => format!("{}s", rest as f64 / 1000.0),
         (minutes, rest) => format!("{minutes}m {}s", rest as f64 / 1000.0),
     }
+}
+
+/// What a shell did that was undone, or was refused to it.
+fn undone(answered: &Answered<'_>) -> Option<String> {
+    let lines = answered.member("undone_or_refused")?.as_array()?.iter().filter_map(Value::as_str);
+    Some(lines.collect::<Vec<_>>().join(". ")).filter(|told| !told.is_empty())
 }
 
 pub(super) fn output(answered: &Answered<'_>) -> Option<Said> {
@@ -65,7 +73,7 @@ pub(super) fn output(answered: &Answered<'_>) -> Option<Said> {
         text => format!("<stdout>\n{}\n</stdout>", text.trim_end_matches('\n')),
     };
     let text = format!("<status>{status}</status>\n\n{code}{printed}");
-    Some(Said::text(text.trim_end()))
+    Some(Said::text(with_remark(text.trim_end().to_owned(), undone(answered)).trim_end()))
 }
 
 /// Of a shell that this call ended. Of one that had ended before, what we say.

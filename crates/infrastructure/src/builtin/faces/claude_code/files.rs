@@ -1,7 +1,10 @@
 //! Files: what was read, and what changed.
 
 use super::not_done;
-use crate::builtin::faces::given::with_members;
+use crate::builtin::faces::{
+    given::with_members,
+    wording::{is_dry_run, notes},
+};
 use serde_json::{Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
 
@@ -26,6 +29,9 @@ pub(super) fn written(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return not_done(answered);
     }
+    if is_dry_run(answered) {
+        return None;
+    }
     let (path, is_new) = (path(answered), is_new(answered));
     let shape = json!({
         "type": if is_new { "create" } else { "update" },
@@ -34,12 +40,15 @@ pub(super) fn written(answered: &Answered<'_>) -> Option<Said> {
         "structuredPatch": if is_new { json!([]) } else { patch(answered.member("diff")) },
     });
     let text = if is_new { created(path) } else { format!("The file {path} has been updated.") };
-    Some(with_members(answered, Said::text(text), shape))
+    Some(with_members(answered, Said::text(text).beside(notes(answered)), shape))
 }
 
 pub(super) fn edited(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return not_done(answered);
+    }
+    if is_dry_run(answered) {
+        return None;
     }
     let (path, text) = (path(answered), |name| answered.text_argument(name).unwrap_or_default());
     let shape = json!({
@@ -51,12 +60,15 @@ pub(super) fn edited(answered: &Answered<'_>) -> Option<Said> {
         "replaceAll": answered.arguments.get("replace_all") == Some(&Value::Bool(true)),
     });
     let said = if is_new(answered) { created(path) } else { updated(path, &answered.text()) };
-    Some(with_members(answered, Said::text(said), shape))
+    Some(with_members(answered, Said::text(said).beside(notes(answered)), shape))
 }
 
 pub(super) fn edited_several_times(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return not_done(answered);
+    }
+    if is_dry_run(answered) {
+        return None;
     }
     let edits = answered.arguments.get("edits").and_then(Value::as_array).map_or(0, Vec::len);
     let (path, text) = (path(answered), answered.text());

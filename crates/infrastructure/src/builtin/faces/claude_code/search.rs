@@ -1,5 +1,6 @@
-//! What was found.
+//! Files and lines that were found.
 
+use crate::builtin::faces::wording::with_remarks;
 use serde_json::{Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
 
@@ -10,7 +11,8 @@ pub(super) fn globbed(answered: &Answered<'_>) -> Option<Said> {
     let files = answered.member("files")?.as_array()?;
     let names: Vec<&Value> = files.iter().map(|file| &file["path"]).collect();
     let shape = json!({"numFiles": names.len(), "filenames": names, "truncated": answered.member("truncated")?});
-    let text = if names.is_empty() { "No files found".into() } else { answered.text() };
+    let text =
+        if names.is_empty() { with_remarks("No files found".into(), answered) } else { answered.text().into_owned() };
     Some(Said::text(text).with_structured(shape))
 }
 
@@ -24,13 +26,17 @@ pub(super) fn grepped(answered: &Answered<'_>) -> Option<Said> {
     let count = files.len();
     let text = answered.text();
     let said = match mode {
-        "files_with_matches" if count == 0 => "No files found".to_owned(),
-        _ if count == 0 => "No matches found".to_owned(),
+        // There is something, and `offset` lies behind it.
+        _ if count == 0 && total.as_u64() != Some(0) => text.clone().into_owned(),
+        "files_with_matches" if count == 0 => with_remarks("No files found".to_owned(), answered),
+        _ if count == 0 => with_remarks("No matches found".to_owned(), answered),
         "files_with_matches" => format!("Found {}\n{text}", told(count, "file")),
         "count" if answered.member("truncated") == Some(&Value::Bool(false)) => {
             let counts = answered.member("counts")?.as_array()?.iter();
             let lines = counts.map(|one| format!("{}:{}\n", one["path"].as_str().unwrap_or_default(), one["count"]));
-            format!("{}\nFound {total} total occurrences across {}.", lines.collect::<String>(), told(count, "file"))
+            let lines = lines.collect::<String>();
+            let text = format!("{lines}\nFound {total} total occurrences across {}.", told(count, "file"));
+            with_remarks(text, answered)
         }
         _ => text.clone().into_owned(),
     };

@@ -1,0 +1,25 @@
+//! Questions and plans.
+
+use crate::builtin::faces::given::with_members;
+use serde_json::{Value, json};
+use toolstead_domain::alias::face::{Answered, Said};
+
+/// With our members: they tell whether questions wait.
+pub(super) fn asked(answered: &Answered<'_>) -> Option<Said> {
+    let members = answered.structured().filter(|_| answered.error_kind().is_none())?;
+    Some(with_members(answered, Said::text(answered.text()), members.clone()))
+}
+
+pub(super) fn planned(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return None;
+    }
+    let plan = |name| Some(answered.member(name)?.as_array()?.iter().map(step).collect::<Vec<Value>>());
+    let members = json!({"oldTodos": plan("old")?, "newTodos": plan("new")?});
+    Some(with_members(answered, Said::text(answered.text()), members))
+}
+
+fn step(ours: &Value) -> Value {
+    let content = &ours["content"];
+    json!({"content": content, "status": ours["status"], "activeForm": ours.get("active_form").unwrap_or(content)})
+}
