@@ -21,7 +21,7 @@ impl McpServer {
         generation: Generation,
         scope: Scope,
     ) -> Answer {
-        // Whether they changed shows here at the latest; then the client hears of it.
+        // A change of them shows here at the latest; then the client hears of it.
         self.app.catalogue.commands();
         let (of, member) = match method {
             "resources/list" => (ContextList::Resources, "resources"),
