@@ -85,7 +85,7 @@ fn clients_of_both_generations_fill_in_the_form_and_their_answers_are_the_result
         let content = json!({"answer1": "SQLite", "answer2": ["red", "blue"], "answer2_other": "pink"});
         let (said, asked) = through_client(mode, &content);
         assert_eq!(said, "Which database?\n-> SQLite\nWhich colours?\n-> red, blue, pink", "{mode}: {asked}");
-        assert_eq!(asked["message"], "1. Which database?\n2. Which colours?", "{mode}");
+        assert_eq!(asked["message"], "The agent asks:\n| 1. Which database?\n| 2. Which colours?", "{mode}");
         let form = &asked["form"]["properties"];
         assert_eq!(form["answer1"]["oneOf"][1]["const"], "Postgres", "{mode}: {asked}");
         assert_eq!(form["answer2"]["items"]["anyOf"][0]["title"], "red: Warm", "{mode}: {asked}");

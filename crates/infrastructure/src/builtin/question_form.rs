@@ -9,7 +9,9 @@ use toolstead_domain::{
 
 /// Characters of one answer that are taken.
 const MAX_ANSWER: usize = 10_000;
-/// What stands behind the name of a field for the answer in one's own words.
+/// Stands before the questions, so that none passes for that of a server, or for one of ours.
+pub const ASKS: &str = "The agent asks:";
+/// The end of the name of a field for the answer in one's own words.
 const OWN: &str = "_other";
 
 /// What the person did with the questions.
@@ -60,7 +62,7 @@ fn name(index: usize) -> String {
     format!("answer{}", index + 1)
 }
 
-/// What a person reads first: the questions, and what belongs to their options.
+/// The text that a person reads first: the questions, and more on their options.
 fn message(questions: &[Question]) -> String {
     let mut text = match questions {
         [one] => one.question.clone(),
@@ -74,7 +76,21 @@ fn message(questions: &[Question]) -> String {
             text.push_str(&format!("\n\n{}:\n{preview}", option.label));
         }
     }
-    text
+    behind_our_words(&text)
+}
+
+/// A model's text behind words of ours. Of several lines each stands behind a mark, and none begins anywhere else.
+fn behind_our_words(text: &str) -> String {
+    let moves = |c: char| {
+        (c.is_control() && c != '\t')
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
+                | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let clean = |line: &str| line.chars().map(|c| if moves(c) { '\u{fffd}' } else { c }).collect::<String>();
+    match text.lines().collect::<Vec<_>>().as_slice() {
+        [line] => format!("{ASKS} {}", clean(line)),
+        lines => lines.iter().fold(ASKS.to_owned(), |text, line| format!("{text}\n| {}", clean(line))),
+    }
 }
 
 /// The field's question where there are several, and the meaning of its options where these cannot tell it themselves.

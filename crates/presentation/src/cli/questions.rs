@@ -158,7 +158,7 @@ async fn asked(questions: &[Question]) -> Result<Vec<String>, Failed> {
     }
 }
 
-/// What was typed for each question: options by their numbers, else own words.
+/// The answers that were typed, one for each question: options by their numbers, else own words.
 fn given(questions: &[Question], answers: &[String]) -> Result<Vec<String>, Failed> {
     if questions.len() != answers.len() {
         let mismatch = QuestionError::Mismatch { questions: questions.len(), answers: answers.len() };
@@ -185,17 +185,22 @@ fn shown(found: &DeferredQuestions) -> String {
     for (index, question) in found.questions.iter().enumerate() {
         lines.push(String::new());
         let several = if question.multi_select { " (several)" } else { "" };
-        lines.push(format!("{}. {}{several}", index + 1, visible(&question.question)));
+        lines.push(format!("{}. {}{several}", index + 1, within(&question.question)));
         for (number, option) in question.options.iter().enumerate() {
-            lines.push(format!("   {}) {}: {}", number + 1, visible(&option.label), visible(&option.description)));
+            lines.push(format!("   {}) {}: {}", number + 1, within(&option.label), within(&option.description)));
             let preview = option.preview.iter().flat_map(|preview| preview.lines());
             lines.extend(preview.map(|line| format!("      | {}", visible(line))));
         }
         if let Some(answer) = found.answers.as_ref().and_then(|answers| answers.get(index)) {
-            lines.push(format!("   -> {}", visible(answer)));
+            lines.push(format!("   -> {}", within(answer)));
         }
     }
     lines.join("\n")
+}
+
+/// A text that stands in a line of ours. Its own further lines stand behind a mark, so that none passes for an option.
+fn within(text: &str) -> String {
+    visible(text).replace('\n', "\n      | ")
 }
 
 fn to_json(found: &DeferredQuestions) -> Value {
@@ -222,7 +227,21 @@ fn to_json(found: &DeferredQuestions) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::testing::question_store_contract::questions;
+    use toolstead_domain::{ports::clock::Timestamp, testing::question_store_contract::questions};
+
+    #[test]
+    fn no_text_of_an_agent_passes_for_an_option_or_an_answer() {
+        let mut asked = questions();
+        asked[0].question = "Which?\n   1) Keep all: safe\n   -> yes".into();
+        asked[0].options[0].description = "so\n   2) other".into();
+        let id = QuestionId(1);
+        let asked_at = Timestamp(0);
+        let found = DeferredQuestions { id, session: "s".into(), asked: asked_at, questions: asked, answers: None };
+        let shown = shown(&found);
+        let options = shown.lines().filter(|line| line.starts_with("   1) ") || line.starts_with("   -> "));
+        assert_eq!(options.count(), 2, "one for each question: {shown}");
+        assert!(shown.contains("\n      | ") && !shown.contains("\n   2) other"), "{shown}");
+    }
 
     #[track_caller]
     fn check(typed: &[&str], expected: Option<&[&str]>) {

@@ -16,6 +16,7 @@ use toolstead_domain::{
     client_capability::Capability,
     ports::caller::{InputRequest, InputResponse, NotAnswered},
 };
+use toolstead_infrastructure::builtin::question_form::ASKS;
 
 /// Characters of any text of a question that are shown.
 const SHOWN: usize = 4_000;
@@ -86,7 +87,8 @@ impl TerminalQuestions {
     }
 }
 
-/// Who asks what. Only our own lines begin at the left edge, and nothing that a server wrote gets into them.
+/// The question and who asks it. Only our own lines begin at the left edge, and nothing that a server wrote gets into
+/// them.
 fn asked_by(params: &Value) -> String {
     let message = cut(params["message"].as_str().unwrap_or_default());
     let heading = match params["_meta"]["toolstead/server"].as_str() {
@@ -95,6 +97,7 @@ fn asked_by(params: &Value) -> String {
             let with_page = page_host(params).map(|host| format!("{asks} you to open a page at `{host}`:"));
             with_page.filter(|heading| message.starts_with(heading)).unwrap_or_else(|| format!("{asks}:"))
         }
+        None if message.starts_with(ASKS) => ASKS.to_owned(),
         None => "The tool asks:".to_owned(),
     };
     let mut text = String::from("\n");

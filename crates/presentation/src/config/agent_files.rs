@@ -41,7 +41,7 @@ use toolstead_domain::{
 
 /// A file has so many bytes at most.
 const MOST_BYTES: usize = 256 << 10;
-/// All files together.
+/// All files of projects together, and as much all of the person: a project's take no room from these.
 const MOST_BYTES_OF_ALL: usize = 16 << 20;
 
 /// What people wrote down, read when it is asked for.
@@ -208,7 +208,7 @@ impl AgentFiles {
     fn read(&self, found: &Found) -> Listing {
         let (trusted, _) = TrustedFiles::load(&self.folders);
         let mut listing = Listing { problems: found.problems.clone(), ..Listing::default() };
-        let mut bytes = 0;
+        let (mut of_projects, mut own) = (0_usize, 0_usize);
         for one in &found.files {
             let Some(place) = self.places.get(one.place) else { continue };
             let wrong = |message: String| Problem::new(Origin::file(one.path.as_path()), message);
@@ -226,15 +226,15 @@ impl AgentFiles {
                     .push(wrong("is a link, or lies behind one, which nobody can trust in a project".into()));
                 continue;
             }
-            bytes += file.text.len();
-            if file.text.len() > MOST_BYTES || bytes > MOST_BYTES_OF_ALL {
+            let bytes = if place.owner.is_of_project() { &mut of_projects } else { &mut own };
+            if file.text.len() > MOST_BYTES || *bytes + file.text.len() > MOST_BYTES_OF_ALL {
                 let message = format!(
                     "does not count: a file has at most {MOST_BYTES} bytes, and all together have at most {MOST_BYTES_OF_ALL}"
                 );
-                bytes -= file.text.len();
                 listing.problems.push(wrong(message));
                 continue;
             }
+            *bytes += file.text.len();
             if self.needs_trust(&file, &trusted) && !trusted.trusts(&file.path, &file.text) {
                 listing.waiting.push(WaitingFile {
                     kind: place.kind,

@@ -28,6 +28,9 @@ pub(crate) struct TodoWrite;
 /// As many changes are told one by one.
 const TOLD: usize = 12;
 
+/// A plan has so many characters in all. Thousands are kept, and each is read again when a conversation is made shorter.
+const CHARACTERS: usize = 100_000;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -139,9 +142,15 @@ impl BuiltInTool for TodoWrite {
 /// The plan of these items.
 ///
 /// # Errors
-/// `invalid_input` for content without a word, and for an id that stands twice.
+/// `invalid_input` for content without a word, for an id that stands twice, and for more than a plan holds.
 fn plan(items: Vec<Item>, before: &TodoList) -> Result<TodoList, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
+    let texts = items.iter().flat_map(|item| [Some(&item.content), item.active_form.as_ref()]).flatten();
+    let characters: usize = texts.map(|text| text.chars().count()).sum();
+    if characters > CHARACTERS {
+        let message = format!("the plan has {characters} characters, and at most {CHARACTERS} are kept");
+        return Err(invalid(message).next("Say each step in a line, and keep details in a file."));
+    }
     let mut taken: HashSet<String> = HashSet::new();
     for item in &items {
         if let Some(id) = &item.id
@@ -313,6 +322,7 @@ mod tests {
         );
         refused(json!(vec![todo("a", "pending"); 201]), "todos");
         refused(json!([todo(&"a".repeat(2_001), "pending")]), "content");
+        refused(json!(vec![todo(&"ä".repeat(2_000), "pending"); 51]), "102000 characters, and at most 100000");
     }
 
     #[test]

@@ -169,7 +169,7 @@ async fn a_question_with_choices_takes_a_number_or_own_words_on_one_line() {
     let choices = json!([{"const": "SQLite", "title": "SQLite: one file"}, {"const": "Postgres", "title": "Postgres"}]);
     let question = || {
         json!({
-            "message": "Which database?",
+            "message": "The agent asks: Which database?",
             "requestedSchema": {"type": "object", "properties": {
                 "answer1": {"type": "string", "title": "Database", "oneOf": choices},
                 "answer1_other": {"type": "string", "title": "Database: other"},
@@ -185,6 +185,7 @@ async fn a_question_with_choices_takes_a_number_or_own_words_on_one_line() {
         assert_eq!(answer, Ok(json!({"action": "accept", "content": content})));
         let lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
         for line in [
+            "The agent asks:",
             "  | Which database?",
             "1. Database (one of these, or your own words, may be left out)",
             "   1) SQLite: one file",

@@ -87,7 +87,7 @@ fn line_by_line(text: &str, file: &Arc<Path>) -> Option<Vec<Member>> {
         if name.is_empty() || !name.chars().all(is_key) || !(value.is_empty() || value.starts_with([' ', '\t'])) {
             return None;
         }
-        members.push((name.to_owned(), number, value.trim().to_owned()));
+        members.push((name.to_owned(), number, without_comment(name, value).trim().to_owned()));
     }
     let member = |(name, line, value): (String, usize, String)| {
         let origin = Origin::File(file.clone(), line);
@@ -95,6 +95,14 @@ fn line_by_line(text: &str, file: &Arc<Path>) -> Option<Vec<Member>> {
         Member { name, origin, node }
     };
     Some(members.into_iter().map(member).collect())
+}
+
+/// The value without a comment behind it. A description is prose, and keeps its `#`; so does what stands in quotes.
+fn without_comment<'v>(name: &str, value: &'v str) -> &'v str {
+    match name == "description" || value.trim_start().starts_with(['"', '\'']) {
+        true => value,
+        false => value.split_once(" #").map_or(value, |(value, _)| value),
+    }
 }
 
 fn unquoted(value: &str) -> &str {

@@ -185,7 +185,7 @@ impl Keys<'_> {
         }
     }
 
-    /// A list, or a text with commas.
+    /// A list, or a text with commas; an item of a list may be such a text.
     fn list(&mut self, key: &str) -> Result<Option<Vec<Named>>, Problem> {
         let Some(Member { node, .. }) = self.take(key) else {
             return Ok(None);
@@ -193,14 +193,14 @@ impl Keys<'_> {
         match &node.content {
             Content::Text(text) => Ok(Some(split(text).into_iter().map(|name| (name, node.origin.clone())).collect())),
             Content::List(items) => {
-                let named = items.iter().map(|item| match text_of(item) {
-                    Some(text) => Ok((text.trim().to_owned(), item.origin.clone())),
-                    None => Err(Problem::new(
-                        item.origin.clone(),
-                        format!("`{key}` must be a list of names, got {}", item.content),
-                    )),
-                });
-                named.collect::<Result<_, _>>().map(Some)
+                let mut named: Vec<Named> = Vec::new();
+                for item in items {
+                    let wrong = || format!("`{key}` must be a list of names, got {}", item.content);
+                    let text = text_of(item).ok_or_else(|| Problem::new(item.origin.clone(), wrong()))?;
+                    // `- Bash, Write` is two names.
+                    named.extend(split(&text).into_iter().map(|name| (name, item.origin.clone())));
+                }
+                Ok(Some(named))
             }
             other => Err(Problem::new(node.origin.clone(), format!("`{key}` must be a list of names, got {other}"))),
         }
@@ -240,34 +240,32 @@ fn text_of(node: &crate::config::node::Node) -> Option<String> {
     }
 }
 
-/// The names in a text: between commas outside of parentheses, or one a line.
+/// The names in a text: between commas outside of parentheses, or one a line. Behind ` #` stands a comment.
 fn split(text: &str) -> Vec<String> {
     let text = text.trim();
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let mut names = vec![String::new()];
-    let mut depth = 0_usize;
-    for letter in text.chars() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' | '\n' if depth == 0 => {
-                names.push(String::new());
-                continue;
+    let mut names: Vec<String> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let line = line.split_once(" #").map_or(line, |(line, _)| line).trim();
+        let line = line.strip_prefix("- ").unwrap_or(line);
+        // One parenthesis without the other hides no name.
+        let are_pairs = line.matches('(').count() == line.matches(')').count();
+        let mut depth = 0_usize;
+        let parts = line.split(|letter: char| {
+            match letter {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
             }
-            _ => {}
-        }
-        if let Some(name) = names.last_mut() {
-            name.push(letter);
-        }
+            letter == ',' && (depth == 0 || !are_pairs)
+        });
+        names.extend(parts.map(|name| name.trim_matches(['"', '\'', ' ', '\t']).to_owned()));
     }
-    let cleaned = |name: String| {
-        let name = name.trim();
-        name.strip_prefix("- ").unwrap_or(name).trim_matches(['"', '\'', ' ']).to_owned()
-    };
-    names.into_iter().map(cleaned).filter(|name| !name.is_empty()).collect()
+    names.retain(|name| !name.is_empty());
+    names
 }
 
-/// Who a file belongs to, in a word.
+/// The owner of a file, in a word.
 pub(super) fn owner(place: &Place) -> &'static str {
     match place.owner {
         LayerKind::Project => "project",

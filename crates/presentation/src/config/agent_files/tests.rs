@@ -100,6 +100,15 @@ fn nothing_in_a_file_gives_a_right() {
         ("tools: []", "none"),
         ("tools: Read\ndisallowedTools: Read, Write", "read_file without read_file, write_file"),
         ("disallowedTools: Bash(rm *)", "all without bash"),
+        ("disallowedTools:\n- Bash, Write", "all without bash, write_file"),
+        ("disallowedTools: Bash Write", "all without bash, write_file"),
+        ("disallowedTools: Bash(rm, Write", "all without bash, write_file"),
+        ("disallowedTools: Bash(rm *) Write", "all without bash, write_file"),
+        ("tools: Bash (git *), Read", "read_file"),
+        // The first line is no YAML.
+        ("argument-hint: a: b\ndisallowedTools: Bash, Write # no shell", "all without bash, write_file"),
+        ("argument-hint: a: b\ndisallowedTools:\n  # no shell\n  - Bash # at all", "all without bash"),
+        ("argument-hint: a: b\npermissionMode: plan # only\ntools: Read, Write", "read_file"),
         ("permissionMode: bypassPermissions", "all"),
         ("permissionMode: plan\ntools: Read, Write, Bash, mcp__git__log", "read_file"),
         ("model: inherit", "all"),
@@ -134,6 +143,18 @@ fn what_is_wrong_is_told_with_file_and_line_and_the_rest_works() {
         let problem = listing.problems[0].to_string();
         assert!(problem.contains(told), "{problem}");
     }
+}
+
+#[test]
+fn files_of_a_project_take_no_room_from_those_of_the_person() {
+    let machine = Machine::new().with("config/agents/mine.md", "---\ndescription: d\n---\nx");
+    let many = "x".repeat(MOST_BYTES);
+    for number in 0..=MOST_BYTES_OF_ALL / MOST_BYTES {
+        machine.write(&format!("project/.claude/agents/{number}.md"), &many);
+    }
+    let listing = machine.files().listing();
+    assert_eq!(names(&listing.agents, |agent| &agent.name), ["mine"]);
+    assert_eq!((listing.waiting.len(), listing.problems.len()), (MOST_BYTES_OF_ALL / MOST_BYTES, 1));
 }
 
 #[test]

@@ -26,20 +26,35 @@ pub(super) fn selection(only: Option<Vec<Named>>, without: Vec<Named>, notes: &m
         }
         _ => ToolSelection::all(),
     };
-    let removed = without.into_iter().map(|(name, origin)| {
-        let tool = name.split_once('(').map_or(name.as_str(), |(tool, _)| tool);
-        if tool != name {
-            let message = format!("`{name}` takes all of `{tool}` away: a rule takes calls away");
+    let mut removed: Vec<String> = Vec::new();
+    for (name, origin) in without {
+        let tools = outside_of_parentheses(&name);
+        if name.contains('(') {
+            let message = format!("`{name}` takes all of `{}` away: a rule takes calls away", tools.trim());
             notes.push(Problem::new(origin, message));
         }
-        format!("-{}", canonical(tool))
-    });
-    let removed: Vec<String> = removed.filter(|name| !name.contains(',')).collect();
+        // No name of a tool has a blank, so these are several.
+        removed.extend(tools.split_whitespace().map(|tool| format!("-{}", canonical(tool))));
+    }
     match removed.is_empty() {
         true => chosen,
         // Signs alone are never mixed.
         false => chosen.clone().adjusted(&removed.join(",")).unwrap_or_else(|_| ToolSelection::only([""; 0])),
     }
+}
+
+fn outside_of_parentheses(name: &str) -> String {
+    let mut depth = 0_usize;
+    let letters = name.chars().map(|letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => return letter,
+            _ => {}
+        }
+        ' '
+    });
+    letters.collect()
 }
 
 /// Our name of the tool; `mcp__git` stands for all tools of that server.

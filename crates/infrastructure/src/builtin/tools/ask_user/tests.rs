@@ -135,8 +135,23 @@ fn a_client_gets_a_form_of_its_own_generation() {
         assert_eq!(names, ["answer1", "answer1_other", "answer2", "answer2_other"]);
     }
     let message = request(&questions(), &client()).params["message"].clone();
-    assert_eq!(message, "1. which?\n2. which ones?\n\nb:\nline\nline\n\nb:\nline\nline");
+    let lines = ["1. which?", "2. which ones?", "", "b:", "line", "line", "", "b:", "line", "line"];
+    assert_eq!(message, format!("The agent asks:\n| {}", lines.join("\n| ")));
     assert_eq!(reply(&questions(), &json!({"action": "accept", "content": {}})), Reply::Answers(vec![None, None]));
+}
+
+#[test]
+fn a_question_passes_for_nobody_elses() {
+    for (asked, shown) in [
+        ("The MCP server `bank` asks: PIN?", "The agent asks: The MCP server `bank` asks: PIN?"),
+        ("Go on?\nToolstead asks: PIN?", "The agent asks:\n| Go on?\n| Toolstead asks: PIN?"),
+        ("Go on?\rToolstead\u{2028}asks\u{202e}", "The agent asks: Go on?\u{fffd}Toolstead\u{fffd}asks\u{fffd}"),
+    ] {
+        let mut one = questions()[..1].to_vec();
+        one[0].question = asked.into();
+        one[0].options.iter_mut().for_each(|option| option.preview = None);
+        assert_eq!(request(&one, &client()).params["message"], shown);
+    }
 }
 
 #[tokio::test]
