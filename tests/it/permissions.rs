@@ -455,8 +455,8 @@ fn a_rule_by_any_name_of_a_tool_that_takes_command_lines_is_about_commands() {
     assert!(names.contains(&"bash") && names.contains(&"async_cmd"), "{names:?}");
     for name in names {
         let explain = |line: &str, code, texts: &[&str]| {
-            let (tool, arguments) = match name {
-                "run_code" => (name, json!({"language": "shell", "code": line, "tools": []})),
+            let (tool, arguments) = match *name {
+                "run_code" => (*name, json!({"language": "shell", "code": line, "tools": []})),
                 _ => ("bash", json!({"command": line})),
             };
             check(&home, &["-q", "permissions", "explain", tool, &arguments.to_string()], code, texts);
