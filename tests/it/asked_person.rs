@@ -51,7 +51,7 @@ impl Place {
         block_in_place(|| command.output().unwrap())
     }
 
-    /// What it printed, after it ended so.
+    /// Its output, after it ended so.
     #[track_caller]
     fn printed(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-/// What the tool said to the SDK's client, which filled in this form, and what that was asked.
+/// The words of the tool to the SDK's client, which filled in this form, and what that was asked.
 fn through_client(mode: &str, content: &Value) -> (String, Value) {
     let place = Place::with("");
     let mut command = place.home.command(python_program("python"), &[]);

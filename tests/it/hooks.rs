@@ -326,7 +326,7 @@ fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
         ("matcher = \"^(Write|Edit)$\"", "", ""),
         ("matcher = \"(?i)^write$|nothing\"", "", ""),
         ("matcher = \"mcp__docs__read\"", server, ""),
-        ("matcher = \"mcp__docs__.*|Write\"", server, ""),
+        ("matcher = \"mcp__docs__.*|^Write$\"", server, ""),
         ("matcher = \"mcp__.*__write.*\"", server, ""),
         ("matcher = \"mcp__elsewhere__.*\"", server, "note: "),
         ("matcher = \"mcp__.*\"", "", "note: "),

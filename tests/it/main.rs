@@ -86,7 +86,7 @@ mod context_cost;
 mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
-/// What each dialect costs a model.
+/// The cost of each dialect to a model.
 mod dialect_cost;
 /// Documents are read in a child process that takes nothing down but itself.
 mod dialects;

@@ -53,7 +53,7 @@ impl Place {
         self.client.answer(id)["result"].take()
     }
 
-    /// What code prints.
+    /// The output of code.
     #[track_caller]
     fn prints(&mut self, language: &str, code: &str, tools: &[&str]) -> String {
         let arguments = json!({"language": language, "code": code, "tools": tools});
@@ -124,13 +124,13 @@ fn what_is_refused_or_wrong_is_an_error_that_code_catches() {
             (
                 "python",
                 "for wrong in {'path': 'secret.txt'}, {'path': 1, 'nonsense': 2}, {'path': 'nowhere'}:\n\
-                 \x20   try: tools.read_file(wrong)\n    except ToolError as error: print(error.kind)",
+                 \x20   try: tools.read_file(wrong)\n    except tools.ToolError as error: print(error.kind)",
             ),
             (
                 "javascript",
                 "for (const wrong of [{ path: 'secret.txt' }, { path: 1, nonsense: 2 }, { path: 'nowhere' }]) {\n\
                  try { await tools.readFile(wrong); } catch (error) {\n\
-                 if (!(error instanceof ToolError)) throw error;\nconsole.log(error.kind); }\n}",
+                 if (!(error instanceof tools.ToolError)) throw error;\nconsole.log(error.kind); }\n}",
             ),
             (
                 "shell",
@@ -332,7 +332,8 @@ fn tokens<'a>(values: impl IntoIterator<Item = &'a Value>) -> usize {
     values.into_iter().map(|value| value.to_string().len()).sum::<usize>() / 4
 }
 
-/// What a model reads and writes for one way: the definitions of its tools, its calls, and the results as agents send them.
+/// All that a model reads and writes for one way: the definitions of its tools, its calls, and the results as agents send
+/// them.
 struct Way {
     name: &'static str,
     calls: usize,

@@ -156,7 +156,7 @@ async fn what_was_killed_while_an_agent_worked_goes_on() {
         (&row(&rows, "subagent")["outcome"], &row(&rows, "write_file")["outcome"]),
         (&json!("interrupted"), &json!("succeeded"))
     );
-    // What the agent changed is taken back with the conversation.
+    // Changes of the agent are taken back with the conversation.
     let output = place.run(&["conversations", "list", "--json"]);
     let listed: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let listed = listed.as_array().cloned().or_else(|| listed["conversations"].as_array().cloned()).unwrap();

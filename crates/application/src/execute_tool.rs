@@ -196,7 +196,7 @@ pub struct CallSettings {
     pub arguments: RecordedArguments,
     /// True where those who watch hear what each call was given and answered.
     pub tells_details: bool,
-    /// Whether answers in the face of another system stand in tags, where that system knows them.
+    /// Tells whether answers in the face of another system stand in tags, where that system knows them.
     pub faces_in_tags: bool,
 }
 

@@ -2,6 +2,7 @@
 //! they make takes the whole path.
 
 mod batch;
+mod definition;
 mod subagent;
 
 use async_trait::async_trait;

@@ -128,8 +128,8 @@ impl SessionKey {
         keys
     }
 
-    /// Where a yes for the session is kept: beside the runs in which it was given, and in the innermost of them, whose own
-    /// policy it answers too.
+    /// The places where a yes for the session is kept: beside the runs in which it was given, and in the innermost of
+    /// them, whose own policy it answers too.
     fn for_session(scope: &Scope) -> Vec<Self> {
         let beside = scope.windows().find(|view| !view.is_run);
         let is_run = scope.view.as_ref().is_some_and(|view| view.is_run);

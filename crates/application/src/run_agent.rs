@@ -218,7 +218,7 @@ impl RunAgentHandler {
         self.ongoing.find(principal, session)
     }
 
-    /// Where the conversations of runs are kept.
+    /// The store of the conversations of runs.
     pub(crate) fn conversations(&self) -> &Arc<dyn ConversationStore> {
         &self.ports.conversations
     }

@@ -248,7 +248,8 @@ impl UndoConversationHandler {
         Ok(plan::plan(events, to, copied, &entries, &roots))
     }
 
-    /// What calls of the conversation did to files, newest first, those of agents that it handed work to among them.
+    /// The changes that calls of the conversation made to files, newest first, those of agents that it handed work to
+    /// among them.
     async fn entries(&self, principal: &Principal, id: ConversationId) -> Result<Vec<JournalEntry>, StoreError> {
         let (mut entries, mut sessions, mut next) = (Vec::new(), vec![id.session()], 0);
         while let Some(session) = sessions.get(next).cloned() {

@@ -37,7 +37,7 @@ pub struct Conversation {
     pub handed_over: Option<HandedOver>,
 }
 
-/// How an agent came by its work.
+/// The way an agent came by its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandedOver {
     /// In this session, which for an agent is that of its conversation.

@@ -15,7 +15,7 @@ pub struct Question {
     pub question: String,
     /// The same in a word or two.
     pub header: String,
-    /// What may be chosen.
+    /// The answers that may be chosen.
     pub options: Vec<Choice>,
     /// Several may be chosen.
     pub multi_select: bool,
@@ -40,7 +40,7 @@ pub struct DeferredQuestions {
     pub id: QuestionId,
     /// The session that asks; for an agent that is its conversation.
     pub session: String,
-    /// When they came up.
+    /// The time at which they came up.
     pub asked: Timestamp,
     /// The questions.
     pub questions: Vec<Question>,

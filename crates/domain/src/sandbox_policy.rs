@@ -23,8 +23,8 @@ pub struct SandboxPolicy {
     pub lasting_home: Option<PathBuf>,
     /// The network.
     pub network: NetworkPolicy,
-    /// Whether the program `tool` stands on the `PATH` of the run, and a socket that leads from it to whoever started the
-    /// run: for confined runs in namespaces alone.
+    /// Tells whether the program `tool` stands on the `PATH` of the run, and a socket that leads from it to whoever
+    /// started the run: for confined runs in namespaces alone.
     pub offers_tools: bool,
     /// The whole environment of the child: built, never inherited.
     pub environment: BTreeMap<String, String>,

@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 pub struct Todo {
     /// Tells it apart in its list.
     pub id: String,
-    /// What is to be done.
+    /// The work itself.
     pub content: String,
     /// The same while it is done ("Running the tests").
     pub active_form: Option<String>,
-    /// How far it is.
+    /// Its progress.
     pub status: TodoStatus,
-    /// How much it matters.
+    /// Its weight among the others.
     pub priority: TodoPriority,
 }
 
-/// How far it is.
+/// Its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum TodoStatus {
@@ -32,7 +32,7 @@ pub enum TodoStatus {
     Canceled,
 }
 
-/// How much it matters.
+/// Its weight among the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum TodoPriority {

@@ -46,7 +46,7 @@ pub struct Tool {
     /// Whether its arguments are those of other calls, so that references to stored outputs among them are followed by
     /// these and not by its own.
     pub passes_references_on: bool,
-    /// Whether it means something only in a call of its own, so that no batch of calls holds it.
+    /// Tells whether it means something only in a call of its own, so that no batch of calls holds it.
     pub stands_alone: bool,
 }
 

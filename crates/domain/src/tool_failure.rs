@@ -17,7 +17,7 @@ pub struct ToolFailure {
     pub data: serde_json::Value,
     /// What was done before it failed; shown with the error.
     pub partial: Option<Box<ToolResult>>,
-    /// Whether the failure is told before that.
+    /// Tells whether the failure is told before that.
     pub stands_first: bool,
     /// The error that an MCP server answered with, for clients that speak MCP themselves: they get it in place of ours.
     pub upstream: Option<Box<UpstreamError>>,

@@ -18,7 +18,7 @@ pub struct ToolResult {
     said: Said,
 }
 
-/// How many blocks of a result are its tool's. What two results say does not depend on it.
+/// The number of blocks of a result that are its tool's. Whatever two results say does not depend on it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Said(Option<usize>);
 
@@ -171,12 +171,12 @@ impl ToolResult {
         self.said.0 = self.said.0.map(|said| said.min(blocks));
     }
 
-    /// Whether it holds what its tool said, and nothing that somebody put in the place of that.
+    /// Tells whether it holds what its tool said, and nothing that somebody put in the place of that.
     pub fn is_said_by_tool(&self) -> bool {
         self.said.0.is_some()
     }
 
-    /// What the tool said, and what was added to it on its way. Where nobody counted, all is the tool's.
+    /// The words of the tool, and those that were added to it on its way. Where nobody counted, all is the tool's.
     fn said_and_added(&self) -> (&[Value], &[Value]) {
         let blocks = self.content();
         blocks.split_at(self.said.0.unwrap_or(blocks.len()).min(blocks.len()))

@@ -188,14 +188,14 @@ pub struct Composition {
     pub hooks: Option<Arc<CommandHooks>>,
     /// The questions that wait for somebody.
     pub questions: WaitingQuestions,
-    /// What people wrote down as Markdown files.
+    /// The Markdown files that people wrote down.
     pub agent_files: Arc<AgentFiles>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     stores: Option<OpenStores>,
 }
 
-/// Where questions wait for somebody; `None`: none are kept.
+/// The place where questions wait for somebody; `None`: none are kept.
 #[derive(Clone)]
 pub struct WaitingQuestions(pub Option<Arc<dyn QuestionStore>>);
 

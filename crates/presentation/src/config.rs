@@ -111,7 +111,7 @@ pub struct Config {
     pub selection: ToolSelection,
     /// The tool system in whose names and words tools are listed and answer; `None`: our own.
     pub dialect: Option<Dialect>,
-    /// Whether answers stand in tags there, where that system knows them.
+    /// Tells whether answers stand in tags there, where that system knows them.
     pub answers_in_tags: bool,
     /// The MCP servers, sorted by name; those that are disabled or cannot be reached included.
     pub mcp_servers: Vec<ConfiguredServer>,

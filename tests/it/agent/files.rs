@@ -43,7 +43,7 @@ impl Project {
         block_in_place(|| command.output().unwrap())
     }
 
-    /// What is printed by a run that ends with this code and says these texts.
+    /// The output of a run that ends with this code and says these texts.
     #[track_caller]
     fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
         let output = self.run(arguments);

@@ -13,7 +13,7 @@ pub(super) fn labels_in(scope: &Scope, of_maker: &Labels) -> Labels {
     let mut labels = of_maker.clone();
     if let Some(view) = &scope.view {
         let name = view.to_string();
-        // Where there is no room left, the row goes without it.
+        // The row goes without it where there is no room left.
         let _ = labels.set(WINDOW, &name[..name.floor_char_boundary(LONGEST_VALUE)]);
     }
     labels

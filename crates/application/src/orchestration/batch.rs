@@ -2,7 +2,7 @@
 
 mod report;
 
-use super::{OrchestratingTool, example_of};
+use super::{OrchestratingTool, definition::Definition, example_of};
 use crate::touch::Touch;
 use async_trait::async_trait;
 use futures::{
@@ -11,16 +11,15 @@ use futures::{
 };
 use report::{Item, report};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::time::Instant;
 use toolstead_domain::{
-    category::Category,
     error_kind::ErrorKind,
     ports::{
         calls::{ForeseenCall, NestedCall},
         tool_provider::CallContext,
     },
-    tool::{Tool, ToolAnnotations, ToolSource},
+    tool::Tool,
     tool_call::ToolCall,
     tool_failure::ToolFailure,
     tool_name::ToolName,
@@ -137,31 +136,17 @@ impl OrchestratingTool for Batch {
                 "failure_count": {"type": "integer", "description": "Those that were not run among them."},
             },
         });
-        let hints = ToolAnnotations {
-            read_only_hint: Some(false),
-            destructive_hint: Some(true),
-            idempotent_hint: Some(false),
-            open_world_hint: Some(true),
-        };
-        let definition = |description: &str, schema: Value, hints: Value| {
-            let mut definition = Map::new();
-            definition.insert("name".into(), NAME.into());
-            definition.insert("title".into(), "Batch".into());
-            definition.insert("description".into(), description.into());
-            definition.insert("inputSchema".into(), schema);
-            definition.insert("annotations".into(), hints);
-            definition
-        };
-        let brief = definition(
-            "Calls several tools at once, side by side where they only read or change different files; results in the \
-             order of the calls.",
-            brief,
-            hints.beside_defaults(),
-        );
-        let mut whole = definition(&description, schema, hints.to_json());
-        whole.insert("outputSchema".into(), result);
-        let name = ToolName::for_plain_upstream(NAME);
-        let mut tool = Tool::new(name, whole, Category::Utility, ToolSource::BuiltIn).advertised_as(brief);
+        let mut tool = Definition {
+            name: NAME,
+            title: "Batch",
+            description: &description,
+            input: schema,
+            output: result,
+            brief: "Calls several tools at once, side by side where they only read or change different files; results \
+                    in the order of the calls.",
+            brief_input: brief,
+        }
+        .tool();
         tool.tags = vec!["orchestration".into()];
         tool.passes_references_on = true;
         tool

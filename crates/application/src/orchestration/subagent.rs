@@ -69,7 +69,7 @@ pub struct Agents {
     pub tasks: Arc<dyn Tasks>,
     /// The budgets of an agent that no run of another hands work to.
     pub budgets: Budgets,
-    /// When what came before is made shorter, likewise.
+    /// The moment at which what came before is made shorter, likewise.
     pub compaction: Compaction,
     /// The model that writes summaries, by name.
     pub summarizer: Option<String>,

@@ -434,7 +434,7 @@ impl<'w> Run<'w> {
         for (index, call) in calls.iter().enumerate() {
             let refusal = match no_more {
                 Some(budget) => Some(refused_by(budget)),
-                // What is not made for another reason takes no place, as long as there is one.
+                // A call that is not made for another reason takes no place, as long as there is one.
                 None if is_over => Some(refused_by(Budget::Calls)),
                 None => self.refusal(index, call).or_else(|| {
                     is_over = !self.spending.lets_a_call_in();

@@ -51,7 +51,7 @@ impl Purse {
         Arc::new(Self { budgets, deadline, above, spent: Mutex::default() })
     }
 
-    /// When its time is over, or that of one above it.
+    /// The end of its time, or of that of one above it.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }

@@ -6,7 +6,7 @@ use toolstead_domain::{
     todo::TodoList,
 };
 
-/// Where the plan of one conversation is.
+/// The place of the plan of one conversation.
 #[derive(Clone)]
 pub(super) struct Todos {
     store: Option<Arc<dyn TodoStore>>,

@@ -64,7 +64,7 @@ impl PromptCommand {
         }
     }
 
-    /// Whether the text has a place for words that are typed.
+    /// Tells whether the text has a place for words that are typed.
     pub fn takes_words(&self) -> bool {
         next_place(&self.body, &BTreeMap::new()).is_some()
     }

@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc};
 pub struct AgentDefinition {
     /// Its name, as rules and calls write it.
     pub name: Arc<str>,
-    /// When to hand work to it, for the model that does.
+    /// The work to hand to it, for the model that does.
     pub description: String,
     /// Its instructions.
     pub prompt: String,
@@ -29,7 +29,7 @@ pub struct AgentDefinition {
 pub struct Skill {
     /// Its name.
     pub name: Arc<str>,
-    /// When to read it, for the model.
+    /// The work to read it for, told to the model.
     pub description: String,
     /// The instructions.
     pub body: String,
@@ -43,9 +43,9 @@ pub struct Skill {
 pub struct PromptCommand {
     /// Its name, with `:` between the folders that it lies in.
     pub name: Arc<str>,
-    /// What it does, for the person.
+    /// A sentence on what it does, for the person.
     pub description: String,
-    /// Which arguments it takes, for the person (`[file]`).
+    /// The arguments it takes, for the person (`[file]`).
     pub argument_hint: Option<String>,
     /// The text, with places for arguments.
     pub body: String,
@@ -60,7 +60,7 @@ pub struct PromptCommand {
 pub struct CommandArgument {
     /// Its name.
     pub name: String,
-    /// What stands for it where it is not given; `None`: it must be given.
+    /// The text that stands for it where it is not given; `None`: it must be given.
     pub default: Option<String>,
 }
 

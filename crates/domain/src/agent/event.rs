@@ -83,11 +83,11 @@ pub enum AgentEvent {
     Notice(String),
     /// Something happens to an agent that was handed work in this run. Its words do not come this way.
     OfSubagent {
-        /// How it came by its work.
+        /// The way it came by its work.
         handed_over: HandedOver,
         /// Its conversation.
         conversation: ConversationId,
-        /// What happens.
+        /// The thing that happens.
         event: Box<AgentEvent>,
     },
     /// The run is over. It is the last event.

@@ -278,7 +278,7 @@ impl PermissionPolicy {
             .map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
     }
 
-    /// Why the tool is not among those that are offered, if it is not.
+    /// The reason why the tool is not among those that are offered, if it is not.
     fn leaves_out(&self, tool: &Tool) -> Option<Cause> {
         match self.layers().position(|layer| !layer.selection.includes(tool))? {
             0 => Some(Cause::NotSelected),
@@ -315,7 +315,7 @@ impl PermissionPolicy {
 
     fn forbidden_by_mode(&self, tool: &Tool, access: &Access) -> Option<Finding> {
         let reads = access.kind() == AccessKind::Read || reads_by_a_program(tool, access);
-        // What an agent does is judged for itself, in the same mode.
+        // Calls of an agent are judged for themselves, in the same mode.
         let forbidden = self.mode == Mode::Plan && !reads && access.kind() != AccessKind::Agent;
         let cause = Cause::Mode("the mode `plan` allows reading only");
         forbidden.then(|| Finding::new(Verdict::Deny, Some(access.clone()), cause))

@@ -315,9 +315,9 @@ impl PermissionRule {
         accesses.iter().find(|access| self.catches_access(spec, access, roots)).map(Some)
     }
 
-    /// Whether this rule denies every tool that is offered: nobody gets the means to call what no call may use.
+    /// Tells whether this rule denies every tool that is offered: nobody gets the means to call what no call may use.
     fn denies_offering(&self, pattern: &str, access: &Access) -> bool {
-        // What fits with its stars as they stand lies within the rule's pattern.
+        // A pattern that fits with its stars as they stand lies within the rule's pattern.
         matches!(access, Access::OfferTools(tools) if fits(pattern, tools))
             && self.effect == Effect::Deny
             && matches!(self.spec, Spec::Any)
@@ -380,7 +380,8 @@ impl PermissionRule {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names_in_any_spelling(pattern, tool))
     }
 
-    /// Whether the rule names every access of this kind, and the tool bears a name of that kind: all its calls have one.
+    /// Tells whether the rule names every access of this kind, and the tool bears a name of that kind: all its calls have
+    /// one.
     pub(super) fn names_whole_kind_of(&self, kind: AccessKind, tool: &Tool) -> bool {
         let mut names = kind::names(kind);
         self.names_whole_kind(kind) && names.any(|name| tool.aliases.iter().any(|alias| alias.name == name))

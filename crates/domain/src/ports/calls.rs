@@ -25,7 +25,8 @@ pub trait Calls: Send + Sync {
 
     /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
     /// well. What is approved through it holds in it and within it alone.
-    /// What is approved through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave out.
+    /// An approval through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave
+    /// out.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
     /// The same calls through a window that holds these tools alone, for an agent of this name, in a session of its own: what

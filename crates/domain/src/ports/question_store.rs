@@ -1,4 +1,4 @@
-//! Where questions wait that nobody could be asked in mid-call.
+//! The place of questions that wait, since nobody could be asked in mid-call.
 
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},

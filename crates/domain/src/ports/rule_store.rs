@@ -9,7 +9,7 @@ use async_trait::async_trait;
 /// in force at the next start.
 #[async_trait]
 pub trait RuleStore: Send + Sync {
-    /// Whether rules of this scope can be kept here. Never for those that end with a call, a run or a
+    /// Tells whether rules of this scope can be kept here. Never for those that end with a call, a run or a
     /// session.
     fn keeps(&self, scope: ApprovalScope) -> bool;
 

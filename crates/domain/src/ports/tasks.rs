@@ -64,7 +64,7 @@ pub trait TaskWork: Send {
     async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd;
 }
 
-/// Where work writes what it has to say while it goes on.
+/// The place to which work writes what it has to say while it goes on.
 pub trait TaskOutput: Send + Sync {
     /// Adds to its output.
     fn write(&self, text: &str);

@@ -1,4 +1,4 @@
-//! Where the plans of sessions are kept.
+//! The place where the plans of sessions are kept.
 
 use crate::{ports::tool_repository::StoreError, principal::Principal, todo::TodoList};
 use async_trait::async_trait;

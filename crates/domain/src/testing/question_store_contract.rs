@@ -1,4 +1,4 @@
-//! What every store of deferred questions must do.
+//! The duties of every store of deferred questions.
 
 use super::samples;
 use crate::{
@@ -27,7 +27,7 @@ pub fn questions() -> Vec<Question> {
 /// Checks each promise of [`QuestionStore`]'s documentation, but for what is forgotten, on an empty store.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// If a promise is not kept; the message says which.
 pub async fn question_store_contract(store: &dyn QuestionStore) {
     let (me, other) = (Principal::local(), Principal::token("t"));
     let answers = || vec!["a".to_owned(), "a, \u{f6}wn".to_owned()];

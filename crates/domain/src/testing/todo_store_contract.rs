@@ -1,4 +1,4 @@
-//! What every store of plans must do.
+//! The duties of every store of plans.
 
 use crate::{
     ports::todo_store::TodoStore,
@@ -22,7 +22,7 @@ pub fn plan() -> TodoList {
 /// Checks each promise of [`TodoStore`]'s documentation, but for the bounds, on an empty store.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// If a promise is not kept; the message says which.
 pub async fn todo_store_contract(todos: &dyn TodoStore) {
     let (me, other) = (Principal::local(), Principal::token("t"));
     assert_eq!(todos.todos(&me, "s").await.unwrap(), TodoList::default(), "there is no plan at first");

@@ -102,16 +102,16 @@ pub trait BuiltInTool: Send + Sync + 'static {
         None
     }
 
-    /// Whether its availability and [`told_here`](Self::told_here) may change while it stands in a list.
+    /// Tells whether its availability and [`told_here`](Self::told_here) may change while it stands in a list.
     const IS_LIVE: bool = false;
 
-    /// What stands behind its description here, if anything.
+    /// The text that stands behind its description here, if there is one.
     fn told_here(&self, world: &World) -> Option<String> {
         let _ = world;
         None
     }
 
-    /// Whether it can work here. Asked once, when its provider is made, unless it is live.
+    /// Tells whether it can work here. Asked once, when its provider is made, unless it is live.
     fn availability(&self, world: &World) -> Availability {
         let _ = world;
         Availability::Available

@@ -28,7 +28,8 @@ pub(super) struct ModelText {
     pub(super) usage: Usage,
 }
 
-/// What asking the model touches: its host, which gets what the question says. A model that a program added may have none.
+/// The access of asking the model: its host, which gets what the question says. A model that a program added may have
+/// none.
 pub(super) fn access(model: &dyn ModelProvider) -> Vec<Access> {
     model.host().map(|host| Access::ReachHost(host.into())).into_iter().collect()
 }

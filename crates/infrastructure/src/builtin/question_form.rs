@@ -14,7 +14,7 @@ pub const ASKS: &str = "The agent asks:";
 /// The end of the name of a field for the answer in one's own words.
 const OWN: &str = "_other";
 
-/// What the person did with the questions.
+/// The answers of the person, or their refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// Answered: a text for each question in its order, as far as there is one.
@@ -142,7 +142,7 @@ fn members(field: Value) -> Map<String, Value> {
     }
 }
 
-/// What the client's answer says. Nothing is added to it.
+/// The answer of the client. Nothing is added to it.
 pub fn reply(questions: &[Question], result: &Value) -> Reply {
     match (result["action"].as_str(), result.get("content")) {
         (Some("decline"), _) => Reply::Declined,
@@ -154,7 +154,7 @@ pub fn reply(questions: &[Question], result: &Value) -> Reply {
     }
 }
 
-/// What was chosen, then what was said in own words.
+/// The choices, then the person's own words.
 fn said(content: &Map<String, Value>, index: usize) -> Option<String> {
     let chosen = match content.get(&name(index)) {
         Some(Value::Array(chosen)) => chosen.iter().filter_map(Value::as_str).take(64).collect(),

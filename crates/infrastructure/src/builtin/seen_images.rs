@@ -1,4 +1,4 @@
-//! What models said of images, so that the same question about the same image is asked once.
+//! The words of models on images, so that the same question about the same image is asked once.
 
 use std::{
     collections::HashMap,

@@ -17,7 +17,7 @@ macro_rules! built_in_tools {
         pub(super) const NAMES: &[(&str, bool)] =
             &[$(($module::$tool::NAME, $module::$tool::TAKES_COMMAND_LINES)),*];
 
-        /// What each says of itself.
+        /// The names and words of each.
         pub(super) const HINTS: &[(&str, ToolAnnotations)] =
             &[$(($module::$tool::NAME, $module::$tool::ANNOTATIONS)),*];
     };

@@ -203,7 +203,7 @@ impl World {
         self.questions.as_ref()
     }
 
-    /// What models said of images.
+    /// The words of models on images.
     pub(super) fn seen_images(&self) -> &SeenImages {
         &self.seen_images
     }

@@ -182,7 +182,7 @@ mod tests {
         serde_json::from_str(&word.block.unwrap()).unwrap()
     }
 
-    /// What a hook reads that repeats it for the model.
+    /// The input of a hook that repeats it for the model.
     async fn read_context(event: HookEvent, text: &str) -> Value {
         let word = said(vec![hook(event, "*", "echo read; cat")], event, text).await;
         serde_json::from_str(word.context[0].strip_prefix("read\n").unwrap()).unwrap()

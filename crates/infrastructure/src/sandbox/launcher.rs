@@ -114,8 +114,8 @@ pub struct Child {
     /// Where the network is limited to hosts: a listener in the child's own network, which `HTTP_PROXY` of the child
     /// leads to. Whoever accepts there is its only way out; taken by the proxy.
     pub proxy: Option<TcpListener>,
-    /// Where the policy offers tools: what the program `tool` of this run connects to, and nobody else. It does not block;
-    /// taken by whoever makes the calls.
+    /// The listening end of the socket, where the policy offers tools: what the program `tool` of this run connects to,
+    /// and nobody else. It does not block; taken by whoever makes the calls.
     pub tools: Option<UnixListener>,
     process: Process,
     time: Option<TimeLimit>,

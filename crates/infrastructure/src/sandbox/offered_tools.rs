@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path};
 
-/// Where both stand in the run.
+/// The places of both in the run.
 pub(super) const PLACE: &str = "/run/toolstead";
 /// The folder on its `PATH`.
 pub(super) const FOLDER: &str = "/run/toolstead/bin";

@@ -90,7 +90,7 @@ fn dollars(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What stands before the name of an agent where a conversation keeps the name of its profile.
+/// The text before the name of an agent where a conversation keeps the name of its profile.
 const OF_AGENT: &str = "agent:";
 
 impl AgentFlags {

@@ -29,13 +29,13 @@ struct Shown {
     path: String,
     description: String,
     text: String,
-    /// What is told beside it, under these names.
+    /// The facts that are told beside it, under these names.
     rest: Map<String, Value>,
 }
 
 impl AgentFilesCommand {
     pub(super) fn run(self, kind: Kind, global: &Global, output: &mut Output) -> Outcome {
-        // What its notes would tell stands in the list.
+        // The list tells already what its notes would tell.
         let listing = global.load_silently()?.agent_files().listing();
         let all: Vec<Shown> = match kind {
             Kind::Agent => listing.agents.iter().map(agent).collect(),

@@ -11,7 +11,7 @@ const EXAMPLES: Examples = Examples {
     subagent: r#"{"description": "Find the retries", "prompt": "Find where requests are tried again in this workspace. Name each file with its line, and say what bounds the tries.", "agent": "explore"}"#,
 };
 
-/// What every agent of ours is told.
+/// The words that every agent of ours is told.
 const REPORT: &str = "You were handed one piece of work by another agent, who reads your last message and nothing else of what \
                       you do. Do that work and nothing beside it, without asking back. A call may be refused: the refusal \
                       says why; do not try to get around it. Your last message is the report: what you found or did, with \

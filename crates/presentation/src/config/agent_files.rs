@@ -44,7 +44,7 @@ const MOST_BYTES: usize = 256 << 10;
 /// All files of projects together, and as much all of the person: a project's take no room from these.
 const MOST_BYTES_OF_ALL: usize = 16 << 20;
 
-/// What people wrote down, read when it is asked for.
+/// The files that people wrote down, read when they are asked for.
 #[derive(Debug)]
 pub struct AgentFiles {
     places: Vec<Place>,
@@ -54,7 +54,7 @@ pub struct AgentFiles {
     changes: watch::Sender<u64>,
 }
 
-/// What was read, and of which files.
+/// The content, and of which files it was read.
 #[derive(Debug)]
 struct Known {
     found: Found,
@@ -73,11 +73,11 @@ pub struct Listing {
     pub commands: Vec<Listed<PromptCommand>>,
     /// The files that count once a person says yes to them.
     pub waiting: Vec<WaitingFile>,
-    /// What is hidden by something of the same name.
+    /// Those that are hidden by something of the same name.
     pub hidden: Vec<HiddenFile>,
-    /// What is wrong; the rest counts all the same.
+    /// Faults; the rest counts all the same.
     pub problems: Vec<Problem>,
-    /// What of files does not count.
+    /// Parts of files that do not count.
     pub notes: Vec<Problem>,
 }
 
@@ -120,7 +120,7 @@ pub struct HiddenFile {
 }
 
 impl AgentFiles {
-    /// What lies in the places of this configuration. Where one file alone was named with `--config`, there is nothing.
+    /// The files in the places of this configuration. Where one file alone was named with `--config`, there is nothing.
     pub(super) fn of(folders: &Folders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
         Self {
             places: if is_alone { Vec::new() } else { places(folders) },
@@ -182,7 +182,7 @@ impl AgentFiles {
         trust::set_all(&self.folders, files.iter().map(|file| (&**file, None)))
     }
 
-    /// What is worth telling once: what waits, place by place, and what is wrong.
+    /// All that is worth telling once: what waits, place by place, and what is wrong.
     pub(super) fn told(&self) -> Vec<Problem> {
         let listing = self.listing();
         let mut waiting: BTreeMap<&Path, Vec<&WaitingFile>> = BTreeMap::new();
@@ -264,7 +264,7 @@ impl AgentFiles {
         listing
     }
 
-    /// Whether only a content counts that a person said yes to: a stranger, or a tool, may have written it.
+    /// Tells whether only a content counts that a person said yes to: a stranger, or a tool, may have written it.
     fn needs_trust(&self, file: &SourceFile, trusted: &TrustedFiles) -> bool {
         let is_written_by_tools = || {
             let root = self.roots.containing(&file.path);

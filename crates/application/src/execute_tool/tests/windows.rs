@@ -27,8 +27,8 @@ async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_
         (make(&["make", "write"], json!([make(&["*"], json!([list]))])), "[make,write]"),
         (make(&["make", "write"], json!([make(&["echo"], json!([list]))])), "[]"),
         (make(&[], json!([list])), "[]"),
-        // What a rule hides, what no program may be offered and what cannot work is in no window; neither does an alias
-        // open one.
+        // Tools that a rule hides, that no program may be offered or that cannot work are in no window; neither does an
+        // alias open one.
         (make(&["long", "broken", "away", "Read"], json!([list])), "[]"),
         (make(&["b*"], json!([["broken", {}]])), "permission_denied: The call of `broken`"),
         (make(&["echo"], json!([["echo", {}], ["write", {}]])), "hi\npermission_denied: The call of `write`"),

@@ -1,15 +1,10 @@
 //! The definition of the tool `subagent`.
 
 use super::{MAX_TEXT, NAME};
-use crate::orchestration::example_of;
-use serde_json::{Map, Value, json};
+use crate::orchestration::{definition::Definition, example_of};
+use serde_json::json;
 use std::sync::Arc;
-use toolstead_domain::{
-    agent::definition::AgentDefinition,
-    category::Category,
-    tool::{Tool, ToolAnnotations, ToolSource},
-    tool_name::ToolName,
-};
+use toolstead_domain::{agent::definition::AgentDefinition, tool::Tool};
 
 /// Agents that the definition tells of.
 const TOLD_AGENTS: usize = 32;
@@ -84,33 +79,19 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
             "transcript": {"type": "string", "description": "The conversation in which all of it stands."},
         },
     });
-    let hints = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(true),
-    };
-    let definition = |description: &str, schema: Value, hints: Value| {
-        let mut definition = Map::new();
-        definition.insert("name".into(), NAME.into());
-        definition.insert("title".into(), "Hand work to an agent".into());
-        definition.insert("description".into(), description.into());
-        definition.insert("inputSchema".into(), schema);
-        definition.insert("annotations".into(), hints);
-        definition
-    };
-    let brief = definition(
-        &format!(
+    let mut tool = Definition {
+        name: NAME,
+        title: "Hand work to an agent",
+        description: &description,
+        input: schema,
+        output: result,
+        brief: &format!(
             "Hands work to another agent with a conversation of its own, which answers with a report. The prompt must say all \
              that it needs. Called several times in one answer they work side by side.{known}"
         ),
-        brief,
-        hints.beside_defaults(),
-    );
-    let mut whole = definition(&description, schema, hints.to_json());
-    whole.insert("outputSchema".into(), result);
-    let mut tool = Tool::new(ToolName::for_plain_upstream(NAME), whole, Category::Utility, ToolSource::BuiltIn)
-        .advertised_as(brief);
+        brief_input: brief,
+    }
+    .tool();
     tool.tags = vec!["agent".into(), "orchestration".into()];
     tool
 }

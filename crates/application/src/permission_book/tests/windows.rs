@@ -43,12 +43,13 @@ impl Tree {
         tree
     }
 
-    /// Whether the first is the second, or stands around it.
+    /// Tells whether the first is the second, or stands around it.
     fn is_around(&self, outer: usize, inner: usize) -> bool {
         std::iter::successors(Some(inner), |node| self.parents[*node]).any(|node| node == outer)
     }
 
-    /// Where a yes through this one holds: it, and for the session the nearest one around it that is no run's.
+    /// The windows in which a yes through this one holds: it, and for the session the nearest one around it that is no
+    /// run's.
     fn kept_at(&self, yes: &Yes) -> Vec<usize> {
         let is_run = |node: &usize| self.scopes[*node].view.as_ref().is_some_and(|view| view.is_run);
         let mut around = std::iter::successors(Some(yes.node), |node| self.parents[*node]);
@@ -126,7 +127,7 @@ fn any_yes() -> impl Strategy<Value = Yes> {
     })
 }
 
-/// Whether a yes is one to this access: by its rule, or for exactly this.
+/// Tells whether a yes is one to this access: by its rule, or for exactly this.
 fn covers(yes: &Yes, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
     let rule = rule_to_remember(tool, &yes.access, roots).and_then(|rule| allowing(&rule, RuleOrigin::Session));
     rule.is_some_and(|rule| rule.allows(tool, access, roots)) || yes.access == *access
@@ -172,7 +173,7 @@ proptest! {
             };
             for (child, scope) in tree.scopes.iter().enumerate() {
                 let about = || format!("{access} by {} in {child} of {:?}", tool.name(), tree.parents);
-                // What was approved makes nothing stricter, and answers nothing but what a default asks.
+                // An approval makes nothing stricter, and answers nothing but what a default asks.
                 prop_assert!(judged(&after[child]) <= judged(&before[child]), "{}", about());
                 prop_assert!(judged(&before[child]) != Verdict::Deny || judged(&after[child]) == Verdict::Deny, "{}", about());
                 if (judged(&before[child]), judged(&after[child])) == (Verdict::Ask, Verdict::Allow) {
@@ -180,7 +181,7 @@ proptest! {
                     prop_assert!(matches!(cause, Cause::Default(_)), "{}: {cause}", about());
                     let reaches = |yes: &Yes| tree.kept_at(yes).iter().any(|kept| tree.is_around(*kept, child));
                     let mut all = said.iter().filter(|yes| {
-                        // What is kept for good is in force for everybody.
+                        // An approval that is kept for good is in force for everybody.
                         reaches(yes) || matches!(yes.holds, ApprovalScope::Project | ApprovalScope::Always)
                     });
                     prop_assert!(all.any(|yes| covers(yes, tool, &access, before[child].workspace())), "{}", about());

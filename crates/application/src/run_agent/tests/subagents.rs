@@ -425,7 +425,8 @@ async fn somebody_who_is_asked_about_a_call_of_an_agent_hears_which() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What an agent does, or the one that it hands its work to, is what the run which hands work over could do itself.
+    /// All that an agent does, or the one that it hands its work to, is what the run which hands work over could do
+    /// itself.
     #[test]
     fn an_agent_may_do_nothing_that_the_run_above_it_may_not(
         denied in prop::collection::btree_set(prop::sample::select(vec!["echo", "other", "read", "write"]), 0..4),

@@ -206,7 +206,7 @@ fn rules_name_the_tools_that_a_program_may_call() {
         (&[(A, "Tools"), (D, "Tools(mcp__git__push)")], "mcp__*", Deny),
         (&[(A, "Tools"), (D, "Tools(mcp__*__push)")], "mcp__git__*", Deny),
         (&[(A, "Tools"), (D, "Tools(mcp__git__push)")], "mcp__git__pull", Allow),
-        // What no call may use is offered to nobody. A pattern that leaves room for it just does not hold it.
+        // Tools that no call may use are offered to nobody. A pattern that leaves room for it just does not hold it.
         (&[(A, "Tools"), (D, "grep")], "grep", Deny),
         (&[(A, "Tools"), (D, "grep")], "gr*", Allow),
         (&[(A, "Tools"), (D, "mcp__git")], "mcp__git__push", Deny),

@@ -95,7 +95,7 @@ pub(crate) struct Task {
     far: Option<Far>,
 }
 
-/// What kind of work a task is.
+/// The kind of work that a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {

@@ -37,7 +37,7 @@ fn definition(command: &PromptCommand) -> Result<Prompt, InvalidBuiltInContext> 
     })
 }
 
-/// Whether the name of [`WORDS`] is taken.
+/// Tells whether the name of [`WORDS`] is taken.
 fn names_words(command: &PromptCommand) -> bool {
     command.arguments.iter().any(|argument| argument.name == WORDS)
 }

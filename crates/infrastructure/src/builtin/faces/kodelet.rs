@@ -193,7 +193,7 @@ fn search(answered: &Answered<'_>) -> Option<Said> {
 
 fn batch(answered: &Answered<'_>) -> Option<Said> {
     let Some(results) = answered.member("results").and_then(Value::as_array) else { return plain(answered) };
-    // What is shown beside the texts stays as it is.
+    // All that is shown beside the texts stays as it is.
     if !answered.is_text_alone() {
         return plain(answered);
     }

@@ -60,7 +60,7 @@ pub(super) fn told_beside(answered: &Answered<'_>) -> Option<String> {
         Err(failure) => behind_end(&failure.message).to_owned(),
         Ok(result) => match result.said_blocks() {
             [_, .., last] => behind_end(last.get("text").and_then(Value::as_str).unwrap_or_default()).to_owned(),
-            // What printed nothing is told in the place of that.
+            // A command that printed nothing is told in the place of that.
             [only] if is_silent() => {
                 behind_end(only.get("text").and_then(Value::as_str).unwrap_or_default()).to_owned()
             }

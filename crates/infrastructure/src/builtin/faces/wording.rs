@@ -28,12 +28,12 @@ pub(super) fn with_remarks(text: String, answered: &Answered<'_>) -> String {
     }
 }
 
-/// Whether nothing was changed, because only the answer was wanted.
+/// Tells whether nothing was changed, because only the answer was wanted.
 pub(super) fn is_dry_run(answered: &Answered<'_>) -> bool {
     answered.member("dry_run") == Some(&Value::Bool(true))
 }
 
-/// What a tool that changes a file says of it behind what it did.
+/// The words that a tool which changes a file says of it behind what it did.
 pub(super) fn notes(answered: &Answered<'_>) -> Option<String> {
     let (text, path) = (answered.text(), answered.member("path")?.as_str()?);
     let (_, behind) = text.lines().next()?.split_once(&format!("`{path}`"))?;

@@ -58,7 +58,7 @@ pub(super) struct ConfinedRun {
     layers: Layers,
 }
 
-/// Where the runtime listens to a run.
+/// The end at which the runtime listens to a run.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     pub(super) proxy: Option<TcpListener>,

@@ -88,7 +88,7 @@ struct Begun<'a> {
 
 /// What there is before the payload runs.
 pub(super) struct PreparedRun<'a> {
-    /// Where the runtime listens to it.
+    /// The end at which the runtime listens to it.
     pub(super) listeners: Vec<OwnedFd>,
     /// Who looks after protected names, where something of them may change.
     pub(super) protected: Option<Protected>,

@@ -19,7 +19,7 @@ pub(super) struct Parts {
     /// The keys; `None`: it has no front matter.
     pub(super) members: Option<Vec<Member>>,
     pub(super) body: String,
-    /// What is told of the front matter, although it counts.
+    /// Remarks on the front matter, although it counts.
     pub(super) note: Option<Problem>,
 }
 

@@ -1,4 +1,4 @@
-//! Where agents, skills and commands are looked for.
+//! The places where agents, skills and commands are looked for.
 
 use crate::config::{folders::Folders, layers::LayerKind, source_file::project_folders};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub(super) folder: PathBuf,
     /// Whose it is: a project's, or the person's own.
     pub(super) owner: LayerKind,
-    /// Whether places for arguments are Go templates, as kodelet has them.
+    /// Tells whether places for arguments are Go templates, as kodelet has them.
     pub(super) has_templates: bool,
 }
 
@@ -48,7 +48,7 @@ const IN_PROJECT: &[(&str, Kind, bool)] = &[
     (".claude/commands", Kind::Command, false),
     (".kodelet/recipes", Kind::Command, true),
 ];
-/// Where kodelet keeps recipes. The name is too common to mean that wherever it stands.
+/// The place where kodelet keeps recipes. The name is too common to mean that wherever it stands.
 const RECIPES: &str = "recipes";
 /// Their signs in a folder.
 const KODELET: [&str; 2] = [".kodelet", "kodelet-config.yaml"];
@@ -57,7 +57,7 @@ const KODELET: [&str; 2] = [".kodelet", "kodelet-config.yaml"];
 /// ours before those of others.
 pub(super) fn places(folders: &Folders) -> Vec<Place> {
     let mut places = Vec::new();
-    // What lies in the home folder is the person's, also where that is the project.
+    // Files in the home folder are the person's, also where that is the project.
     for project in project_folders(folders).iter().filter(|folder| folders.home.as_ref() != Some(folder)) {
         places.extend(places_in(project, LayerKind::Project));
         if KODELET.iter().any(|sign| project.join(sign).symlink_metadata().is_ok()) {

@@ -18,12 +18,12 @@ const MOST_DEPTH: usize = 8;
 /// The file of a skill.
 const SKILL: &str = "SKILL.md";
 
-/// What lies in the places.
+/// The files in the places.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Found {
     /// The files, in the order of precedence.
     pub(super) files: Vec<FoundFile>,
-    /// What was not looked at, and why.
+    /// The places that were not looked at, and why.
     pub(super) problems: Vec<Problem>,
 }
 

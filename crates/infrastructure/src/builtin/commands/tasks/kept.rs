@@ -332,7 +332,7 @@ async fn obey(
             Some(order) = orders.recv() => {
                 let frame = match order {
                     Order::Signal(signal) => Frame::Signal(signal),
-                    // Who keeps it watches its time as well.
+                    // The process that keeps it watches its time as well.
                     Order::Stop | Order::TimeOut => Frame::Stop,
                     Order::Kill => Frame::Kill,
                     Order::CloseInput => Frame::CloseInput,

@@ -98,7 +98,7 @@ async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Captur
     ended.send_replace(Some(End::of_work(cause, code, started.elapsed())));
 }
 
-/// What was said before the end.
+/// The words that were said before the end.
 async fn rest(capture: &Arc<Capture>, said: &mut UnboundedReceiver<String>) {
     said.close();
     while let Some(text) = said.recv().await {

@@ -4,7 +4,7 @@ use super::{Trouble, UNAVAILABLE};
 use serde_json::Value;
 use toolstead_domain::tool_result::NO_OUTPUT;
 
-/// Where the path lists what it keeps of a result (`_meta`).
+/// The member in which the path lists what it keeps of a result (`_meta`).
 const OUTPUTS: &str = "toolstead/outputs";
 
 /// The result of a call: its structured content on one line, else its text.

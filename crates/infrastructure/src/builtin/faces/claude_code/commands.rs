@@ -50,7 +50,7 @@ fn time(answered: &Answered<'_>) -> String {
     }
 }
 
-/// What a shell did that was undone, or was refused to it.
+/// All that a shell did that was undone, or was refused to it.
 fn undone(answered: &Answered<'_>) -> Option<String> {
     let lines = answered.member("undone_or_refused")?.as_array()?.iter().filter_map(Value::as_str);
     Some(lines.collect::<Vec<_>>().join(". ")).filter(|told| !told.is_empty())

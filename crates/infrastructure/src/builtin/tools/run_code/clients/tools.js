@@ -109,6 +109,7 @@
 
   /** Functions of this object, which no tool takes the name of. */
   const own = {
+    ToolError,
     call,
     list: () => Object.fromEntries(given.tools.map(([name, ...takes]) => [name, signature(...takes)])),
     help: async (of) => {

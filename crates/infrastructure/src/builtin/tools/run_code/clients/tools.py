@@ -91,6 +91,8 @@ class Tool:
 class Tools:
     """The tools of this run: `tools.NAME(parameter=value)`, or `tools["NAME"](...)` for a name that Python has no room for."""
 
+    ToolError = ToolError
+
     def __init__(self, wire, table):
         every = [Tool(wire, *row) for row in table]
         vars(self).update(_wire=wire, _named={tool.name: tool for tool in every}, _attributes={})

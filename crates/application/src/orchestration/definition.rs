@@ -1,0 +1,49 @@
+//! The definition of a tool that calls others, whole and as models get it.
+
+use serde_json::{Map, Value};
+use toolstead_domain::{
+    category::Category,
+    tool::{Tool, ToolAnnotations, ToolSource},
+    tool_name::ToolName,
+};
+
+/// What is said of such a tool. What it does is what the calls do that it makes, so it may do anything.
+pub(super) struct Definition<'a> {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) description: &'a str,
+    /// The schema of its arguments.
+    pub(super) input: Value,
+    /// The schema of its structured result.
+    pub(super) output: Value,
+    /// The description in the list that models carry along.
+    pub(super) brief: &'a str,
+    /// The schema of arguments in that list.
+    pub(super) brief_input: Value,
+}
+
+impl Definition<'_> {
+    /// The tool.
+    pub(super) fn tool(self) -> Tool {
+        let hints = ToolAnnotations {
+            read_only_hint: Some(false),
+            destructive_hint: Some(true),
+            idempotent_hint: Some(false),
+            open_world_hint: Some(true),
+        };
+        let members = |description: &str, schema: Value, hints: Value| {
+            let mut members = Map::new();
+            members.insert("name".into(), self.name.into());
+            members.insert("title".into(), self.title.into());
+            members.insert("description".into(), description.into());
+            members.insert("inputSchema".into(), schema);
+            members.insert("annotations".into(), hints);
+            members
+        };
+        let brief = members(self.brief, self.brief_input, hints.beside_defaults());
+        let mut whole = members(self.description, self.input, hints.to_json());
+        whole.insert("outputSchema".into(), self.output);
+        let name = ToolName::for_plain_upstream(self.name);
+        Tool::new(name, whole, Category::Utility, ToolSource::BuiltIn).advertised_as(brief)
+    }
+}
