@@ -7,7 +7,7 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 
-/// What is said of such a tool. What it does is what the calls do that it makes, so it may do anything.
+/// The words and schemas of such a tool. It may do anything, since the calls that it makes may.
 pub(super) struct Definition<'a> {
     pub(super) name: &'static str,
     pub(super) title: &'static str,

@@ -181,7 +181,7 @@ impl OrchestratingTool for Subagent {
         let name = agent.name.clone();
         let calls = context.calls.outliving(name.clone(), conversation.session(), tools, caller).await?;
         let title = input.description.clone().unwrap_or_else(|| input.prompt.clone());
-        let mut task = NewTask::new(call.principal.clone(), call.session.clone(), "agent", format!("{name}: {title}"));
+        let mut task = NewTask::new(call.principal.clone(), call.session.clone(), format!("{name}: {title}"));
         (task.description, task.call) = (input.description, Some(call.id));
         let task_id = agents.tasks.begin(task, Box::new(InBackground { work, calls })).await?;
         let text = format!(

@@ -27,7 +27,7 @@ pub trait Tasks: Send + Sync {
     async fn begin(&self, task: NewTask, work: Box<dyn TaskWork>) -> Result<String, ToolFailure>;
 }
 
-/// A task that is to begin.
+/// The task of an agent that is to begin.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct NewTask {
@@ -35,8 +35,6 @@ pub struct NewTask {
     pub principal: Principal,
     /// In which session.
     pub session: Arc<str>,
-    /// The kind, as one word: `agent`.
-    pub kind: &'static str,
     /// Its name for people: the line that lists show.
     pub title: String,
     /// Its purpose.
@@ -46,14 +44,9 @@ pub struct NewTask {
 }
 
 impl NewTask {
-    /// A task of this kind.
-    pub fn new(
-        principal: Principal,
-        session: impl Into<Arc<str>>,
-        kind: &'static str,
-        title: impl Into<String>,
-    ) -> Self {
-        Self { principal, session: session.into(), kind, title: title.into(), description: None, call: None }
+    /// A task of this name.
+    pub fn new(principal: Principal, session: impl Into<Arc<str>>, title: impl Into<String>) -> Self {
+        Self { principal, session: session.into(), title: title.into(), description: None, call: None }
     }
 }
 

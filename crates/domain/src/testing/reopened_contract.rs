@@ -30,7 +30,7 @@ use std::{io::Read, path::Path, sync::Arc};
 /// Checks every store of a backend, one after the other.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
     reopened_tool_repository_contract(async || reopen().await.tool_repository).await;
     reopened_execution_log_contract(async || reopen().await.execution_log).await;
@@ -45,7 +45,7 @@ pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
 /// Checks that catalogues and switches last.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_tool_repository_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ToolRepository>) {
     let provider = ProviderIdentity::of_program("lasting");
     let saved = Catalogue { tools: vec![samples::tool("lasts")], changes: Vec::new() };
@@ -106,7 +106,7 @@ pub async fn reopened_execution_log_contract(mut reopen: impl AsyncFnMut() -> Ar
 /// Checks that contents last under their handles, and that no handle is given a second time.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_output_store_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn OutputStore>) {
     let owner = Principal::local();
     let large = vec![7; 300_000];
@@ -134,7 +134,7 @@ pub async fn reopened_output_store_contract(mut reopen: impl AsyncFnMut() -> Arc
 /// Checks that entries last with their contents.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_change_journal_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ChangeJournal>) {
     let (owner, entry) = (Principal::local(), change_journal_contract::entry(1));
     let journal = reopen().await;
@@ -152,7 +152,7 @@ pub async fn reopened_change_journal_contract(mut reopen: impl AsyncFnMut() -> A
 /// Checks that what sessions have read lasts: they may go on in the next process.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_seen_files_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn SeenFiles>) {
     let (owner, digest) = (Principal::local(), ContentDigest([3; 32]));
     let seen = reopen().await;
@@ -169,7 +169,7 @@ pub async fn reopened_seen_files_contract(mut reopen: impl AsyncFnMut() -> Arc<d
 /// Checks that conversations last with their events, and go on where they ended.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_conversations_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ConversationStore>) {
     let (owner, begun) = (Principal::local(), conversation_store_contract::conversation(900));
     let (id, at) = (begun.id, samples::START);
@@ -192,7 +192,7 @@ pub async fn reopened_conversations_contract(mut reopen: impl AsyncFnMut() -> Ar
 /// Checks that plans last: an agent goes on with its own.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_todos_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn TodoStore>) {
     let owner = Principal::local();
     reopen().await.replace(&owner, "lasting", todo_store_contract::plan()).await.unwrap();
@@ -203,7 +203,7 @@ pub async fn reopened_todos_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn To
 /// Checks that questions and their answers last: whoever answers does it in another process.
 ///
 /// # Panics
-/// When something was forgotten; the message says what.
+/// If something was forgotten; the message says what.
 pub async fn reopened_questions_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn QuestionStore>) {
     let owner = Principal::local();
     let questions = question_store_contract::questions;

@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn new_task() -> tasks::NewTask {
-        tasks::NewTask::new(Principal::local(), "s", "agent", "general: look")
+        tasks::NewTask::new(Principal::local(), "s", "general: look")
     }
 
     fn viewer(session: &str) -> Viewer {
