@@ -16,15 +16,18 @@ type Module = Vec<String>;
 
 /// The rooms of `infrastructure`, each with those that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("builtin", &["documents", "sandbox", "shell_analysis"]),
+    ("accounts", &["http", "sandbox", "web"]),
+    ("builtin", &["documents", "sandbox", "services", "shell_analysis", "web"]),
     ("documents", &["sandbox"]),
     ("hooks", &["sandbox"]),
     ("http", &["sandbox"]),
     ("mcp", &["http", "sandbox"]),
     ("models", &["http", "sandbox"]),
     ("sandbox", &[]),
+    ("services", &["http", "sandbox", "web"]),
     ("shell_analysis", &[]),
     ("sqlite", &[]),
+    ("web", &["http", "sandbox"]),
 ];
 
 /// The floors of `builtin`: each may use those below it, which stand before it.
@@ -41,7 +44,10 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "models", 150),
     ("toolstead-infrastructure", "documents", 175),
     ("toolstead-infrastructure", "hooks", 135),
-    ("toolstead-infrastructure", "builtin", 225),
+    ("toolstead-infrastructure", "web", 185),
+    ("toolstead-infrastructure", "accounts", 190),
+    ("toolstead-infrastructure", "services", 205),
+    ("toolstead-infrastructure", "builtin", 265),
     ("toolstead-infrastructure", "schema-validation", 165),
 ];
 

@@ -13,6 +13,7 @@ pub mod change_journal;
 pub mod clock;
 pub mod context_provider;
 pub mod conversation_store;
+pub mod credentials;
 pub mod event_sink;
 pub mod execution_log;
 pub mod model_provider;

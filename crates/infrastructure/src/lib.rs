@@ -3,6 +3,8 @@
 //! Each room is one technology and one feature. It knows only the rooms that it stands on (`docs/architecture.md`); all
 //! may use [`sandbox`]. No type of a database or network library appears in a public signature.
 
+#[cfg(feature = "accounts")]
+pub mod accounts;
 #[cfg(feature = "builtin")]
 pub mod builtin;
 pub mod dialects;
@@ -18,11 +20,15 @@ pub mod mcp;
 pub mod models;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+#[cfg(feature = "services")]
+pub mod services;
 #[cfg(feature = "shell-analysis")]
 pub mod shell_analysis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod system_clock;
+#[cfg(feature = "web")]
+pub mod web;
 
 /// The door for child processes that are this same program.
 #[cfg(feature = "sandbox")]

@@ -92,12 +92,14 @@ use toolstead_infrastructure::{
     mcp::client::{McpServer, may_ask::Clients},
     sandbox::{
         detached::DetachedTasks,
+        egress::connector::{Network, SystemNetwork},
         helper::Helpers,
         schema_validation::HelperSchemaValidator,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
     sqlite::OpenError,
     system_clock::SystemClock,
+    web::reach::Reach,
 };
 
 /// How long running calls are given at the end of a short-lived program.
@@ -171,6 +173,7 @@ pub struct AppBuilder {
     going_on: Option<GoingOn>,
     clients: Calling,
     starts_when_used: bool,
+    network: Arc<dyn Network>,
 }
 
 /// A running application with everything that must be closed.
@@ -289,6 +292,7 @@ impl App {
             going_on: None,
             clients: Calling::Any(Map::new()),
             starts_when_used: false,
+            network: Arc::new(SystemNetwork::default()),
         }
     }
 }
@@ -486,6 +490,13 @@ impl AppBuilder {
         self
     }
 
+    /// Resolves names and connects by this, for tools that reach out, instead of by the machine's own network.
+    #[must_use]
+    pub fn network(mut self, network: Arc<dyn Network>) -> Self {
+        self.network = network;
+        self
+    }
+
     /// Takes this environment instead of the process's own.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
@@ -535,7 +546,9 @@ impl AppBuilder {
             .with_helpers(helpers.clone())
             .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
             .with_tasks(tasks.clone())
-            .with_models(Arc::new(models.clone()));
+            .with_models(Arc::new(models.clone()))
+            .with_reach(Reach::new(self.network, config.outside.private_hosts.clone()))
+            .with_services(Arc::new(config.outside.services.clone()));
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
         let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };

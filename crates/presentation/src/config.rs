@@ -41,6 +41,7 @@ pub mod schema;
 pub mod sections;
 pub mod server_programs;
 mod server_times;
+pub mod services;
 mod source_file;
 pub mod token;
 pub mod told_notes;
@@ -67,6 +68,7 @@ use profiles::{NoSuchProfile, Profile};
 use request::Request;
 use rule_files::RuleFiles;
 use sections::{AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings, section};
+use services::OutsideSettings;
 use source_file::SourceFile;
 use std::{
     collections::BTreeMap,
@@ -127,6 +129,8 @@ pub struct Config {
     pub profiles: Vec<Profile>,
     /// What holds for every run of an agent.
     pub agent: AgentSettings,
+    /// The way to hosts, and the services that tools speak to.
+    pub outside: OutsideSettings,
     /// True where each call that ended is told with its input and its result.
     pub tool_call_details: bool,
     /// How commands are confined.
@@ -289,6 +293,7 @@ impl Config {
             profiles::profiles(&mut resolved, &models, &servers, &mut problems, &mut notes);
         selected.extend(chosen_by_profiles);
         let agent = agent::agent(&resolved, &models, &mut problems);
+        let outside = services::outside(&resolved, environment, &mut problems);
         let tool_call_details = resolved.setting("events.tool_call_details").and_then(|setting| setting.value);
         let limits: Limits = section(&resolved, "limits")?;
         let file_limits: FileLimits = section(&resolved, "files")?;
@@ -350,6 +355,7 @@ impl Config {
             default_model,
             profiles,
             agent,
+            outside,
             tool_call_details: tool_call_details == Some(Value::Boolean(true)),
             limits,
             file_limits,

@@ -75,6 +75,20 @@ impl<'a> Run<'a> {
         Err(ToolFailure::new(ErrorKind::PermissionDenied, message))
     }
 
+    /// Asks the grant of the call whether a host (lower case, without port) may be reached, as it is now. The judge of
+    /// [`Reach`](crate::web::reach::Reach).
+    ///
+    /// # Errors
+    /// `permission_denied`, with the rule that would allow it.
+    pub fn may_reach(&self, host: &str) -> Result<(), ToolFailure> {
+        if self.context.grant.permits(&Access::ReachHost(host.into())) {
+            return Ok(());
+        }
+        let message = format!("the host `{host}` may not be reached");
+        Err(ToolFailure::new(ErrorKind::PermissionDenied, message)
+            .next(format!("The rule `WebFetch(domain:{host})` would allow it.")))
+    }
+
     /// Works on files, on a thread where that holds up nobody. The workspace it gets knows what the call may touch and
     /// when to end; it ends also when this future is dropped.
     ///

@@ -12,7 +12,13 @@ use crate::{
         seen_images::SeenImages,
         text::line_index::LineIndexes,
     },
-    sandbox::{helper::Helpers, workspace::Workspace},
+    sandbox::{
+        egress::{connector::SystemNetwork, host::HostPatterns},
+        helper::Helpers,
+        workspace::Workspace,
+    },
+    services::settings::Services,
+    web::reach::Reach,
 };
 use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
@@ -22,6 +28,7 @@ use toolstead_domain::{
         agent_catalogue::{AgentCatalogue, NoAgents},
         change_journal::{ChangeJournal, NoJournal},
         clock::{Clock, Timestamp},
+        credentials::{Credentials, NoAccounts},
         event_sink::{EventSink, NoEvents},
         models::{Models, NoModels},
         question_store::QuestionStore,
@@ -52,6 +59,9 @@ pub struct World {
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
     seen_images: Arc<SeenImages>,
+    reach: Reach,
+    services: Arc<Services>,
+    credentials: Arc<dyn Credentials>,
 }
 
 /// Images that are decoded at once.
@@ -80,6 +90,9 @@ impl World {
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
             seen_images: Arc::default(),
+            reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
+            services: Arc::default(),
+            credentials: Arc::new(NoAccounts),
         }
     }
 
@@ -149,6 +162,24 @@ impl World {
         Self { questions: Some(questions), ..self }
     }
 
+    /// Reaches out so.
+    #[must_use]
+    pub fn with_reach(self, reach: Reach) -> Self {
+        Self { reach, ..self }
+    }
+
+    /// With these services.
+    #[must_use]
+    pub fn with_services(self, services: Arc<Services>) -> Self {
+        Self { services, ..self }
+    }
+
+    /// Says by these to services who asks.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Arc<dyn Credentials>) -> Self {
+        Self { credentials, ..self }
+    }
+
     /// The folders that tools may work in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
@@ -189,6 +220,21 @@ impl World {
     /// Where the lines of large files lie, as far as they were read.
     pub(super) fn lines(&self) -> &Arc<LineIndexes> {
         &self.lines
+    }
+
+    /// The way to hosts.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// The services of the configuration.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// The credentials of principals.
+    pub fn credentials(&self) -> &dyn Credentials {
+        &*self.credentials
     }
 
     pub(super) fn models(&self) -> &Arc<dyn Models> {

@@ -1,0 +1,21 @@
+//! This program, as an issuer of tokens knows it.
+
+use toolstead_domain::secret::Secret;
+use url::Url;
+
+/// A client at an issuer: its name, its word, and the issuer's addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthClient {
+    /// The issuer, as tokens are kept under it: `https://accounts.google.com`.
+    pub issuer: String,
+    /// The client's name.
+    pub client_id: String,
+    /// Its word. Of an installed application it is no secret to its user.
+    pub client_secret: Secret,
+    /// The page where a person says yes (RFC 6749, section 3.1).
+    pub authorization_url: Url,
+    /// Where a code or a refresh token becomes an access token (section 3.2).
+    pub token_url: Url,
+    /// Where a token is revoked (RFC 7009).
+    pub revocation_url: Url,
+}

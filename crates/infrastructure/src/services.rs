@@ -1,0 +1,5 @@
+//! Services of others that tools speak to over HTTP, one a file (`docs/web.md`).
+//!
+//! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
+
+pub mod settings;

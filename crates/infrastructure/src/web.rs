@@ -1,0 +1,7 @@
+//! Reaching out to the web: judged requests, and pages as text (`docs/web.md`).
+//!
+//! [`reach::Reach`] makes each request under the eyes of a judge, and follows a redirect only where the one who asks says
+//! so. What comes back is hostile until it is parsed.
+
+pub mod reach;
+pub mod reach_error;
