@@ -38,6 +38,7 @@ use crate::{
         },
         policy::{check_parameters, check_tool_names},
         problem::ConfigError,
+        services::OutsideSettings,
         workspace::make_folders_beside,
     },
     event_file::{EventFile, EventTarget},
@@ -99,7 +100,7 @@ use toolstead_infrastructure::{
     },
     sqlite::OpenError,
     system_clock::SystemClock,
-    web::reach::Reach,
+    web::{address::InvalidAddress, reach::Reach},
 };
 
 /// How long running calls are given at the end of a short-lived program.
@@ -229,6 +230,9 @@ pub enum StartupError {
     /// A provider of resources and prompts cannot be registered.
     #[error(transparent)]
     ContextRegistry(#[from] ContextRegistryError),
+    /// The proxy cannot be used.
+    #[error("`[web] proxy` cannot be used")]
+    Proxy(#[from] InvalidAddress),
     /// The built-in resources and prompts cannot be used.
     #[error(transparent)]
     Context(#[from] InvalidBuiltInContext),
@@ -255,6 +259,7 @@ impl StartupError {
             Self::Config(_)
             | Self::Workspace(_)
             | Self::Tools(_)
+            | Self::Proxy(_)
             | Self::ContextRegistry(_)
             | Self::RequiredServer { .. } => true,
             Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
@@ -547,7 +552,7 @@ impl AppBuilder {
             .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
-            .with_reach(Reach::new(self.network, config.outside.private_hosts.clone()))
+            .with_reach(reach(self.network, &config.outside)?)
             .with_services(Arc::new(config.outside.services.clone()));
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
@@ -793,4 +798,13 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
         .chain(context::RULE_NAMES)
         .collect()
+}
+
+/// The way to hosts, as the configuration has it.
+fn reach(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<Reach, InvalidAddress> {
+    let reach = Reach::new(network, outside.private_hosts.clone());
+    match &outside.proxy {
+        Some(proxy) => reach.with_proxy(proxy),
+        None => Ok(reach),
+    }
 }
