@@ -6,9 +6,11 @@
 mod attempt;
 pub mod credentials;
 pub mod grant;
+pub mod import;
 mod issuer;
 mod loopback;
 pub mod oauth_client;
+mod private_file;
 mod shared_sign_in;
 pub mod sign_in_error;
 #[cfg(test)]

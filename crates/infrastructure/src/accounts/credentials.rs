@@ -247,7 +247,8 @@ impl Inner {
                 };
                 match issuer.renewed(&tokens, refresh, self.clock.now()).await {
                     Ok(new) => {
-                        let missing: Vec<String> = grant.missing_in(&new.scopes).collect();
+                        let had = |scope: &String| tokens.scopes.contains(scope);
+                        let missing: Vec<String> = grant.missing_in(&new.scopes).filter(had).collect();
                         if !missing.is_empty() {
                             let why = format!("Some of what was granted was taken back ({})", missing.join(", "));
                             return Ok((None, Err(sign_in(&why))));
