@@ -2,4 +2,5 @@
 //!
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
+pub mod google;
 pub mod settings;
