@@ -129,5 +129,7 @@ mod subagents;
 mod trust;
 /// Over which connection a real server hears a call.
 mod upstream_connections;
+/// Web servers for tests through the binaries.
+mod web_server;
 /// What belongs to a workspace.
 mod workspaces;
