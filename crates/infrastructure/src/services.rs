@@ -2,8 +2,9 @@
 //!
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
-pub mod google;
 mod address;
+pub mod google;
+pub mod linkedin;
 mod markup;
 mod one_line;
 mod retry_after;
