@@ -2,5 +2,7 @@
 //!
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
+pub mod foreign_text;
+pub mod gmail;
 pub mod google;
 pub mod settings;
