@@ -95,8 +95,11 @@ mod documents;
 mod events;
 /// Real clients use all that a real server offers, through us.
 mod everything;
-/// Hooks of the user.
+/// Mail at a fake Google.
+mod gmail;
+/// Google: tokens, and Gmail.
 mod google_server;
+/// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
 /// What providers of models are told of tools.
