@@ -51,6 +51,8 @@ built_in_tools! {
     ask_user::AskUser,
     ask_model::AskModel,
     image_recognition::ImageRecognition,
+    linkedin_jobs::LinkedinJobs,
+    linkedin_job_detail::LinkedinJobDetail,
     git::Git,
     go_tool::GoTool,
     media_probe::MediaProbe,
