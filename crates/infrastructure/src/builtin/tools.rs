@@ -54,6 +54,8 @@ built_in_tools! {
     gmail_search::GmailSearch,
     gmail_read::GmailRead,
     gmail_send::GmailSend,
+    linkedin_jobs::LinkedinJobs,
+    linkedin_job_detail::LinkedinJobDetail,
     git::Git,
     go_tool::GoTool,
     media_probe::MediaProbe,
