@@ -2,6 +2,7 @@
 //!
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
+pub mod google;
 mod address;
 mod markup;
 mod one_line;

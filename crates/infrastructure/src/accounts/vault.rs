@@ -5,7 +5,6 @@
 
 mod folder;
 mod key_file;
-mod private_file;
 mod sealed;
 #[cfg(test)]
 mod tests;

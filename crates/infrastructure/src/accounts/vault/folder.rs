@@ -1,6 +1,6 @@
 //! The folder of the records: nobody else's, with files that are there whole or not at all.
 
-use super::private_file::{self, OTHERS, PrivateFileError};
+use crate::accounts::private_file::{self, OTHERS, PrivateFileError};
 use rustix::{
     fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, fsync, openat, renameat, unlinkat},
     io::Errno,

@@ -1,6 +1,6 @@
 //! The key that tokens are sealed under, in a file of its own.
 
-use super::private_file::{self, PrivateFileError};
+use crate::accounts::private_file::{self, PrivateFileError};
 use ring::{
     aead::{AES_256_GCM, LessSafeKey, UnboundKey},
     digest::{Context, SHA256},
@@ -14,7 +14,7 @@ use std::{
     fmt::{self, Write},
     fs::DirBuilder,
     io,
-    os::{fd::OwnedFd, unix::fs::DirBuilderExt},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
@@ -53,12 +53,7 @@ impl SealingKey {
     /// Reads the file; `None` where there is none. Blocks.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, KeyFileError> {
         let max = 4 * KEY_BYTES as u64;
-        match private_file::read(CWD, path, max) {
-            Ok(None) => Ok(None),
-            Ok(Some(bytes)) => Self::of(&bytes).map(Some),
-            Err(PrivateFileError::Io(error)) if error.kind() == io::ErrorKind::NotADirectory => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        private_file::read(CWD, path, max)?.map(|bytes| Self::of(&bytes)).transpose()
     }
 
     /// Reads the file, and makes it where there is none: of several who make it at once, all read the same. Blocks.
@@ -88,7 +83,7 @@ fn make(path: &Path) -> io::Result<()> {
     };
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    let folder: OwnedFd = openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let folder = openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = [0; KEY_BYTES + ID_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
     let (key, rest) = bytes.split_at(KEY_BYTES);
