@@ -351,6 +351,8 @@ const TABLE: &[Row] = &[
     ("todo_read", "todo_read", KODELET, &[]),
     ("todo_write", "todo_write", KODELET, &[]),
     ("todo_write", "TodoWrite", CLAUDE_CODE, &[Each("todos", &[Rename("activeForm", "active_form")])]),
+    ("web_search", "WebSearch", CLAUDE_CODE, &[]),
+    ("web_search", "web_search", MICRO_X, &[]),
     ("working_directory", "pwd", CLAI, &[]),
     ("write_file", "Write", CLAUDE_CODE, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (

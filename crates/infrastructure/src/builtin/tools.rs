@@ -56,6 +56,7 @@ built_in_tools! {
     gmail_send::GmailSend,
     linkedin_jobs::LinkedinJobs,
     linkedin_job_detail::LinkedinJobDetail,
+    web_search::WebSearch,
     git::Git,
     go_tool::GoTool,
     media_probe::MediaProbe,

@@ -144,6 +144,17 @@ pub(super) const FACES: Faces = &[
         Face::new("Operating system, processors, memory and uptime of this machine.", NOTHING).saying(reported),
     ),
     (
+        "web_search",
+        Face::new(
+            "Search the web and return titles, URLs and descriptions. Read a page itself with web_fetch.",
+            r#"{"type": "object", "properties": {
+                "query": {"type": "string", "description": "The query, at most 400 characters"},
+                "count": {"type": "number", "description": "How many results, 1 to 20, 5 without it"}},
+                "required": ["query"]}"#,
+        )
+        .saying(searched),
+    ),
+    (
         "write_file",
         Face::new(
             "Write content to a file; it is created with its folders if it is not there.",
@@ -319,6 +330,28 @@ fn seconds(answered: &Answered<'_>) -> f64 {
     let given = |name| answered.arguments.get(name).and_then(Value::as_f64);
     let given = given("timeout_ms").or_else(|| given("timeout").map(|seconds| seconds * 1000.0));
     time_had(answered, given.unwrap_or(30_000.0)) / 1000.0
+}
+
+fn searched(answered: &Answered<'_>) -> Option<Said> {
+    if answered.text_argument("query").is_some_and(|query| query.trim().is_empty()) {
+        return Some(Said::error("Error: query must not be empty"));
+    }
+    failed(answered, "Error").or_else(|| {
+        let query = answered.member("query")?.as_str()?;
+        let hits = answered.member("results")?.as_array()?;
+        if hits.is_empty() {
+            return Some(Said::text(format!("No results found for: {query}")));
+        }
+        let mut text = format!("Search: \"{query}\"\nResults: {}", hits.len());
+        for (at, hit) in hits.iter().enumerate() {
+            let part = |name: &str| hit.get(name).and_then(Value::as_str).unwrap_or_default();
+            text += &format!("\n\n{}. {}\n   {}", at + 1, part("title"), part("url"));
+            if !part("description").is_empty() {
+                text += &format!("\n   {}", part("description"));
+            }
+        }
+        Some(Said::text(text))
+    })
 }
 
 fn reported(answered: &Answered<'_>) -> Option<Said> {
