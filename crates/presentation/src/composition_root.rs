@@ -548,6 +548,7 @@ impl AppBuilder {
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
             .with_reach(Reach::new(self.network, config.outside.private_hosts.clone()))
+            .respecting_robots(config.outside.respects_robots)
             .with_services(Arc::new(config.outside.services.clone()));
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();

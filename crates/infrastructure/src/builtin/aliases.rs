@@ -335,6 +335,10 @@ const TABLE: &[Row] = &[
     ("todo_read", "todo_read", KODELET, &[]),
     ("todo_write", "todo_write", KODELET, &[]),
     ("todo_write", "TodoWrite", CLAUDE_CODE, &[Each("todos", &[Rename("activeForm", "active_form")])]),
+    ("web_fetch", "WebFetch", CLAUDE_CODE, &[]),
+    ("web_fetch", "web_fetch", KODELET, &[]),
+    ("web_fetch", "web_fetch", MICRO_X, &[Rename("maxChars", "max_chars")]),
+    ("web_fetch", "website_text", CLAI, &[Set("format", r#""text""#), Default("timeout_ms", "10000")]),
     ("working_directory", "pwd", CLAI, &[]),
     ("write_file", "Write", CLAUDE_CODE, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (
@@ -413,6 +417,18 @@ mod tests {
             json!({"image_path": "a.png", "prompt": "What is it?"}),
             "image_recognition",
             json!({"image": "a.png", "prompt": "What is it?"}),
+        );
+    }
+
+    #[test]
+    fn pages_are_fetched_in_every_spelling() {
+        let url = "https://example.com/";
+        check("WebFetch", json!({"url": url, "prompt": "Why?"}), "web_fetch", json!({"url": url, "prompt": "Why?"}));
+        check(
+            "website_text",
+            json!({"url": url}),
+            "web_fetch",
+            json!({"url": url, "format": "text", "timeout_ms": 10_000}),
         );
     }
 

@@ -4,6 +4,7 @@ mod asking;
 mod commands;
 mod files;
 mod search;
+mod web;
 
 use super::{Faces, given::telling};
 use toolstead_domain::{
@@ -175,6 +176,18 @@ pub(super) const FACES: Faces = &[
                 "required": ["todos"]}"#,
         )
         .saying(asking::planned),
+    ),
+    (
+        "WebFetch",
+        Face::new(
+            "Fetches a page and has a small model answer a prompt about it. http becomes https. A redirect to another \
+             host is told and not followed: call again with the new URL.",
+            r#"{"type": "object", "properties": {
+                "url": {"type": "string", "description": "A whole URL."},
+                "prompt": {"type": "string", "description": "What to find out from the page."}},
+                "required": ["url", "prompt"]}"#,
+        )
+        .saying(web::fetched),
     ),
     (
         "Write",
