@@ -96,6 +96,7 @@ mod events;
 /// Real clients use all that a real server offers, through us.
 mod everything;
 /// Hooks of the user.
+mod google_server;
 mod hooks;
 mod hostile_schemas;
 /// What providers of models are told of tools.
