@@ -74,21 +74,8 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
         }
     };
     let answer = answer.map_err(|error| error.into_failure(url))?;
-    if answer
-        .leads_to
-        .as_ref()
-        .is_some_and(|to| to.host_str() == answer.url.host_str() && is_no_less_safe(&answer.url, to))
-    {
-        let message = format!("`{url}` is redirected more than {REDIRECTS} times on its own host");
-        return Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message)
-            .next("Its server leads in a circle: look for another address of the page."));
-    }
     world.seen_pages().remember(request, answer.clone(), world.now());
     Ok(Fetched { answer, from_cache: false })
-}
-
-fn is_no_less_safe(from: &Url, to: &Url) -> bool {
-    from.scheme() == to.scheme() || to.scheme() == "https"
 }
 
 /// Why there is no answer.

@@ -54,12 +54,12 @@ pub(super) async fn read(
     }
 }
 
-/// That the page has moved to another host.
+/// That the page has moved to another host or port, or from https to http.
 pub(super) fn redirect(to: &Url, told: Output) -> Result<ToolResult, ToolFailure> {
     let told = Output { redirect_to: Some(to.to_string()), ..told };
     let text = format!(
-        "`{}` is redirected (HTTP {}) to another host, or to one that is less safe: {to}\nNothing was fetched from there. \
-         If the new address is what you want, call `web_fetch` with it: {}",
+        "`{}` is redirected (HTTP {}) to another place: {to}\nNothing was fetched from there. If the new \
+         address is what you want, call `web_fetch` with it: {}",
         told.url,
         told.status,
         json!({"url": to.as_str()})
