@@ -88,7 +88,7 @@ enum Unanswered {
 impl Unanswered {
     fn into_failure(self, url: &Url) -> ToolFailure {
         match self {
-            Self::Reach(error @ ReachError::TimedOut) => {
+            Self::Reach(error @ (ReachError::TimedOut | ReachError::Silent(_))) => {
                 error.into_failure(&format!("`{url}` could not be fetched")).next("Give a longer `timeout_ms`.")
             }
             Self::Reach(error) => error.into_failure(&format!("`{url}` could not be fetched")),
@@ -146,7 +146,7 @@ fn upgraded(url: &Url) -> Option<Url> {
 /// Whether nobody answered there at all.
 fn is_silence(error: &ReachError) -> bool {
     match error {
-        ReachError::TimedOut => true,
+        ReachError::TimedOut | ReachError::Silent(_) => true,
         ReachError::Http(error) => error.is_unsent(),
         _ => false,
     }
