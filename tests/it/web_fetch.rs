@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 use tokio::task::block_in_place;
 
@@ -112,11 +112,12 @@ async fn a_page_is_fetched_where_a_rule_allows_its_host_and_its_row_names_the_ho
     assert!(!told.contains("never shown") && !told.contains("alert"), "{told}");
     let archive = format!("[archive]({})", place.url("/files/a.tar"));
     assert!(told.contains(&archive), "{archive}: {told}");
-    let row = place.rows()["executions"][0].to_string();
-    assert!(row.contains("web_fetch") && row.contains("127.0.0.1"), "{row}");
+    let row = &place.rows()["executions"][0];
+    assert_eq!((&row["tool"], &row["outcome"]), (&json!("web_fetch"), &json!("succeeded")), "{row}");
+    assert!(row["accesses"].to_string().contains("127.0.0.1"), "{row}");
     let (code, told) = place.call("web_fetch", &json!({"url": place.url("/none")}));
     assert!(code != Some(0) && told.contains("HTTP 404") && told.contains("Look elsewhere."), "{told}");
-    assert_eq!(place.rows()["executions"][0]["errorKind"], "not_found", "{}", place.rows());
+    assert_eq!(place.rows()["executions"][0]["outcome"], "failed", "{}", place.rows());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,7 +189,7 @@ async fn each_system_gets_a_page_in_its_own_words() {
         "micro_x",
         "web_fetch",
         json!({"url": url("/data.json"), "maxChars": 9}),
-        "URL: SITE/data.json\nStatus: 200\nContent-Type: application/json\nLength: 9 chars (truncated from 28)\n\n--- Content \
+        "URL: SITE/data.json\nStatus: 200\nContent-Type: application/json\nLength: 9 chars (truncated from 29)\n\n--- Content \
          ---\n\n{\n  \"a\": \n\n[Content truncated at 9 characters]",
     );
     let page = asked(&mut place.serving(Some("micro_x")), "web_fetch", &json!({"url": url("/article")}));
@@ -239,10 +240,9 @@ async fn words_of_a_page_end_no_tag_of_a_system() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_the_python_sdk_fetches_a_page() {
     let place = Place::new("").await;
-    let mut command = Command::new(python_program("python"));
+    let mut command = place.home.command(python_program("python"), &[]);
     command.arg(peer("client.py")).arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp").arg("--config").arg(&place.config);
     command.env("TOOL", "web_fetch").env("ARGS", json!({"url": place.url("/article")}).to_string());
-    command.env("HOME", place.home.work()).env("XDG_DATA_HOME", place.home.data()).current_dir(place.home.work());
     let output = block_in_place(|| command.stdin(Stdio::null()).output().unwrap());
     let printed = stdout(&output);
     let answer: Value = serde_json::from_str(printed.lines().last().unwrap_or_default())
