@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("it leads to {elsewhere}, which was not followed");
     }
     let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let decoded = charset::decode(&answer.body, content_type);
+    let decoded = charset::decode(&answer.body, content_type.and_then(charset::charset_of));
     println!("{} bytes of {}\n\n{}", answer.body.len(), decoded.charset, decoded.text);
     Ok(())
 }

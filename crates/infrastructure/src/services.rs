@@ -3,10 +3,11 @@
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
 mod address;
+pub mod foreign_text;
+pub mod gmail;
 pub mod google;
 pub mod linkedin;
 mod markup;
 mod one_line;
-mod retry_after;
 pub mod search;
 pub mod settings;

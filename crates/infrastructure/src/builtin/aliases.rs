@@ -8,7 +8,7 @@ use crate::{
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, CommandLine, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set,
+        self, AnyDepth, CommandLine, Commas, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set,
         ShellLine, Span, Words, ZeroIs,
     },
 };
@@ -134,6 +134,9 @@ const TABLE: &[Row] = &[
     ),
     ("glob", "glob_tool", KODELET, &[Set("show_hidden", "false")]),
     ("glob", "search_files", TFO, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
+    ("gmail_read", "gmail_read", MICRO_X, &[Rename("messageId", "message_id")]),
+    ("gmail_search", "gmail_search", MICRO_X, &[Rename("maxResults", "max_results")]),
+    ("gmail_send", "gmail_send", MICRO_X, &[Commas("to"), Commas("cc"), Commas("bcc")]),
     ("go_tool", "go", CLAI, &[Fields("args")]),
     (
         "grep",

@@ -294,3 +294,6 @@ fn one_line(text: &str) -> String {
     let line = text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c });
     line.take(SAID_CHARACTERS).collect::<String>().trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,10 +7,10 @@ mod searxng;
 mod tavily;
 
 use crate::{
+    http::pause::wanted_pause,
     sandbox::helper::Helpers,
     services::{
         one_line::one_line,
-        retry_after::retry_after,
         settings::{SearchProvider, SearchSettings},
     },
     web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects},
@@ -191,7 +191,7 @@ impl Refusal<'_> {
     fn usual(&self) -> WebSearchError {
         match self.status {
             401 | 403 => WebSearchError::KeyRefused(self.told("does not take the key")),
-            429 => self.rate_limited(retry_after(self.headers)),
+            429 => self.rate_limited(wanted_pause(self.headers)),
             400 | 422 => WebSearchError::QueryRefused(self.told("does not take the query")),
             _ => WebSearchError::Failed(self.told("has no answer")),
         }

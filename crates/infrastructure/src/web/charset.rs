@@ -3,8 +3,8 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// So far a page is searched for what it says of itself, in bytes (WHATWG HTML, "prescan a byte stream").
-const PRESCAN: usize = 1024;
+/// So far a page is searched for what it says of itself, in bytes.
+const PRESCAN: usize = 4096;
 /// So much of a page is looked at where nothing says its charset, in bytes.
 const DETECTED_IN: usize = 64 << 10;
 
@@ -19,10 +19,10 @@ pub struct Decoded {
     pub has_errors: bool,
 }
 
-/// Reads bytes by the mark at their start, else by the `charset` of the header `Content-Type`, else by what a page says in
-/// its head (`<meta charset>`, `<?xml encoding?>`), else by what they look like.
-pub fn decode(bytes: &[u8], content_type: Option<&str>) -> Decoded {
-    let said = || content_type.and_then(charset_of).and_then(|label| Encoding::for_label(label.as_bytes()));
+/// Reads bytes by the mark at their start, else by the charset that their sender names ([`charset_of`]), else by what a page
+/// says in its head (`<meta charset>`, `<?xml encoding?>`), else by what they look like.
+pub fn decode(bytes: &[u8], charset: Option<&str>) -> Decoded {
+    let said = || charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
     let encoding = encoding.or_else(said).or_else(|| said_within(bytes)).unwrap_or_else(|| detected(bytes));
     // The mark goes, and says it better than all else.
@@ -30,8 +30,8 @@ pub fn decode(bytes: &[u8], content_type: Option<&str>) -> Decoded {
     Decoded { text: text.into_owned(), charset: encoding.name(), has_errors }
 }
 
-/// The `charset` of a media type.
-fn charset_of(content_type: &str) -> Option<&str> {
+/// The `charset` of a media type, as the header `Content-Type` has it.
+pub fn charset_of(content_type: &str) -> Option<&str> {
     let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     charsets.next().map(|(_, value)| value.trim().trim_matches(['"', '\'']))
@@ -76,7 +76,8 @@ fn value_after(tag: &[u8], name: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn detected(bytes: &[u8]) -> &'static Encoding {
-    if std::str::from_utf8(bytes).is_ok() {
+    // A last character that was cut off is no error.
+    if std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true) {
         return UTF_8;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
@@ -95,7 +96,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], content_type: Option<&str>, charset: &str, text: &str) {
-        let decoded = decode(bytes, content_type);
+        let decoded = decode(bytes, content_type.and_then(charset_of));
         assert_eq!((decoded.charset, &*decoded.text), (charset, text), "{content_type:?} {bytes:?}");
     }
 
@@ -127,8 +128,10 @@ mod tests {
         let russian = "Съешь же ещё этих мягких французских булок, да выпей чаю";
         let (bytes, ..) = encoding_rs::WINDOWS_1251.encode(russian);
         check(&bytes, Some("text/plain"), "windows-1251", russian);
-        let broken = decode(b"ab\xff", Some("text/plain; charset=utf-8"));
+        let broken = decode(b"ab\xff", Some("utf-8"));
         assert_eq!((&*broken.text, broken.has_errors), ("ab\u{fffd}", true));
+        let cut = decode(&"aé".as_bytes()[..2], None);
+        assert_eq!((cut.charset, cut.has_errors), ("UTF-8", true));
         // A tag that never ends, and a head of nothing but beginnings.
         decode(b"<meta charset", None);
         decode(&b"<".repeat(5000), None);

@@ -64,6 +64,40 @@ pub(super) const FACES: Faces = &[
         .saying(|answered| failed(answered, "Error editing file").or_else(|| plain(answered))),
     ),
     (
+        "gmail_read",
+        Face::new(
+            "Read a whole email of Gmail by its message ID, which gmail_search gives.",
+            r#"{"type": "object", "properties": {
+                "messageId": {"type": "string", "description": "The message ID"}},
+                "required": ["messageId"]}"#,
+        )
+        .saying(read_mail),
+    ),
+    (
+        "gmail_search",
+        Face::new(
+            "Search Gmail in its own syntax ('is:unread', 'from:someone@example.com', 'subject:hello'). Gives ID, date, \
+             sender, subject and snippet of each email that matches.",
+            r#"{"type": "object", "properties": {
+                "query": {"type": "string", "description": "The search, such as 'from:boss@example.com newer_than:7d'"},
+                "maxResults": {"type": "number", "description": "The most results (default 10)"}},
+                "required": ["query"]}"#,
+        )
+        .saying(found_mail),
+    ),
+    (
+        "gmail_send",
+        Face::new(
+            "Send an email from your Gmail account.",
+            r#"{"type": "object", "properties": {
+                "to": {"type": "string", "description": "Address of the recipient; commas part several"},
+                "subject": {"type": "string", "description": "Subject"},
+                "body": {"type": "string", "description": "The plain text"}},
+                "required": ["to", "subject", "body"]}"#,
+        )
+        .saying(sent_mail),
+    ),
+    (
         "read_file",
         Face::new(
             "Read a file and return its text. Works on text files and .docx documents.",
@@ -154,6 +188,42 @@ fn read(answered: &Answered<'_>) -> Option<Said> {
         member("kind").is_some_and(|kind| kind == "text") && member("truncated") == Some(&Value::Bool(false));
     let content = || member("content").and_then(Value::as_str);
     failed(answered, "Error reading file").or_else(|| is_whole.then(content).flatten().map(Said::text))
+}
+
+/// The mail behind its headings. What was left out of it stands beside it.
+fn read_mail(answered: &Answered<'_>) -> Option<Said> {
+    let mail = || {
+        let text = |name| answered.member(name).and_then(Value::as_str);
+        let list = |name| Some(answered.member(name)?.as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+        let body = text("body").filter(|body| !body.is_empty()).unwrap_or("(no text content)");
+        let (from, to, date, subject) = (text("from")?, list("to")?.join(", "), text("date")?, text("subject")?);
+        let notes = list("notes").filter(|notes| !notes.is_empty()).map(|notes| notes.join("\n"));
+        let said = Said::text(format!("From: {from}\nTo: {to}\nDate: {date}\nSubject: {subject}\n\n{body}"));
+        Some(said.beside(notes))
+    };
+    failed(answered, "Error reading email").or_else(mail)
+}
+
+fn found_mail(answered: &Answered<'_>) -> Option<Said> {
+    let found = || {
+        let messages = answered.member("messages")?.as_array()?;
+        if messages.is_empty() {
+            return Some(Said::text("No emails found matching your query."));
+        }
+        let block = |message: &Value| {
+            let text = |name| message.get(name)?.as_str();
+            let (id, date, from) = (text("id")?, text("date")?, text("from")?);
+            let (subject, snippet) = (text("subject")?, text("snippet")?);
+            Some(format!("ID: {id}\n  Date: {date}\n  From: {from}\n  Subject: {subject}\n  Snippet: {snippet}"))
+        };
+        Some(Said::text(messages.iter().map(block).collect::<Option<Vec<_>>>()?.join("\n\n")))
+    };
+    failed(answered, "Error searching Gmail").or_else(found)
+}
+
+fn sent_mail(answered: &Answered<'_>) -> Option<Said> {
+    let sent = || Some(Said::text(format!("Email sent successfully (ID: {})", answered.member("id")?.as_str()?)));
+    failed(answered, "Error sending email").or_else(sent)
 }
 
 fn ran(answered: &Answered<'_>) -> Option<Said> {
