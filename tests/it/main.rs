@@ -137,6 +137,8 @@ mod subagents;
 mod trust;
 /// Over which connection a real server hears a call.
 mod upstream_connections;
+/// Pages are fetched, through the binaries.
+mod web_fetch;
 /// Web servers for tests through the binaries.
 mod web_server;
 /// What belongs to a workspace.

@@ -567,6 +567,7 @@ impl AppBuilder {
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
             .with_reach(reach)
+            .respecting_robots(config.outside.respects_robots)
             .with_services(Arc::new(config.outside.services.clone()))
             .with_credentials(Arc::new(accounts));
         let world = match self.web_search {

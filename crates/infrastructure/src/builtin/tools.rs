@@ -51,6 +51,7 @@ built_in_tools! {
     ask_user::AskUser,
     ask_model::AskModel,
     image_recognition::ImageRecognition,
+    web_fetch::WebFetch,
     gmail_search::GmailSearch,
     gmail_read::GmailRead,
     gmail_send::GmailSend,

@@ -2,6 +2,7 @@
 
 use super::{
     Faces,
+    fetched::{content, grouped, remark},
     printed::{Printed, time_had, told_beside, with_remark},
     wording::{is_dry_run, notes},
 };
@@ -142,6 +143,19 @@ pub(super) const FACES: Faces = &[
     (
         "system-info__system_info",
         Face::new("Operating system, processors, memory and uptime of this machine.", NOTHING).saying(reported),
+    ),
+    (
+        "web_fetch",
+        Face::new(
+            "Fetch a URL and return its content as readable text: HTML pages as plain text with their links, JSON \
+             indented, plain text as it is. GET requests only.",
+            r#"{"type": "object", "properties": {
+                "url": {"type": "string", "description": "The HTTP or HTTPS URL to fetch"},
+                "maxChars": {"type": "integer", "description": "Maximum characters of content to return (default 50000)"}},
+                "required": ["url"]}"#,
+        )
+        .with_defaults(&[Default("format", r#""text""#)])
+        .saying(fetched),
     ),
     (
         "web_search",
@@ -352,6 +366,29 @@ fn searched(answered: &Answered<'_>) -> Option<Said> {
         }
         Some(Said::text(text))
     })
+}
+
+/// A page under lines that say what it is.
+fn fetched(answered: &Answered<'_>) -> Option<Said> {
+    if let Some(failed) = failed(answered, "Error") {
+        return Some(failed);
+    }
+    let text = |name: &str| answered.member(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let number = |name: &str| answered.member(name).and_then(Value::as_u64).unwrap_or_default();
+    let (content, url) = (content(answered)?, answered.text_argument("url")?);
+    let mut lines = vec![format!("URL: {url}")];
+    lines.extend(text("final_url").filter(|last| *last != url).map(|last| format!("Final URL: {last}")));
+    lines.push(format!("Status: {}", number("status")));
+    lines.push(format!("Content-Type: {}", text("content_type").unwrap_or_default()));
+    lines.extend(text("title").map(|title| format!("Title: {title}")));
+    let (shown, all) = (grouped(content.chars().count() as u64), grouped(number("characters")));
+    let is_cut = answered.member("truncated") == Some(&Value::Bool(true));
+    let length = if is_cut { format!("{shown} chars (truncated from {all})") } else { format!("{all} chars") };
+    let mut said = format!("{}\nLength: {length}\n\n--- Content ---\n\n{content}", lines.join("\n"));
+    if is_cut {
+        said.push_str(&format!("\n\n[Content truncated at {shown} characters]"));
+    }
+    Some(Said::text(said).beside(remark(answered)))
 }
 
 fn reported(answered: &Answered<'_>) -> Option<Said> {
