@@ -3,6 +3,8 @@
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
 mod address;
+pub mod calendar;
+pub mod foreign_text;
 pub mod google;
 pub mod linkedin;
 mod markup;

@@ -8,7 +8,7 @@ use crate::{
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, CommandLine, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set,
+        self, AnyDepth, CommandLine, Commas, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set,
         ShellLine, Span, Words, ZeroIs,
     },
 };
@@ -69,6 +69,29 @@ const TABLE: &[Row] = &[
         &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")],
     ),
     ("batch", "batch", KODELET, &[]),
+    (
+        "calendar_create_event",
+        "calendar_create_event",
+        MICRO_X,
+        &[Commas("attendees"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_get_event",
+        "calendar_get_event",
+        MICRO_X,
+        &[Rename("eventId", "event_id"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_list_events",
+        "calendar_list_events",
+        MICRO_X,
+        &[
+            Rename("timeMin", "time_min"),
+            Rename("timeMax", "time_max"),
+            Rename("maxResults", "max_results"),
+            Rename("calendarId", "calendar_id"),
+        ],
+    ),
     (
         "current_time",
         "date",
