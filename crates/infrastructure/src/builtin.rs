@@ -16,6 +16,7 @@ mod faces;
 pub mod files;
 mod google;
 pub mod in_process_server;
+mod mail;
 mod model_answer;
 mod plans_in_memory;
 pub mod prelude;

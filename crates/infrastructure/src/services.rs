@@ -5,10 +5,10 @@
 mod address;
 pub mod calendar;
 pub mod foreign_text;
+pub mod gmail;
 pub mod google;
 pub mod linkedin;
 mod markup;
 mod one_line;
-mod retry_after;
 pub mod search;
 pub mod settings;

@@ -105,6 +105,67 @@ pub(super) const FACES: Faces = &[
         .saying(|answered| failed(answered, "Error editing file").or_else(|| plain(answered))),
     ),
     (
+        "gmail_read",
+        Face::new(
+            "Read a whole email of Gmail by its message ID, which gmail_search gives.",
+            r#"{"type": "object", "properties": {
+                "messageId": {"type": "string", "description": "The message ID"}},
+                "required": ["messageId"]}"#,
+        )
+        .saying(read_mail),
+    ),
+    (
+        "gmail_search",
+        Face::new(
+            "Search Gmail in its own syntax ('is:unread', 'from:someone@example.com', 'subject:hello'). Gives ID, date, \
+             sender, subject and snippet of each email that matches.",
+            r#"{"type": "object", "properties": {
+                "query": {"type": "string", "description": "The search, such as 'from:boss@example.com newer_than:7d'"},
+                "maxResults": {"type": "number", "description": "The most results (default 10)"}},
+                "required": ["query"]}"#,
+        )
+        .saying(found_mail),
+    ),
+    (
+        "gmail_send",
+        Face::new(
+            "Send an email from your Gmail account.",
+            r#"{"type": "object", "properties": {
+                "to": {"type": "string", "description": "Address of the recipient; commas part several"},
+                "subject": {"type": "string", "description": "Subject"},
+                "body": {"type": "string", "description": "The plain text"}},
+                "required": ["to", "subject", "body"]}"#,
+        )
+        .saying(sent_mail),
+    ),
+    (
+        "linkedin_job_detail",
+        Face::new(
+            "Read the full description of a job at LinkedIn, by the address that linkedin_jobs gave.",
+            r#"{"type": "object", "properties": {
+                "url": {"type": "string", "description": "Address of the job at LinkedIn"}},
+                "required": ["url"]}"#,
+        )
+        .saying(job_read),
+    ),
+    (
+        "linkedin_jobs",
+        Face::new(
+            "Search LinkedIn for jobs. Returns title, company, location, date, salary and address of each.",
+            r#"{"type": "object", "properties": {
+                "keyword": {"type": "string", "description": "What to search for, such as 'software engineer'"},
+                "location": {"type": "string", "description": "Where, such as 'New York'"},
+                "dateSincePosted": {"type": "string", "description": "'past month', 'past week' or '24hr'"},
+                "jobType": {"type": "string", "description": "'full time', 'part time', 'contract', 'temporary' or 'internship'"},
+                "remoteFilter": {"type": "string", "description": "'on site', 'remote' or 'hybrid'"},
+                "experienceLevel": {"type": "string", "description": "'internship', 'entry level', 'associate', 'senior', 'director' or 'executive'"},
+                "limit": {"type": "string", "description": "The most jobs to return (10 if not said)"},
+                "sortBy": {"type": "string", "description": "'recent' or 'relevant'"}},
+                "required": ["keyword"]}"#,
+        )
+        .saying(jobs_found),
+    ),
+    (
         "read_file",
         Face::new(
             "Read a file and return its text. Works on text files and .docx documents.",
@@ -123,6 +184,17 @@ pub(super) const FACES: Faces = &[
     (
         "system-info__system_info",
         Face::new("Operating system, processors, memory and uptime of this machine.", NOTHING).saying(reported),
+    ),
+    (
+        "web_search",
+        Face::new(
+            "Search the web and return titles, URLs and descriptions. Read a page itself with web_fetch.",
+            r#"{"type": "object", "properties": {
+                "query": {"type": "string", "description": "The query, at most 400 characters"},
+                "count": {"type": "number", "description": "How many results, 1 to 20, 5 without it"}},
+                "required": ["query"]}"#,
+        )
+        .saying(searched),
     ),
     (
         "write_file",
@@ -167,6 +239,56 @@ fn appended(answered: &Answered<'_>) -> Option<Said> {
             Some(Said::error(format!("Error: file does not exist: {path}. Use write_file to create it first.")))
         }
         Some(_) => failed(answered, "Error appending to file"),
+    }
+}
+
+/// Jobs as a numbered list, and what there is to know besides.
+fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return refused(answered, "Error fetching LinkedIn jobs", "Error searching LinkedIn jobs");
+    }
+    let jobs = answered.member("jobs")?.as_array()?;
+    let blocks = jobs.iter().enumerate().map(|(at, job)| {
+        let fact = |name: &str| job.get(name).and_then(Value::as_str);
+        format!(
+            "{}. {}\n   Company: {}\n   Location: {}\n   Posted: {}\n   Salary: {}\n   URL: {}",
+            at + 1,
+            fact("title").unwrap_or_default(),
+            fact("company").unwrap_or_default(),
+            fact("location").unwrap_or_default(),
+            fact("posted").unwrap_or_default(),
+            fact("salary").unwrap_or("Not listed"),
+            fact("url").unwrap_or_default(),
+        )
+    });
+    let text = match blocks.collect::<Vec<_>>() {
+        none if none.is_empty() => "No job postings found matching your criteria.".to_owned(),
+        blocks => blocks.join("\n\n"),
+    };
+    let notes = answered.member("notes").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    Some(Said::text(text).beside(Some(notes.collect::<Vec<_>>().join("\n"))))
+}
+
+fn job_read(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return refused(answered, "Error fetching job page", "Error fetching job details");
+    }
+    let fact = |name: &str| answered.member(name).and_then(Value::as_str);
+    let facts = [("Title", "title"), ("Company", "company"), ("Location", "location")];
+    let head = facts.into_iter().filter_map(|(label, name)| Some(format!("{label}: {}\n", fact(name)?)));
+    let (head, description) = (head.collect::<String>(), fact("description")?);
+    Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
+}
+
+/// A call that failed: by the status of the page, with what there is to do beside it, or for another reason.
+fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
+    let status = answered.outcome.err().and_then(|failure| failure.data.get("status")?.as_u64());
+    match status {
+        Some(status) => {
+            let text = format!("{by_status}: HTTP {status}");
+            Some(Said::error(text).beside(Some(answered.text().into_owned())))
+        }
+        None => failed(answered, otherwise),
     }
 }
 
@@ -254,6 +376,42 @@ fn events(answered: &Answered<'_>) -> Option<Said> {
     failed(answered, "Error listing calendar events").or_else(found)
 }
 
+/// The mail behind its headings. What was left out of it stands beside it.
+fn read_mail(answered: &Answered<'_>) -> Option<Said> {
+    let mail = || {
+        let text = |name| answered.member(name).and_then(Value::as_str);
+        let list = |name| Some(answered.member(name)?.as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+        let body = text("body").filter(|body| !body.is_empty()).unwrap_or("(no text content)");
+        let (from, to, date, subject) = (text("from")?, list("to")?.join(", "), text("date")?, text("subject")?);
+        let notes = list("notes").filter(|notes| !notes.is_empty()).map(|notes| notes.join("\n"));
+        let said = Said::text(format!("From: {from}\nTo: {to}\nDate: {date}\nSubject: {subject}\n\n{body}"));
+        Some(said.beside(notes))
+    };
+    failed(answered, "Error reading email").or_else(mail)
+}
+
+fn found_mail(answered: &Answered<'_>) -> Option<Said> {
+    let found = || {
+        let messages = answered.member("messages")?.as_array()?;
+        if messages.is_empty() {
+            return Some(Said::text("No emails found matching your query."));
+        }
+        let block = |message: &Value| {
+            let text = |name| message.get(name)?.as_str();
+            let (id, date, from) = (text("id")?, text("date")?, text("from")?);
+            let (subject, snippet) = (text("subject")?, text("snippet")?);
+            Some(format!("ID: {id}\n  Date: {date}\n  From: {from}\n  Subject: {subject}\n  Snippet: {snippet}"))
+        };
+        Some(Said::text(messages.iter().map(block).collect::<Option<Vec<_>>>()?.join("\n\n")))
+    };
+    failed(answered, "Error searching Gmail").or_else(found)
+}
+
+fn sent_mail(answered: &Answered<'_>) -> Option<Said> {
+    let sent = || Some(Said::text(format!("Email sent successfully (ID: {})", answered.member("id")?.as_str()?)));
+    failed(answered, "Error sending email").or_else(sent)
+}
+
 fn ran(answered: &Answered<'_>) -> Option<Said> {
     if let Err(failure) = answered.outcome {
         return Some(match (failure.kind, &failure.partial) {
@@ -284,6 +442,28 @@ fn seconds(answered: &Answered<'_>) -> f64 {
     let given = |name| answered.arguments.get(name).and_then(Value::as_f64);
     let given = given("timeout_ms").or_else(|| given("timeout").map(|seconds| seconds * 1000.0));
     time_had(answered, given.unwrap_or(30_000.0)) / 1000.0
+}
+
+fn searched(answered: &Answered<'_>) -> Option<Said> {
+    if answered.text_argument("query").is_some_and(|query| query.trim().is_empty()) {
+        return Some(Said::error("Error: query must not be empty"));
+    }
+    failed(answered, "Error").or_else(|| {
+        let query = answered.member("query")?.as_str()?;
+        let hits = answered.member("results")?.as_array()?;
+        if hits.is_empty() {
+            return Some(Said::text(format!("No results found for: {query}")));
+        }
+        let mut text = format!("Search: \"{query}\"\nResults: {}", hits.len());
+        for (at, hit) in hits.iter().enumerate() {
+            let part = |name: &str| hit.get(name).and_then(Value::as_str).unwrap_or_default();
+            text += &format!("\n\n{}. {}\n   {}", at + 1, part("title"), part("url"));
+            if !part("description").is_empty() {
+                text += &format!("\n   {}", part("description"));
+            }
+        }
+        Some(Said::text(text))
+    })
 }
 
 fn reported(answered: &Answered<'_>) -> Option<Said> {
