@@ -6,7 +6,10 @@ use crate::{
     google_server::{CALENDAR, CLIENT_ID, CLIENT_SECRET, GMAIL_READ, GoogleServer, Reply},
 };
 use serde_json::{Value, json};
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+};
 use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
 use toolstead_infrastructure::accounts::vault::{TokenKey, Tokens, Vault};
 
@@ -71,7 +74,7 @@ impl Desk {
     fn micro_x(&self, name: &str, arguments: &Value) -> (bool, String) {
         let words = ["call", "--dialect", "micro_x", name, &arguments.to_string()];
         let output = self.command(&words, "Asia/Kolkata").output().unwrap();
-        let text = if output.status.success() { stdout(&output) } else { stderr(&output) };
+        let text = if output.status.success() { stdout(&output) } else { said(&output) };
         (output.status.success(), text.trim_end().to_owned())
     }
 
@@ -80,6 +83,11 @@ impl Desk {
         let seen = self.google.seen_at(EVENTS);
         seen.into_iter().filter(|seen| seen.method == "POST").map(|seen| seen.body).collect()
     }
+}
+
+/// All that a program wrote.
+fn said(output: &Output) -> String {
+    stdout(output) + &stderr(output)
 }
 
 struct Client {
@@ -242,14 +250,14 @@ async fn somebody_is_asked_each_time_before_anybody_is_invited_whatever_rule_all
         client.told("calendar_create_event", &event);
         assert_eq!(client.asked.len(), round, "each time");
     }
-    let shown = "send to ann@example.com, carl@example.org; invitation by mail outside of Google Calendar: Review";
+    let shown = "ann@example.com, carl@example.org; invitation by mail outside of Google Calendar: Review";
     assert!(client.asked[0].contains(shown), "{}", client.asked[0]);
     let refused = client.call("calendar_create_event", &event, "deny");
     assert_eq!(refused["_meta"]["toolstead/errorKind"], "permission_denied", "{refused}");
     // Where nobody is there, the answer is no.
     let words = ["call", "calendar_create_event", &event.to_string()];
     let unattended = desk.command(&words, "Asia/Kolkata").output().unwrap();
-    assert!(!unattended.status.success() && stderr(&unattended).contains("send"), "{}", stderr(&unattended));
+    assert!(!unattended.status.success() && said(&unattended).contains("ann@example.com"), "{}", said(&unattended));
     let seen = desk.google.seen_at(EVENTS);
     let updates: Vec<_> = seen.iter().map(|seen| seen.parameter("sendUpdates")).collect();
     assert_eq!(updates, [Some("externalOnly"); 2]);
@@ -301,7 +309,7 @@ async fn without_a_client_the_tools_are_not_listed_and_say_why() {
     let home = Home::new();
     let words = ["call", "calendar_list_events", "{}"];
     let output = home.run(&words);
-    assert!(!output.status.success() && stderr(&output).contains("GOOGLE_CLIENT_ID"), "{}", stderr(&output));
+    assert!(!output.status.success() && said(&output).contains("GOOGLE_CLIENT_ID"), "{}", said(&output));
     let mut pipe = Pipe::start(home.toolstead(&["mcp"]));
     pipe.initialize();
     pipe.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
@@ -355,14 +363,14 @@ async fn literal_calls_of_micro_x_are_answered_in_its_words() {
             "Error creating calendar event: ",
         ),
     ] {
-        let (is_good, said) = desk.micro_x(name, &arguments);
-        assert!(!is_good && said.contains(expected), "{said}");
+        let (is_good, told) = desk.micro_x(name, &arguments);
+        assert!(!is_good && told.contains(expected), "{told}");
     }
     // As it writes attendees; it has nobody to ask here.
     let invited = json!({"summary": "a", "start": "2026-01-05", "end": "2026-01-06",
         "attendees": "ann@example.com, carl@example.org"});
-    let (is_good, said) = desk.micro_x("calendar_create_event", &invited);
-    assert!(!is_good && said.contains("ann@example.com, carl@example.org; invitation"), "{said}");
+    let (is_good, told) = desk.micro_x("calendar_create_event", &invited);
+    assert!(!is_good && told.contains("ann@example.com, carl@example.org; invitation"), "{told}");
     assert_eq!(desk.created().len(), 2);
 }
 
@@ -378,8 +386,8 @@ async fn no_tool_reads_the_key_of_tokens_or_the_tokens_wherever_they_lie() {
     let key = TokenKey { principal: Principal::local(), issuer: "i".into(), resource: "r".into() };
     let access_token = Secret::new("hunter2");
     vault.put(&key, Tokens { access_token, refresh_token: None, expires_at: None, scopes: Vec::new() }).await.unwrap();
-    let sealed = std::fs::read_dir(&tokens).unwrap().map(|entry| entry.unwrap().path());
-    let sealed = sealed.filter(|path| path.extension().is_some_and(|ending| ending == "sealed")).next().unwrap();
+    let mut files = std::fs::read_dir(&tokens).unwrap().map(|entry| entry.unwrap().path());
+    let sealed = files.find(|path| path.extension().is_some_and(|ending| ending == "sealed")).unwrap();
     for (tool, arguments) in [
         ("read_file", json!({"path": key_file})),
         ("read_file", json!({"path": sealed})),
