@@ -1,6 +1,7 @@
-//! Google, on a port of its own: tokens by OAuth 2.0, and Gmail, in the shapes that Google documents. It checks the token and
+//! Google, on a port of its own: tokens by OAuth 2.0, Gmail and Calendar, in the shapes that Google documents. It checks the token and
 //! the scopes of each request, and keeps the requests that it got.
 
+pub(crate) mod calendar;
 pub(crate) mod gmail;
 
 use axum::{
@@ -9,6 +10,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
+use calendar::Agenda;
 use gmail::Mailbox;
 use serde_json::{Value, json};
 use std::{
@@ -71,6 +73,7 @@ struct State {
     refresh_tokens: BTreeMap<String, Grant>,
     issued: usize,
     mailboxes: BTreeMap<String, Mailbox>,
+    agendas: BTreeMap<String, Agenda>,
 }
 
 impl Reply {
@@ -178,6 +181,11 @@ impl GoogleServer {
     /// Works on the mailbox of a user, which is there from the first time on.
     pub(crate) fn mailbox<T>(&self, user: &str, work: impl FnOnce(&mut Mailbox) -> T) -> T {
         work(self.state.lock().unwrap().mailboxes.entry(user.to_owned()).or_default())
+    }
+
+    /// Works on the events of a user.
+    pub(crate) fn agenda<T>(&self, user: &str, work: impl FnOnce(&mut Agenda) -> T) -> T {
+        work(self.state.lock().unwrap().agendas.entry(user.to_owned()).or_default())
     }
 
     /// The requests that it got, in their order.
@@ -291,6 +299,14 @@ impl State {
             let needed = if seen.method == Method::POST { GMAIL_SEND } else { GMAIL_READ };
             return match has(needed) {
                 true => gmail::answered(self.mailboxes.entry(grant.user).or_default(), rest, seen),
+                false => insufficient(),
+            };
+        }
+        if let Some(rest) = seen.path.strip_prefix("/calendar/v3/calendars/") {
+            return match has(CALENDAR) {
+                true => {
+                    calendar::answered(self.agendas.entry(grant.user.clone()).or_default(), &grant.user, rest, seen)
+                }
                 false => insufficient(),
             };
         }

@@ -15,6 +15,8 @@ mod architecture;
 mod asked_models;
 /// An agent asks the person: by forms, at a terminal, and later.
 mod asked_person;
+/// The tools of Google Calendar, against a fake of it.
+mod calendar;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.

@@ -9,6 +9,7 @@ mod aliases;
 mod answer;
 mod blocking;
 pub mod built_in_tool;
+mod calendar_event;
 pub mod commands;
 pub mod context;
 mod faces;

@@ -70,6 +70,29 @@ const TABLE: &[Row] = &[
     ),
     ("batch", "batch", KODELET, &[]),
     (
+        "calendar_create_event",
+        "calendar_create_event",
+        MICRO_X,
+        &[Commas("attendees"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_get_event",
+        "calendar_get_event",
+        MICRO_X,
+        &[Rename("eventId", "event_id"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_list_events",
+        "calendar_list_events",
+        MICRO_X,
+        &[
+            Rename("timeMin", "time_min"),
+            Rename("timeMax", "time_max"),
+            Rename("maxResults", "max_results"),
+            Rename("calendarId", "calendar_id"),
+        ],
+    ),
+    (
         "current_time",
         "date",
         CLAI,

@@ -41,6 +41,48 @@ pub(super) const FACES: Faces = &[
         .saying(ran),
     ),
     (
+        "calendar_create_event",
+        Face::new(
+            "Create an event in Google Calendar: a timed one (ISO 8601 with time), or an all-day one (YYYY-MM-DD). May \
+             invite attendees by email.",
+            r#"{"type": "object", "properties": {
+                "summary": {"type": "string", "description": "Title of the event"},
+                "start": {"type": "string", "description": "Start in ISO 8601 ('2025-06-15T14:00:00'), or the date alone of an all-day event ('2025-06-15')"},
+                "end": {"type": "string", "description": "End in ISO 8601 ('2025-06-15T15:00:00'), or the date alone after an all-day event ('2025-06-16')"},
+                "description": {"type": "string", "description": "Notes on the event"},
+                "location": {"type": "string", "description": "Place of the event"},
+                "attendees": {"type": "string", "description": "Email addresses of attendees, with commas between them"},
+                "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}},
+                "required": ["summary", "start", "end"]}"#,
+        )
+        .saying(created_event),
+    ),
+    (
+        "calendar_get_event",
+        Face::new(
+            "Get all details of a Google Calendar event by its event ID.",
+            r#"{"type": "object", "properties": {
+                "eventId": {"type": "string", "description": "The event ID, which calendar_list_events gives"},
+                "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}},
+                "required": ["eventId"]}"#,
+        )
+        .saying(event),
+    ),
+    (
+        "calendar_list_events",
+        Face::new(
+            "List Google Calendar events by time range or search query: ID, summary, start and end, location, status and \
+             organizer. Without a time range those of today.",
+            r#"{"type": "object", "properties": {
+                "timeMin": {"type": "string", "description": "Start of the range in ISO 8601 ('2025-06-01T00:00:00Z'). Default: start of today"},
+                "timeMax": {"type": "string", "description": "End of the range in ISO 8601 ('2025-06-01T23:59:59Z'). Default: end of today"},
+                "query": {"type": "string", "description": "Words in summary, description, location or attendees"},
+                "maxResults": {"type": "number", "description": "The most results (default 10)"},
+                "calendarId": {"type": "string", "description": "Calendar ID (default 'primary')"}}}"#,
+        )
+        .saying(events),
+    ),
+    (
         "delete_file",
         Face::new(
             "Delete a file.",
@@ -276,6 +318,76 @@ fn read(answered: &Answered<'_>) -> Option<Said> {
         member("kind").is_some_and(|kind| kind == "text") && member("truncated") == Some(&Value::Bool(false));
     let content = || member("content").and_then(Value::as_str);
     failed(answered, "Error reading file").or_else(|| is_whole.then(content).flatten().map(Said::text))
+}
+
+fn created_event(answered: &Answered<'_>) -> Option<Said> {
+    let created = || {
+        let text = |name| answered.member(name).and_then(Value::as_str).unwrap_or_default();
+        Some(Said::text(format!(
+            "Event created successfully.\n  ID: {}\n  Summary: {}\n  Start: {}\n  End: {}\n  Link: {}",
+            answered.member("id")?.as_str()?,
+            text("summary"),
+            text("start"),
+            text("end"),
+            text("html_link"),
+        )))
+    };
+    failed(answered, "Error creating calendar event").or_else(created)
+}
+
+fn event(answered: &Answered<'_>) -> Option<Said> {
+    let told = || {
+        let text = |name| answered.member(name).and_then(Value::as_str).unwrap_or_default();
+        let list = |name| answered.member(name).and_then(Value::as_array).into_iter().flatten();
+        let mut lines = vec![
+            format!("Summary: {}", answered.member("summary").and_then(Value::as_str).unwrap_or("(no title)")),
+            format!("Status: {}", answered.member("status")?.as_str()?),
+            format!("Start: {}", text("start")),
+            format!("End: {}", text("end")),
+            format!("Location: {}", text("location")),
+            format!("Description: {}", text("description")),
+            format!("Organizer: {}", text("organizer")),
+            format!("Creator: {}", text("creator")),
+        ];
+        let attendee = |one: &Value| {
+            let text = |name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            format!("\n    {} ({})", text("email"), text("response"))
+        };
+        let attendees: String = list("attendees").map(attendee).collect();
+        if !attendees.is_empty() {
+            lines.push(format!("Attendees:{attendees}"));
+        }
+        lines
+            .extend(answered.member("video_link").and_then(Value::as_str).map(|uri| format!("Conference Link: {uri}")));
+        let rules: Vec<&str> = list("recurrence").filter_map(Value::as_str).collect();
+        if !rules.is_empty() {
+            lines.push(format!("Recurrence: {}", rules.join("; ")));
+        }
+        Some(Said::text(lines.join("\n")))
+    };
+    failed(answered, "Error getting calendar event").or_else(told)
+}
+
+/// What there is beyond the page stands beside it.
+fn events(answered: &Answered<'_>) -> Option<Said> {
+    let found = || {
+        let block = |event: &Value| {
+            let text = |name: &str| event.get(name).and_then(Value::as_str);
+            let (id, summary) = (text("id")?, text("summary").unwrap_or("(no title)"));
+            let (start, end) = (text("start").unwrap_or_default(), text("end").unwrap_or_default());
+            let (location, status) = (text("location").unwrap_or_default(), text("status").unwrap_or_default());
+            let organizer = text("organizer").unwrap_or_default();
+            Some(format!(
+                "ID: {id}\n  Summary: {summary}\n  Start: {start}\n  End: {end}\n  Location: {location}\n  Status: {status}\n  \
+                 Organizer: {organizer}"
+            ))
+        };
+        let blocks = answered.member("events")?.as_array()?.iter().map(block).collect::<Option<Vec<_>>>()?;
+        let text = if blocks.is_empty() { "No events found.".into() } else { blocks.join("\n\n") };
+        let more = answered.member("next_page_token").map(|token| format!("[There are more: page_token {token}]"));
+        Some(Said::text(text).beside(more))
+    };
+    failed(answered, "Error listing calendar events").or_else(found)
 }
 
 /// The mail behind its headings. What was left out of it stands beside it.
