@@ -41,6 +41,7 @@ use crate::{
         },
         policy::{check_parameters, check_tool_names},
         problem::ConfigError,
+        services::OutsideSettings,
         workspace::make_folders_beside,
     },
     event_file::{EventFile, EventTarget},
@@ -76,6 +77,7 @@ use toolstead_domain::{
         tool_hook::ToolHook,
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
+        web_search::WebSearch,
     },
     principal::Principal,
     server_name::ServerName,
@@ -102,7 +104,7 @@ use toolstead_infrastructure::{
     },
     sqlite::OpenError,
     system_clock::SystemClock,
-    web::reach::Reach,
+    web::{address::InvalidAddress, reach::Reach},
 };
 
 /// How long running calls are given at the end of a short-lived program.
@@ -177,6 +179,7 @@ pub struct AppBuilder {
     clients: Calling,
     starts_when_used: bool,
     network: Arc<dyn Network>,
+    web_search: Option<Arc<dyn WebSearch>>,
 }
 
 /// A running application with everything that must be closed.
@@ -232,6 +235,9 @@ pub enum StartupError {
     /// A provider of resources and prompts cannot be registered.
     #[error(transparent)]
     ContextRegistry(#[from] ContextRegistryError),
+    /// The proxy cannot be used.
+    #[error("`[web] proxy` cannot be used")]
+    Proxy(#[from] InvalidAddress),
     /// The built-in resources and prompts cannot be used.
     #[error(transparent)]
     Context(#[from] InvalidBuiltInContext),
@@ -258,6 +264,7 @@ impl StartupError {
             Self::Config(_)
             | Self::Workspace(_)
             | Self::Tools(_)
+            | Self::Proxy(_)
             | Self::ContextRegistry(_)
             | Self::RequiredServer { .. } => true,
             Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
@@ -296,6 +303,7 @@ impl App {
             clients: Calling::Any(Map::new()),
             starts_when_used: false,
             network: Arc::new(SystemNetwork::default()),
+            web_search: None,
         }
     }
 }
@@ -500,6 +508,13 @@ impl AppBuilder {
         self
     }
 
+    /// Searches the web by this, whatever the configuration says of `[search]`.
+    #[must_use]
+    pub fn web_search(mut self, search: Arc<dyn WebSearch>) -> Self {
+        self.web_search = Some(search);
+        self
+    }
+
     /// Takes this environment instead of the process's own.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
@@ -542,7 +557,7 @@ impl AppBuilder {
         });
         let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
-        let reach = Reach::new(self.network, config.outside.private_hosts.clone());
+        let reach = reach(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_agents(agent_files.clone())
@@ -555,6 +570,10 @@ impl AppBuilder {
             .with_reach(reach)
             .with_services(Arc::new(config.outside.services.clone()))
             .with_credentials(Arc::new(accounts));
+        let world = match self.web_search {
+            Some(search) => world.with_web_search(search),
+            None => world,
+        };
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
         let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };
@@ -799,4 +818,13 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
         .chain(context::RULE_NAMES)
         .collect()
+}
+
+/// The way to hosts, as the configuration has it.
+fn reach(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<Reach, InvalidAddress> {
+    let reach = Reach::new(network, outside.private_hosts.clone());
+    match &outside.proxy {
+        Some(proxy) => reach.with_proxy(proxy),
+        None => Ok(reach),
+    }
 }

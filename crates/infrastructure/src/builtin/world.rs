@@ -17,7 +17,7 @@ use crate::{
         helper::Helpers,
         workspace::Workspace,
     },
-    services::settings::Services,
+    services::{search::SearchService, settings::Services},
     web::reach::Reach,
 };
 use std::{fmt, sync::Arc};
@@ -34,6 +34,7 @@ use toolstead_domain::{
         question_store::QuestionStore,
         seen_files::SeenFiles,
         todo_store::TodoStore,
+        web_search::WebSearch,
     },
     tool_failure::ToolFailure,
 };
@@ -61,6 +62,7 @@ pub struct World {
     seen_images: Arc<SeenImages>,
     reach: Reach,
     services: Arc<Services>,
+    web_search: Option<Arc<dyn WebSearch>>,
     credentials: Arc<dyn Credentials>,
 }
 
@@ -92,6 +94,7 @@ impl World {
             seen_images: Arc::default(),
             reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
             services: Arc::default(),
+            web_search: None,
             credentials: Arc::new(NoAccounts),
         }
     }
@@ -174,6 +177,12 @@ impl World {
         Self { services, ..self }
     }
 
+    /// Searches the web by this, whatever the services say.
+    #[must_use]
+    pub fn with_web_search(self, search: Arc<dyn WebSearch>) -> Self {
+        Self { web_search: Some(search), ..self }
+    }
+
     /// Says by these to services who asks.
     #[must_use]
     pub fn with_credentials(self, credentials: Arc<dyn Credentials>) -> Self {
@@ -230,6 +239,18 @@ impl World {
     /// The services of the configuration.
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// Whoever searches the web.
+    ///
+    /// # Errors
+    /// Why nobody does, for people.
+    pub fn web_search(&self) -> Result<Arc<dyn WebSearch>, String> {
+        if let Some(own) = &self.web_search {
+            return Ok(own.clone());
+        }
+        let (settings, reach) = (self.services.search.clone()?, self.reach.clone());
+        Ok(Arc::new(SearchService::new(settings, reach, self.helpers.clone(), self.clock.clone())))
     }
 
     /// The credentials of principals.

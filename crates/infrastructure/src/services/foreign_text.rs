@@ -18,21 +18,6 @@ pub fn clean_text(text: &str) -> String {
     clean
 }
 
-/// The text in one line, of at most so many characters.
-pub fn clean_line(text: &str, characters: usize) -> String {
-    let text = clean_text(text);
-    let mut words = text.split_whitespace();
-    let mut line = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        line.push(' ');
-        line.push_str(word);
-    }
-    match line.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
 /// Joiners (U+200C, U+200D) are none of these: scripts and emoji need them.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -85,7 +70,6 @@ fn entity(name: &str) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn nothing_that_hides_or_moves_text_is_left() {
@@ -99,8 +83,6 @@ mod tests {
         ] {
             assert_eq!(clean_text(text), expected, "{text:?}");
         }
-        assert_eq!(clean_line(" a\r\n\tFrom: b  c ", 99), "a From: b c");
-        assert_eq!(clean_line("äbc", 2), "äb…");
     }
 
     #[test]
@@ -112,15 +94,6 @@ mod tests {
             ("a & b &; &nope; &#xffffffff; &", "a & b &; &nope; &#xffffffff; &"),
         ] {
             assert_eq!(without_entities(text), expected);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_clean_line_is_one_and_stays_as_it_is(text in any::<String>()) {
-            let line = clean_line(&text, 10_000);
-            prop_assert!(!line.chars().any(char::is_control), "{:?}", line);
-            prop_assert_eq!(clean_line(&line, 10_000), line);
         }
     }
 }

@@ -97,6 +97,33 @@ pub(super) const FACES: Faces = &[
         .saying(sent_mail),
     ),
     (
+        "linkedin_job_detail",
+        Face::new(
+            "Read the full description of a job at LinkedIn, by the address that linkedin_jobs gave.",
+            r#"{"type": "object", "properties": {
+                "url": {"type": "string", "description": "Address of the job at LinkedIn"}},
+                "required": ["url"]}"#,
+        )
+        .saying(job_read),
+    ),
+    (
+        "linkedin_jobs",
+        Face::new(
+            "Search LinkedIn for jobs. Returns title, company, location, date, salary and address of each.",
+            r#"{"type": "object", "properties": {
+                "keyword": {"type": "string", "description": "What to search for, such as 'software engineer'"},
+                "location": {"type": "string", "description": "Where, such as 'New York'"},
+                "dateSincePosted": {"type": "string", "description": "'past month', 'past week' or '24hr'"},
+                "jobType": {"type": "string", "description": "'full time', 'part time', 'contract', 'temporary' or 'internship'"},
+                "remoteFilter": {"type": "string", "description": "'on site', 'remote' or 'hybrid'"},
+                "experienceLevel": {"type": "string", "description": "'internship', 'entry level', 'associate', 'senior', 'director' or 'executive'"},
+                "limit": {"type": "string", "description": "The most jobs to return (10 if not said)"},
+                "sortBy": {"type": "string", "description": "'recent' or 'relevant'"}},
+                "required": ["keyword"]}"#,
+        )
+        .saying(jobs_found),
+    ),
+    (
         "read_file",
         Face::new(
             "Read a file and return its text. Works on text files and .docx documents.",
@@ -115,6 +142,17 @@ pub(super) const FACES: Faces = &[
     (
         "system-info__system_info",
         Face::new("Operating system, processors, memory and uptime of this machine.", NOTHING).saying(reported),
+    ),
+    (
+        "web_search",
+        Face::new(
+            "Search the web and return titles, URLs and descriptions. Read a page itself with web_fetch.",
+            r#"{"type": "object", "properties": {
+                "query": {"type": "string", "description": "The query, at most 400 characters"},
+                "count": {"type": "number", "description": "How many results, 1 to 20, 5 without it"}},
+                "required": ["query"]}"#,
+        )
+        .saying(searched),
     ),
     (
         "write_file",
@@ -159,6 +197,56 @@ fn appended(answered: &Answered<'_>) -> Option<Said> {
             Some(Said::error(format!("Error: file does not exist: {path}. Use write_file to create it first.")))
         }
         Some(_) => failed(answered, "Error appending to file"),
+    }
+}
+
+/// Jobs as a numbered list, and what there is to know besides.
+fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return refused(answered, "Error fetching LinkedIn jobs", "Error searching LinkedIn jobs");
+    }
+    let jobs = answered.member("jobs")?.as_array()?;
+    let blocks = jobs.iter().enumerate().map(|(at, job)| {
+        let fact = |name: &str| job.get(name).and_then(Value::as_str);
+        format!(
+            "{}. {}\n   Company: {}\n   Location: {}\n   Posted: {}\n   Salary: {}\n   URL: {}",
+            at + 1,
+            fact("title").unwrap_or_default(),
+            fact("company").unwrap_or_default(),
+            fact("location").unwrap_or_default(),
+            fact("posted").unwrap_or_default(),
+            fact("salary").unwrap_or("Not listed"),
+            fact("url").unwrap_or_default(),
+        )
+    });
+    let text = match blocks.collect::<Vec<_>>() {
+        none if none.is_empty() => "No job postings found matching your criteria.".to_owned(),
+        blocks => blocks.join("\n\n"),
+    };
+    let notes = answered.member("notes").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    Some(Said::text(text).beside(Some(notes.collect::<Vec<_>>().join("\n"))))
+}
+
+fn job_read(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return refused(answered, "Error fetching job page", "Error fetching job details");
+    }
+    let fact = |name: &str| answered.member(name).and_then(Value::as_str);
+    let facts = [("Title", "title"), ("Company", "company"), ("Location", "location")];
+    let head = facts.into_iter().filter_map(|(label, name)| Some(format!("{label}: {}\n", fact(name)?)));
+    let (head, description) = (head.collect::<String>(), fact("description")?);
+    Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
+}
+
+/// A call that failed: by the status of the page, with what there is to do beside it, or for another reason.
+fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
+    let status = answered.outcome.err().and_then(|failure| failure.data.get("status")?.as_u64());
+    match status {
+        Some(status) => {
+            let text = format!("{by_status}: HTTP {status}");
+            Some(Said::error(text).beside(Some(answered.text().into_owned())))
+        }
+        None => failed(answered, otherwise),
     }
 }
 
@@ -242,6 +330,28 @@ fn seconds(answered: &Answered<'_>) -> f64 {
     let given = |name| answered.arguments.get(name).and_then(Value::as_f64);
     let given = given("timeout_ms").or_else(|| given("timeout").map(|seconds| seconds * 1000.0));
     time_had(answered, given.unwrap_or(30_000.0)) / 1000.0
+}
+
+fn searched(answered: &Answered<'_>) -> Option<Said> {
+    if answered.text_argument("query").is_some_and(|query| query.trim().is_empty()) {
+        return Some(Said::error("Error: query must not be empty"));
+    }
+    failed(answered, "Error").or_else(|| {
+        let query = answered.member("query")?.as_str()?;
+        let hits = answered.member("results")?.as_array()?;
+        if hits.is_empty() {
+            return Some(Said::text(format!("No results found for: {query}")));
+        }
+        let mut text = format!("Search: \"{query}\"\nResults: {}", hits.len());
+        for (at, hit) in hits.iter().enumerate() {
+            let part = |name: &str| hit.get(name).and_then(Value::as_str).unwrap_or_default();
+            text += &format!("\n\n{}. {}\n   {}", at + 1, part("title"), part("url"));
+            if !part("description").is_empty() {
+                text += &format!("\n   {}", part("description"));
+            }
+        }
+        Some(Said::text(text))
+    })
 }
 
 fn reported(answered: &Answered<'_>) -> Option<Said> {

@@ -206,7 +206,12 @@ async fn text_of_html(html: String, run: &Run<'_>, notes: &mut Vec<String>) -> R
         url: Url::parse(NO_ADDRESS).expect("it is an address"),
         form: Form::Text,
     };
-    let page = page::read(run.world().helpers(), PageLimits::default(), run.deadline(), order).await?;
+    let read = page::read(run.world().helpers(), PageLimits::default(), run.deadline(), order).await;
+    let page = read.map_err(|failure| {
+        ToolFailure::new(failure.kind, "the HTML of the message could not be turned into text")
+            .next("`format` \"html\" gives it as it is.")
+            .caused_by(failure)
+    })?;
     notes.extend(page.notes.into_iter().map(|note| format!("In the HTML, {note}.")));
     Ok(clean_text(&page.text))
 }

@@ -1,7 +1,7 @@
 //! A message as Gmail gives it, read into what a person would look at. All of it is a stranger's: parts are walked without
 //! recursion, and counts and bytes are bounded.
 
-use crate::services::foreign_text::{clean_line, clean_text};
+use crate::services::{foreign_text::clean_text, one_line::one_line};
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -224,7 +224,7 @@ impl Heading {
             from: addresses(&header(part, "From")).join(", "),
             to: addresses(&header(part, "To")),
             cc: addresses(&header(part, "Cc")),
-            date: clean_line(&header(part, "Date"), NAME_CHARACTERS),
+            date: one_line(&header(part, "Date"), NAME_CHARACTERS),
             subject: unfolded(&header(part, "Subject")),
         }
     }
@@ -309,8 +309,8 @@ fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
             from: message.from().map(shown).unwrap_or_default().join(", "),
             to: message.to().map(shown).unwrap_or_default(),
             cc: message.cc().map(shown).unwrap_or_default(),
-            date: clean_line(message.header_raw("Date").unwrap_or_default(), NAME_CHARACTERS),
-            subject: clean_line(message.subject().unwrap_or_default(), HEADER_CHARACTERS),
+            date: one_line(message.header_raw("Date").unwrap_or_default(), NAME_CHARACTERS),
+            subject: one_line(message.subject().unwrap_or_default(), HEADER_CHARACTERS),
         }));
         for part in message.html_bodies().take(PARTS) {
             let here = |text: &str| Content::Here { bytes: text.as_bytes().to_vec(), charset: None };
@@ -362,7 +362,7 @@ pub fn header(part: &Value, name: &str) -> String {
 pub fn unfolded(value: &str) -> String {
     let line = format!("Subject: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());
-    clean_line(parsed.as_ref().and_then(|parsed| parsed.subject()).unwrap_or_default(), HEADER_CHARACTERS)
+    one_line(parsed.as_ref().and_then(|parsed| parsed.subject()).unwrap_or_default(), HEADER_CHARACTERS)
 }
 
 /// The addresses of a header, as people write them. A name that could pass for an address stands in quotes.
@@ -375,7 +375,7 @@ fn addresses(value: &str) -> Vec<String> {
 fn shown(addresses: &Address<'_>) -> Vec<String> {
     let one = |one: &mail_parser::Addr<'_>| {
         let line =
-            |text: &Option<std::borrow::Cow<'_, str>>| clean_line(text.as_deref().unwrap_or_default(), NAME_CHARACTERS);
+            |text: &Option<std::borrow::Cow<'_, str>>| one_line(text.as_deref().unwrap_or_default(), NAME_CHARACTERS);
         let (name, address) = (line(&one.name), line(&one.address));
         let is_plain = |c: char| !matches!(c, '<' | '>' | '@' | ',' | ';' | ':' | '"' | '\\' | '(' | ')' | '[' | ']');
         match (name.is_empty(), address.is_empty()) {
@@ -418,11 +418,11 @@ fn file_name(said: &str) -> String {
     let line = unfolded(said);
     let name = line.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.trim_matches(|c: char| c == '.' || c == ' ');
-    clean_line(name, NAME_CHARACTERS)
+    one_line(name, NAME_CHARACTERS)
 }
 
 fn line(value: Option<&Value>, characters: usize) -> String {
-    clean_line(value.and_then(Value::as_str).unwrap_or_default(), characters)
+    one_line(value.and_then(Value::as_str).unwrap_or_default(), characters)
 }
 
 /// The time at which a message came: milliseconds since 1970, as text.

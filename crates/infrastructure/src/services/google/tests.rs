@@ -141,7 +141,7 @@ async fn refusals_have_their_kinds_and_say_what_to_do() {
         let failure = call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap_err();
         assert_eq!(failure.kind, kind, "{code} {reason}");
         let text = failure.text();
-        let said = text.contains(&code.to_string()) && text.contains(reason) && text.contains("`No  that  is not so.`");
+        let said = text.contains(&code.to_string()) && text.contains(reason) && text.contains("`No that is not so.`");
         assert!(said && text.contains(next) && !text.contains('\n'), "{text}");
         assert_eq!(server.seen().len(), 1, "what changes something is never repeated: {code}");
     }
