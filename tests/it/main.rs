@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout, reason = "what a long test measured is worth reading")]
 #![allow(missing_docs, reason = "tests are named as sentences")]
 
+/// Signing in to services.
+mod accounts;
 /// Agents on the command line and in programs, with a model over real HTTP.
 mod agent;
 /// Somebody is asked, and what they said is remembered as far as they said.

@@ -22,7 +22,8 @@ mod reports;
 mod stores;
 mod upstream;
 
-pub use accounts::{accounts, vault};
+use accounts::accounts;
+pub use accounts::accounts_alone;
 pub use orchestration::orchestration;
 use orchestration::orchestration_of;
 pub use stores::trail_to_read;
