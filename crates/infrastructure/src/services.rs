@@ -9,6 +9,5 @@ pub mod google;
 pub mod linkedin;
 mod markup;
 mod one_line;
-mod retry_after;
 pub mod search;
 pub mod settings;

@@ -307,7 +307,6 @@ impl Config {
         let secrets = [server.token_file.as_deref(), outside.key_file.as_deref()];
         roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), secrets, &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
-        roots.forbidden.extend(outside.key_file.iter().flat_map(|file| [folders::real(file), file.clone()]));
         if let Some(database) = &database {
             workspace::guard_database(database, &mut problems, &mut notes);
         }

@@ -7,10 +7,10 @@ mod searxng;
 mod tavily;
 
 use crate::{
+    http::pause::wanted_pause,
     sandbox::helper::Helpers,
     services::{
         one_line::one_line,
-        retry_after::retry_after,
         settings::{SearchProvider, SearchSettings},
     },
     web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects},
@@ -159,7 +159,9 @@ impl WebSearch for SearchService {
             return Err(WebSearchError::Protocol(format!("the answer of {name} has more than {BODY_BYTES} bytes")));
         }
         let hits = self.hits(&answer, bounds).await.map_err(|error| match error {
-            WebSearchError::Protocol(why) => WebSearchError::Protocol(format!("{name} answered what is no answer: {why}")),
+            WebSearchError::Protocol(why) => {
+                WebSearchError::Protocol(format!("{name} answered what is no answer: {why}"))
+            }
             other => other,
         })?;
         Ok(of_query(hits.into_iter().skip(skipped), query))
@@ -189,7 +191,7 @@ impl Refusal<'_> {
     fn usual(&self) -> WebSearchError {
         match self.status {
             401 | 403 => WebSearchError::KeyRefused(self.told("does not take the key")),
-            429 => self.rate_limited(retry_after(self.headers)),
+            429 => self.rate_limited(wanted_pause(self.headers)),
             400 | 422 => WebSearchError::QueryRefused(self.told("does not take the query")),
             _ => WebSearchError::Failed(self.told("has no answer")),
         }
