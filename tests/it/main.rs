@@ -130,6 +130,8 @@ mod subagents;
 mod trust;
 /// Over which connection a real server hears a call.
 mod upstream_connections;
+/// Searches of the web and reports of usage, by services over real HTTP.
+mod web_search;
 /// Web servers for tests through the binaries.
 mod web_server;
 /// What belongs to a workspace.

@@ -2,10 +2,12 @@
 //!
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
-pub mod google;
 mod address;
+pub mod anthropic_admin;
+pub mod google;
 mod markup;
 mod one_line;
 mod retry_after;
+mod said;
 pub mod search;
 pub mod settings;

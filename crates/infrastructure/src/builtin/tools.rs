@@ -52,6 +52,7 @@ built_in_tools! {
     ask_model::AskModel,
     image_recognition::ImageRecognition,
     web_search::WebSearch,
+    anthropic_usage::AnthropicUsage,
     git::Git,
     go_tool::GoTool,
     media_probe::MediaProbe,
