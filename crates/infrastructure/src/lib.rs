@@ -55,6 +55,8 @@ pub mod helper {
             (crate::services::linkedin::HELPER, crate::services::linkedin::answer),
             #[cfg(feature = "web")]
             (crate::web::page::HELPER, crate::web::page::answer),
+            #[cfg(feature = "services")]
+            (crate::services::search::PAGE_HELPER, crate::services::search::page_answer),
             #[cfg(feature = "schema-validation")]
             (crate::sandbox::schema_validation::HELPER, crate::sandbox::schema_validation::answer),
         ]);

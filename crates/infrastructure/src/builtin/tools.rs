@@ -61,6 +61,7 @@ built_in_tools! {
     linkedin_jobs::LinkedinJobs,
     linkedin_job_detail::LinkedinJobDetail,
     web_search::WebSearch,
+    anthropic_usage::AnthropicUsage,
     git::Git,
     go_tool::GoTool,
     media_probe::MediaProbe,

@@ -1,7 +1,7 @@
 //! Words of others as one line of plain text.
 
 /// The text on one line, without characters that are not seen, and with so many characters at most.
-pub(super) fn one_line(text: &str, characters: usize) -> String {
+pub fn one_line(text: &str, characters: usize) -> String {
     let mut line = String::new();
     let mut count = 0;
     // A word may be as long as the text.
