@@ -261,7 +261,8 @@ async fn what_a_header_is_made_of_adds_none_and_nothing_is_sent() {
         arguments[name] = value;
         let output = mail.call(&["--dialect", "micro_x"], "gmail_send", &arguments);
         assert!(!output.status.success(), "{}", stdout(&output));
-        assert!(stderr(&output).contains("control character"), "{}{}", stdout(&output), stderr(&output));
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(said.contains("control character"), "{said}");
     }
     assert!(mail.google.seen().is_empty(), "{:?}", mail.google.seen());
 }
