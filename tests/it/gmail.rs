@@ -30,7 +30,7 @@ impl Mail {
         let home = Home::new();
         let url = google.url();
         let config = home.config(&format!(
-            "[audit]\narguments = \"none\"\n[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = \"{CLIENT_ID}\"\n\
+            "[audit]\narguments = \"none\"\n[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = \"{CLIENT_ID}\"\nclient_secret_env = \"GOOGLE_CLIENT_SECRET\"\n\
              gmail_base_url = \"{url}\"\ncalendar_base_url = \"{url}\"\nauthorization_url = \"{url}/auth\"\n\
              token_url = \"{url}/token\"\nrevocation_url = \"{url}/revoke\"\n"
         ));
