@@ -296,7 +296,7 @@ const NEVER_CHOSEN: &[(&str, &str)] = &[
     ),
     ("matcher = \"Bsh\"", "did you mean `Bash`?"),
     ("matcher = \"Edit, Wirte\"", "no tool is called `Wirte`; did you mean `Write`?"),
-    ("matcher = \"WebSearch\"", "no tool is called `WebSearch`"),
+    ("matcher = \"Monitor\"", "no tool is called `Monitor`"),
     ("matcher = \"^Wirte\"", "`^Wirte` is found in no name of a built-in tool"),
     ("matcher = \"^(Edit|Wirte)$\"", "`^Wirte$` is found in no name"),
     ("matcher = \"Edit.*|Wirte\"", "`Wirte` is found in no name"),
@@ -385,7 +385,7 @@ fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_ha
         std::fs::write(bench.config.with_file_name("settings.json"), text).unwrap();
         bench
     };
-    for gate in ["", ", \"gate\": true", ", \"if\": \"WebSearch\""] {
+    for gate in ["", ", \"gate\": true", ", \"if\": \"Monitor\""] {
         let said = settings("Task|Edit|WebFetch|TodoWrite", gate).check(&["config", "check"], 0, &["can be used"]);
         assert!(!said.contains("note: "), "{said}");
     }

@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout, reason = "what a long test measured is worth reading")]
 #![allow(missing_docs, reason = "tests are named as sentences")]
 
+/// Signing in to services.
+mod accounts;
 /// Agents on the command line and in programs, with a model over real HTTP.
 mod agent;
 /// Somebody is asked, and what they said is remembered as far as they said.
@@ -15,6 +17,8 @@ mod architecture;
 mod asked_models;
 /// An agent asks the person: by forms, at a terminal, and later.
 mod asked_person;
+/// The tools of Google Calendar, against a fake of it.
+mod calendar;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
@@ -33,6 +37,8 @@ mod embedding;
 mod faces;
 /// What servers say reaches clients as they said it.
 mod fidelity;
+/// Jobs at LinkedIn, with fake guest pages over HTTP.
+mod linkedin;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 mod mcp_client;
 /// The MCP server over HTTP.
@@ -55,6 +61,8 @@ mod permissions;
 mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
+/// Keys of services: what is missing without one, and who never sees them.
+mod service_keys;
 /// Shell texts are read as bash reads them.
 mod shell_oracle;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
@@ -133,6 +141,8 @@ mod subagents;
 mod trust;
 /// Over which connection a real server hears a call.
 mod upstream_connections;
+/// Pages are fetched, through the binaries.
+mod web_fetch;
 /// Web servers for tests through the binaries.
 mod web_server;
 /// What belongs to a workspace.

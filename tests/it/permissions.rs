@@ -341,7 +341,7 @@ fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an
         );
         check(&home, &["-q", "permissions", "list"], 2, &[&expected]);
     }
-    settings(r#"{"permissions": {"allow": ["Bsh(ls)"], "deny": ["EnterWorktree", "WebSearch", "Frobnicate9(x)"]}}"#);
+    settings(r#"{"permissions": {"allow": ["Bsh(ls)"], "deny": ["EnterWorktree", "LSP", "Frobnicate9(x)"]}}"#);
     check(
         &home,
         &["permissions", "list"],
@@ -349,7 +349,7 @@ fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an
         &[
             "the allow rule `Bsh(ls)` is left out: no tool is called `Bsh`; did you mean `Bash`?",
             "the deny rule `EnterWorktree` is left out: no tool is called `EnterWorktree` here",
-            "the deny rule `WebSearch` is left out",
+            "the deny rule `LSP` is left out",
             "the deny rule `Frobnicate9(x)` is left out",
         ],
     );
@@ -410,6 +410,7 @@ fn settings_of_claude_code_count_with_their_own_lines() {
         "allow Bash(git commit:*) at settings.json:5".into(),
         format!("allow Read(/{project}/docs/**) at settings.json:6"),
         "allow Bash(npm run build 2>&1) at settings.json:7".into(),
+        "allow WebSearch at settings.json:8".into(),
     ];
     assert_eq!(rules(&home), expected);
     check(
@@ -418,7 +419,6 @@ fn settings_of_claude_code_count_with_their_own_lines() {
         0,
         &[
             "mode   accept_edits",
-            "settings.json:8: the allow rule `WebSearch` is left out: no tool is called `WebSearch` here",
             "settings.json:9: the allow rule `Bash(cd x && make *)` is left out",
             "keys without a meaning for permissions are not read: `model`",
         ],

@@ -22,7 +22,8 @@ mod reports;
 mod stores;
 mod upstream;
 
-pub use accounts::{accounts, vault};
+use accounts::accounts;
+pub use accounts::accounts_alone;
 pub use orchestration::orchestration;
 use orchestration::orchestration_of;
 pub use stores::trail_to_read;
@@ -76,6 +77,7 @@ use toolstead_domain::{
         tool_hook::ToolHook,
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
+        web_search::WebSearch,
     },
     principal::Principal,
     server_name::ServerName,
@@ -177,6 +179,7 @@ pub struct AppBuilder {
     clients: Calling,
     starts_when_used: bool,
     network: Arc<dyn Network>,
+    web_search: Option<Arc<dyn WebSearch>>,
 }
 
 /// A running application with everything that must be closed.
@@ -300,6 +303,7 @@ impl App {
             clients: Calling::Any(Map::new()),
             starts_when_used: false,
             network: Arc::new(SystemNetwork::default()),
+            web_search: None,
         }
     }
 }
@@ -504,6 +508,13 @@ impl AppBuilder {
         self
     }
 
+    /// Searches the web by this, whatever the configuration says of `[search]`.
+    #[must_use]
+    pub fn web_search(mut self, search: Arc<dyn WebSearch>) -> Self {
+        self.web_search = Some(search);
+        self
+    }
+
     /// Takes this environment instead of the process's own.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
@@ -557,8 +568,13 @@ impl AppBuilder {
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
             .with_reach(reach)
+            .respecting_robots(config.outside.respects_robots)
             .with_services(Arc::new(config.outside.services.clone()))
             .with_credentials(Arc::new(accounts));
+        let world = match self.web_search {
+            Some(search) => world.with_web_search(search),
+            None => world,
+        };
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
         let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };

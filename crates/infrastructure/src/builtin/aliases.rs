@@ -70,6 +70,29 @@ const TABLE: &[Row] = &[
     ),
     ("batch", "batch", KODELET, &[]),
     (
+        "calendar_create_event",
+        "calendar_create_event",
+        MICRO_X,
+        &[Commas("attendees"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_get_event",
+        "calendar_get_event",
+        MICRO_X,
+        &[Rename("eventId", "event_id"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_list_events",
+        "calendar_list_events",
+        MICRO_X,
+        &[
+            Rename("timeMin", "time_min"),
+            Rename("timeMax", "time_max"),
+            Rename("maxResults", "max_results"),
+            Rename("calendarId", "calendar_id"),
+        ],
+    ),
+    (
         "current_time",
         "date",
         CLAI,
@@ -179,6 +202,19 @@ const TABLE: &[Row] = &[
     ),
     ("help", "clai_help", CLAI, &[]),
     ("image_recognition", "image_recognition", KODELET, &[Rename("image_path", "image")]),
+    ("linkedin_job_detail", "linkedin_job_detail", MICRO_X, &[]),
+    (
+        "linkedin_jobs",
+        "linkedin_jobs",
+        MICRO_X,
+        &[
+            Words("dateSincePosted", "date_posted", &[("past week", "past_week"), ("past month", "past_month")]),
+            Words("jobType", "job_type", &[("full time", "full_time"), ("part time", "part_time")]),
+            Words("remoteFilter", "remote", &[("on site", "on_site")]),
+            Words("experienceLevel", "experience", &[("entry level", "entry_level"), ("senior", "mid_senior")]),
+            Rename("sortBy", "sort_by"),
+        ],
+    ),
     ("list_directory", "LS", CLAUDE_CODE, &[Set("depth", "0")]),
     (
         "list_directory",
@@ -338,6 +374,12 @@ const TABLE: &[Row] = &[
     ("todo_read", "todo_read", KODELET, &[]),
     ("todo_write", "todo_write", KODELET, &[]),
     ("todo_write", "TodoWrite", CLAUDE_CODE, &[Each("todos", &[Rename("activeForm", "active_form")])]),
+    ("web_fetch", "WebFetch", CLAUDE_CODE, &[]),
+    ("web_fetch", "web_fetch", KODELET, &[]),
+    ("web_fetch", "web_fetch", MICRO_X, &[Rename("maxChars", "max_chars")]),
+    ("web_fetch", "website_text", CLAI, &[Set("format", r#""text""#), Default("timeout_ms", "10000")]),
+    ("web_search", "WebSearch", CLAUDE_CODE, &[]),
+    ("web_search", "web_search", MICRO_X, &[]),
     ("working_directory", "pwd", CLAI, &[]),
     ("write_file", "Write", CLAUDE_CODE, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (
@@ -366,7 +408,10 @@ mod tests {
     use super::*;
     use crate::builtin;
     use serde_json::{Value, json};
-    use toolstead_domain::tool_input_schema::{Formats, ToolInputSchema};
+    use toolstead_domain::{
+        coercion::coerce,
+        tool_input_schema::{Formats, ToolInputSchema},
+    };
 
     #[track_caller]
     fn check(alias: &str, given: Value, tool: &str, expected: Value) {
@@ -416,6 +461,62 @@ mod tests {
             json!({"image_path": "a.png", "prompt": "What is it?"}),
             "image_recognition",
             json!({"image": "a.png", "prompt": "What is it?"}),
+        );
+    }
+
+    #[test]
+    fn searches_for_jobs_of_every_spelling_become_valid_ones() {
+        for (theirs, word, ours, meant) in [
+            ("dateSincePosted", "24hr", "date_posted", "24hr"),
+            ("dateSincePosted", "past week", "date_posted", "past_week"),
+            ("dateSincePosted", "past month", "date_posted", "past_month"),
+            ("sortBy", "recent", "sort_by", "recent"),
+            ("sortBy", "relevant", "sort_by", "relevant"),
+        ] {
+            check(
+                "linkedin_jobs",
+                json!({"keyword": "rust", (theirs): word}),
+                "linkedin_jobs",
+                json!({"keyword": "rust", (ours): meant}),
+            );
+        }
+        let alias = aliases_of("linkedin_jobs").into_iter().next().unwrap();
+        for (theirs, word, ours, meant) in [
+            ("jobType", "full time", "job_type", "full_time"),
+            ("jobType", "part time", "job_type", "part_time"),
+            ("jobType", "contract", "job_type", "contract"),
+            ("jobType", "temporary", "job_type", "temporary"),
+            ("jobType", "internship", "job_type", "internship"),
+            ("remoteFilter", "on site", "remote", "on_site"),
+            ("remoteFilter", "remote", "remote", "remote"),
+            ("remoteFilter", "hybrid", "remote", "hybrid"),
+            ("experienceLevel", "internship", "experience", "internship"),
+            ("experienceLevel", "entry level", "experience", "entry_level"),
+            ("experienceLevel", "associate", "experience", "associate"),
+            ("experienceLevel", "senior", "experience", "mid_senior"),
+            ("experienceLevel", "director", "experience", "director"),
+            ("experienceLevel", "executive", "experience", "executive"),
+        ] {
+            let mut arguments = json!({"keyword": "rust", "limit": "25", (theirs): word}).as_object().unwrap().clone();
+            alias.rewrite(&mut arguments).unwrap();
+            let definition = builtin::tests::definition("linkedin_jobs");
+            coerce(definition.input_schema(), &mut arguments);
+            let expected = json!({"keyword": "rust", "limit": 25, (ours): [meant]});
+            assert_eq!(Value::Object(arguments), expected, "{theirs}: {word}");
+            let schema = ToolInputSchema::compile(definition.input_schema(), Formats::Asserted).unwrap();
+            schema.validate(&expected).unwrap();
+        }
+    }
+
+    #[test]
+    fn pages_are_fetched_in_every_spelling() {
+        let url = "https://example.com/";
+        check("WebFetch", json!({"url": url, "prompt": "Why?"}), "web_fetch", json!({"url": url, "prompt": "Why?"}));
+        check(
+            "website_text",
+            json!({"url": url}),
+            "web_fetch",
+            json!({"url": url, "format": "text", "timeout_ms": 10_000}),
         );
     }
 

@@ -10,6 +10,7 @@ use crate::{
         files::{file_limits::FileLimits, reverting::judged::JudgedEntries, seen_files::SeenInMemory},
         plans_in_memory::PlansInMemory,
         seen_images::SeenImages,
+        seen_pages::SeenPages,
         text::line_index::LineIndexes,
     },
     sandbox::{
@@ -17,8 +18,8 @@ use crate::{
         helper::Helpers,
         workspace::Workspace,
     },
-    services::settings::Services,
-    web::reach::Reach,
+    services::{search::SearchService, settings::Services},
+    web::{reach::Reach, robots::Robots},
 };
 use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
@@ -34,6 +35,7 @@ use toolstead_domain::{
         question_store::QuestionStore,
         seen_files::SeenFiles,
         todo_store::TodoStore,
+        web_search::WebSearch,
     },
     tool_failure::ToolFailure,
 };
@@ -59,8 +61,11 @@ pub struct World {
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
     seen_images: Arc<SeenImages>,
+    seen_pages: Arc<SeenPages>,
+    robots: Option<Arc<Robots>>,
     reach: Reach,
     services: Arc<Services>,
+    web_search: Option<Arc<dyn WebSearch>>,
     credentials: Arc<dyn Credentials>,
 }
 
@@ -90,8 +95,11 @@ impl World {
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
             seen_images: Arc::default(),
+            seen_pages: Arc::default(),
+            robots: None,
             reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
             services: Arc::default(),
+            web_search: None,
             credentials: Arc::new(NoAccounts),
         }
     }
@@ -168,10 +176,22 @@ impl World {
         Self { reach, ..self }
     }
 
+    /// Asks `robots.txt` before a page is fetched, or does not.
+    #[must_use]
+    pub fn respecting_robots(self, respects: bool) -> Self {
+        Self { robots: respects.then(Arc::default), ..self }
+    }
+
     /// With these services.
     #[must_use]
     pub fn with_services(self, services: Arc<Services>) -> Self {
         Self { services, ..self }
+    }
+
+    /// Searches the web by this, whatever the services say.
+    #[must_use]
+    pub fn with_web_search(self, search: Arc<dyn WebSearch>) -> Self {
+        Self { web_search: Some(search), ..self }
     }
 
     /// Says by these to services who asks.
@@ -232,6 +252,18 @@ impl World {
         &self.services
     }
 
+    /// Whoever searches the web.
+    ///
+    /// # Errors
+    /// Why nobody does, for people.
+    pub fn web_search(&self) -> Result<Arc<dyn WebSearch>, String> {
+        if let Some(own) = &self.web_search {
+            return Ok(own.clone());
+        }
+        let (settings, reach) = (self.services.search.clone()?, self.reach.clone());
+        Ok(Arc::new(SearchService::new(settings, reach, self.helpers.clone(), self.clock.clone())))
+    }
+
     /// The credentials of principals.
     pub fn credentials(&self) -> &dyn Credentials {
         &*self.credentials
@@ -252,6 +284,16 @@ impl World {
     /// The words of models on images.
     pub(super) fn seen_images(&self) -> &SeenImages {
         &self.seen_images
+    }
+
+    /// What was fetched from the web lately.
+    pub(super) fn seen_pages(&self) -> &SeenPages {
+        &self.seen_pages
+    }
+
+    /// The rules of sites for programs, where they are asked.
+    pub(super) fn robots(&self) -> Option<&Robots> {
+        self.robots.as_deref()
     }
 
     /// The child processes that read documents.

@@ -5,6 +5,8 @@ mod exa;
 mod hits;
 mod searxng;
 mod tavily;
+#[cfg(test)]
+mod tests;
 
 use crate::{
     http::pause::wanted_pause,
@@ -20,11 +22,11 @@ use bytes::Bytes;
 use hits::of_query;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
     ports::{
         clock::Clock,
-        web_search::{SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError},
+        web_search::{Domains, SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError},
     },
     secret::Secret,
 };
@@ -72,7 +74,9 @@ impl SearchService {
             SearchProvider::Searxng => searxng::order(&service, query),
             SearchProvider::Tavily => tavily::order(&service, query),
             SearchProvider::Exa => exa::order(&service, query, self.clock.now()),
-            SearchProvider::DuckDuckGo => todo!(),
+            SearchProvider::DuckDuckGo => {
+                Err(WebSearchError::Failed("pages of DuckDuckGo are not read by this program".into()))
+            }
         }
     }
 
@@ -83,7 +87,9 @@ impl SearchService {
             SearchProvider::Searxng => searxng::hits(&document()?),
             SearchProvider::Tavily => tavily::hits(&document()?),
             SearchProvider::Exa => exa::hits(&document()?),
-            SearchProvider::DuckDuckGo => todo!(),
+            SearchProvider::DuckDuckGo => {
+                Err(WebSearchError::Failed("pages of DuckDuckGo are not read by this program".into()))
+            }
         }
     }
 
@@ -197,7 +203,7 @@ impl Refusal<'_> {
         }
     }
 
-    fn rate_limited(&self, retry_after: Option<std::time::Duration>) -> WebSearchError {
+    fn rate_limited(&self, retry_after: Option<Duration>) -> WebSearchError {
         WebSearchError::RateLimited { message: self.told("was asked too often"), retry_after }
     }
 
@@ -296,7 +302,6 @@ fn code_of(document: &Value) -> Option<String> {
 /// The words with operators for the domains, where they have room in a query of so many characters and words. Whatever
 /// the service makes of them, hits of other domains are left out.
 fn with_sites(query: &WebQuery, characters: usize, words: usize) -> String {
-    use toolstead_domain::ports::web_search::Domains;
     let fits = |text: &str| text.chars().count() <= characters && text.split_whitespace().count() <= words;
     let text = &query.text;
     match &query.domains {

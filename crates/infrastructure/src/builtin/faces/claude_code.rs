@@ -4,10 +4,14 @@ mod asking;
 mod commands;
 mod files;
 mod search;
+mod web;
 
 use super::{Faces, given::telling};
 use toolstead_domain::{
-    alias::face::{Answered, Face, Said},
+    alias::{
+        Rewrite::Default,
+        face::{Answered, Face, Said},
+    },
     error_kind::ErrorKind,
 };
 
@@ -175,6 +179,31 @@ pub(super) const FACES: Faces = &[
                 "required": ["todos"]}"#,
         )
         .saying(asking::planned),
+    ),
+    (
+        "WebFetch",
+        Face::new(
+            "Fetches a page and has a small model answer a prompt about it. http becomes https. A redirect to another \
+             host is told and not followed: call again with the new URL.",
+            r#"{"type": "object", "properties": {
+                "url": {"type": "string", "description": "A whole URL."},
+                "prompt": {"type": "string", "description": "What to find out from the page."}},
+                "required": ["url", "prompt"]}"#,
+        )
+        .saying(web::fetched),
+    ),
+    (
+        "WebSearch",
+        Face::new(
+            "Searches the web and gives titles and URLs. Domains may be allowed or blocked, not both.",
+            r#"{"type": "object", "properties": {
+                "query": {"type": "string", "minLength": 2},
+                "allowed_domains": {"type": "array", "items": {"type": "string"}, "description": "Only results of these."},
+                "blocked_domains": {"type": "array", "items": {"type": "string"}, "description": "No results of these."}},
+                "required": ["query"]}"#,
+        )
+        .with_defaults(&[Default("count", "10")])
+        .saying(web::searched),
     ),
     (
         "Write",
