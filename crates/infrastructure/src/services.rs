@@ -3,6 +3,7 @@
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
 mod address;
+pub mod calendar;
 pub mod foreign_text;
 pub mod gmail;
 pub mod google;

@@ -10,8 +10,9 @@ use super::{
     search::{FoundJobs, Search},
 };
 use crate::{
+    http::pause::wanted_pause,
     sandbox::helper::Helpers,
-    services::{address::below, retry_after::retry_after},
+    services::address::below,
     web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
 };
 use bytes::Bytes;
@@ -152,7 +153,7 @@ impl GuestPages<'_> {
             if !is_denied && !answer.status.is_server_error() {
                 return Ok(answer);
             }
-            let said = retry_after(&answer.headers);
+            let said = wanted_pause(&answer.headers);
             let pause = said.unwrap_or_else(|| self.pace.apart() * 2_u32.pow(tries));
             if tries == TRIES || Instant::now() + pause >= self.deadline {
                 return match is_denied {
