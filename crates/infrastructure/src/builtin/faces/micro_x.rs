@@ -301,6 +301,11 @@ fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
 }
 
 fn job_read(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind() == Some(ErrorKind::UpstreamProtocol) && status(answered).is_none() {
+        let text = "Could not extract job description from the page. LinkedIn may have blocked the request or the page \
+                    structure has changed.";
+        return Some(Said::error(text).beside(Some(answered.text().into_owned())));
+    }
     if answered.error_kind().is_some() {
         return refused(answered, "Error fetching job page", "Error fetching job details");
     }
@@ -311,10 +316,14 @@ fn job_read(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
 }
 
+/// The status of the page that a call failed with.
+fn status(answered: &Answered<'_>) -> Option<u64> {
+    answered.outcome.err()?.data.get("status")?.as_u64()
+}
+
 /// A call that failed: by the status of the page, with what there is to do beside it, or for another reason.
 fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
-    let status = answered.outcome.err().and_then(|failure| failure.data.get("status")?.as_u64());
-    match status {
+    match status(answered) {
         Some(status) => {
             let text = format!("{by_status}: HTTP {status}");
             Some(Said::error(text).beside(Some(answered.text().into_owned())))
