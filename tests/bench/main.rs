@@ -10,6 +10,7 @@ mod decide;
 mod files;
 mod gateways;
 mod load;
+mod pages;
 mod references;
 mod rows;
 mod search;

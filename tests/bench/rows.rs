@@ -69,6 +69,9 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     if wanted("spawn") {
         crate::spawn::run().await?;
     }
+    if wanted("fetch") {
+        crate::pages::run().await?;
+    }
     if wanted("decide") {
         crate::decide::run()?;
     }

@@ -33,6 +33,8 @@ mod embedding;
 mod faces;
 /// What servers say reaches clients as they said it.
 mod fidelity;
+/// Jobs at LinkedIn, with fake guest pages over HTTP.
+mod linkedin;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 mod mcp_client;
 /// The MCP server over HTTP.
@@ -55,6 +57,8 @@ mod permissions;
 mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
+/// Keys of services: what is missing without one, and who never sees them.
+mod service_keys;
 /// Shell texts are read as bash reads them.
 mod shell_oracle;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
@@ -95,8 +99,11 @@ mod documents;
 mod events;
 /// Real clients use all that a real server offers, through us.
 mod everything;
-/// Hooks of the user.
+/// Mail at a fake Google.
+mod gmail;
+/// Google: tokens, and Gmail.
 mod google_server;
+/// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
 /// What providers of models are told of tools.

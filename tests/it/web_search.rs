@@ -80,7 +80,8 @@ async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_h
     let asked = json!({"query": "rust mcp", "count": 2});
     let (code, told) = place.call(&[], "web_search", &asked);
     assert!(code == Some(3) && place.server.seen().is_empty(), "{told}");
-    let ours = "1. Rust & MCP (2 days ago)\n   https://example.com/a\n   About Rust\n2. Other\n   https://other.example/b\n";
+    let ours =
+        "1. Rust & MCP (2 days ago)\n   https://example.com/a\n   About Rust\n2. Other\n   https://other.example/b\n";
     let events = place.home.data().join("search.events");
     for rule in ["web_search", "WebSearch", "WebFetch(domain:127.0.0.1)"] {
         let flags = ["--allow", rule, "--verbose", "--events", events.to_str().unwrap()];
@@ -138,7 +139,8 @@ async fn pages_of_duckduckgo_are_read_beside_the_process_and_a_captcha_is_an_err
     let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
     assert_eq!((code, told.as_str()), (Some(0), "1. The Rust\n   https://example.com/a\n   About it\n"));
     assert_eq!(place.server.seen()[0].target, "/gate/html/?q=rust");
-    let captcha = || Reply::html("<div class=\"anomaly-modal__title\">Unfortunately, bots use DuckDuckGo too.</div>").status(202);
+    let captcha =
+        || Reply::html("<div class=\"anomaly-modal__title\">Unfortunately, bots use DuckDuckGo too.</div>").status(202);
     let place = Place::searching("duckduckgo", captcha).await;
     let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
     assert!(code == Some(1) && told.contains("DuckDuckGo wants to see a person"), "{told}");
@@ -150,14 +152,11 @@ async fn a_cost_report_of_micro_x_has_dollars_rounded_after_they_are_added() {
     let answer = json!({"data": [{"starting_at": "a", "results": [item("0.3"), item("123.45"), item("0.3")]}], "has_more": false, "next_page": null});
     let server = TestServer::plain(move |_| Reply::json(&answer)).await;
     let home = Home::new();
-    let config = home.config(&format!(
-        "[anthropic_admin]\nbase_url = {:?}\napi_key_env = \"ADMIN_KEY\"\n",
-        server.url("").as_str()
-    ));
+    let config = home
+        .config(&format!("[anthropic_admin]\nbase_url = {:?}\napi_key_env = \"ADMIN_KEY\"\n", server.url("").as_str()));
     let place = Place { home, config, server };
     let asked = json!({"action": "cost", "starting_at": "2026-01-01T00:00:00Z", "bucket_width": "1d", "group_by": ["description"], "limit": 7});
-    let (code, told) =
-        place.call(&["--dialect", "micro_x", "--allow", "anthropic_usage"], "anthropic_usage", &asked);
+    let (code, told) = place.call(&["--dialect", "micro_x", "--allow", "anthropic_usage"], "anthropic_usage", &asked);
     let report = json!({"data": [{"starting_at": "a", "results": [
         {"amount_usd": 0, "currency": "USD", "model": "m"},
         {"amount_usd": 1.23, "currency": "USD", "model": "m"},

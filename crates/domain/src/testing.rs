@@ -4,6 +4,7 @@
 //! adapters, and the same suite that checks the adapters checks the fakes. Nothing here needs a runtime: fakes are
 //! std alone, suites are futures that run on any executor.
 
+pub mod fake_credentials;
 pub mod fixed_clock;
 pub mod in_memory_change_journal;
 pub mod in_memory_conversations;

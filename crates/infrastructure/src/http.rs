@@ -9,6 +9,8 @@ mod connection;
 pub mod event_stream;
 pub mod http_error;
 mod origin;
+pub mod pause;
+pub mod proxy;
 pub mod response;
 pub mod sse;
 mod tls;

@@ -51,6 +51,8 @@ pub mod helper {
         crate::sandbox::helper::enter(&[
             #[cfg(feature = "documents")]
             (crate::documents::HELPER, crate::documents::answer),
+            #[cfg(feature = "services")]
+            (crate::services::linkedin::HELPER, crate::services::linkedin::answer),
             #[cfg(feature = "web")]
             (crate::web::page::HELPER, crate::web::page::answer),
             #[cfg(feature = "services")]

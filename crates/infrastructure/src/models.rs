@@ -12,7 +12,6 @@ mod key_file;
 mod model;
 mod names;
 mod offer;
-mod pause;
 mod protocol;
 mod schema;
 mod settings;

@@ -4,10 +4,12 @@
 
 mod address;
 pub mod anthropic_admin;
+pub mod foreign_text;
+pub mod gmail;
 pub mod google;
+pub mod linkedin;
 mod markup;
 mod one_line;
-mod retry_after;
 mod said;
 pub mod search;
 pub mod settings;

@@ -40,6 +40,7 @@ use crate::{
         },
         policy::{check_parameters, check_tool_names},
         problem::ConfigError,
+        services::OutsideSettings,
         workspace::make_folders_beside,
     },
     event_file::{EventFile, EventTarget},
@@ -102,7 +103,7 @@ use toolstead_infrastructure::{
     },
     sqlite::OpenError,
     system_clock::SystemClock,
-    web::reach::Reach,
+    web::{address::InvalidAddress, reach::Reach},
 };
 
 /// How long running calls are given at the end of a short-lived program.
@@ -233,6 +234,9 @@ pub enum StartupError {
     /// A provider of resources and prompts cannot be registered.
     #[error(transparent)]
     ContextRegistry(#[from] ContextRegistryError),
+    /// The proxy cannot be used.
+    #[error("`[web] proxy` cannot be used")]
+    Proxy(#[from] InvalidAddress),
     /// The built-in resources and prompts cannot be used.
     #[error(transparent)]
     Context(#[from] InvalidBuiltInContext),
@@ -259,6 +263,7 @@ impl StartupError {
             Self::Config(_)
             | Self::Workspace(_)
             | Self::Tools(_)
+            | Self::Proxy(_)
             | Self::ContextRegistry(_)
             | Self::RequiredServer { .. } => true,
             Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
@@ -551,7 +556,7 @@ impl AppBuilder {
         });
         let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
-        let reach = Reach::new(self.network, config.outside.private_hosts.clone());
+        let reach = reach(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_agents(agent_files.clone())
@@ -812,4 +817,13 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
         .chain(context::RULE_NAMES)
         .collect()
+}
+
+/// The way to hosts, as the configuration has it.
+fn reach(network: Arc<dyn Network>, outside: &OutsideSettings) -> Result<Reach, InvalidAddress> {
+    let reach = Reach::new(network, outside.private_hosts.clone());
+    match &outside.proxy {
+        Some(proxy) => reach.with_proxy(proxy),
+        None => Ok(reach),
+    }
 }

@@ -3,6 +3,7 @@
 use super::{
     attempt::{Attempt, Code, NoCode},
     grant::Grant,
+    import::{self, FoundTokens, ImportPlan},
     issuer::Issuer,
     loopback::Loopback,
     oauth_client::OAuthClient,
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::web::reach::Reach;
 use async_trait::async_trait;
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
     error_chain::with_causes,
@@ -159,6 +160,30 @@ impl Accounts {
         };
         vault.remove(&key).await?;
         Ok(revoked)
+    }
+
+    /// Looks in these places for tokens that another program left. Changes nothing.
+    ///
+    /// # Errors
+    /// [`SignInError`].
+    pub async fn found(&self, places: Vec<PathBuf>) -> Result<ImportPlan, SignInError> {
+        let client = self.inner.issuer()?.client;
+        let planned = tokio::task::spawn_blocking(move || import::plan(&places, &client)).await;
+        planned.map_err(|error| SignInError::Begin(error.into()))
+    }
+
+    /// Takes tokens that were found as the principal's own, in the place of those that are kept for their grants.
+    ///
+    /// # Errors
+    /// [`SignInError`].
+    pub async fn take(&self, principal: &Principal, found: &FoundTokens) -> Result<(), SignInError> {
+        let issuer = self.inner.issuer()?.client.issuer;
+        let resources = found.grants.iter().map(|name| {
+            let grant = Grant::named(name).ok_or_else(|| unavailable("it is no grant of this program"))?;
+            Ok::<_, SignInError>((*name, self.resource_of(grant)?.0))
+        });
+        let resources: BTreeMap<&str, Resource> = resources.collect::<Result<_, _>>()?;
+        Ok(found.take(self.inner.vault()?, |grant| token_key(principal, &resources[grant], &issuer)).await?)
     }
 
     /// The issuer as people name it, where there is one.
@@ -332,6 +357,13 @@ impl SignIn {
         let came = timeout(patience, self.came_back()).await.map_err(|_| SignInError::Late(patience))??;
         self.finish(came).await?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl CameBack {
+    pub(super) fn code(&self) -> &str {
+        self.0.0.expose()
     }
 }
 

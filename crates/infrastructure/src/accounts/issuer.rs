@@ -192,10 +192,12 @@ fn refused(answer: &Answer, secrets: &[&str]) -> TokenError {
     };
     let error = word(&refusal.error);
     let mut said = refusal.error_description.unwrap_or_default();
+    // "Values for the "error_description" parameter MUST NOT include characters outside" of ASCII.
+    said.retain(|c| c == ' ' || c.is_ascii_graphic());
     for secret in secrets {
         said = said.replace(secret, "…");
     }
-    let said: String = said.chars().filter(|c| !c.is_control() && c.is_ascii()).take(TOLD).collect();
+    let said: String = said.chars().take(TOLD).collect();
     let told = if said.trim().is_empty() { error.clone() } else { format!("{error}, {}", said.trim()) };
     match error.as_str() {
         "invalid_grant" => TokenError::Grant(told),

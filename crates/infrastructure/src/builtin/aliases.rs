@@ -8,7 +8,7 @@ use crate::{
 use toolstead_domain::alias::{
     Alias, Dialect,
     Rewrite::{
-        self, AnyDepth, CommandLine, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set,
+        self, AnyDepth, CommandLine, Commas, Default, Drop, Each, Fields, IfTrue, Negate, OnlyIf, Rename, Seconds, Set,
         ShellLine, Span, Words, ZeroIs,
     },
 };
@@ -135,6 +135,9 @@ const TABLE: &[Row] = &[
     ),
     ("glob", "glob_tool", KODELET, &[Set("show_hidden", "false")]),
     ("glob", "search_files", TFO, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
+    ("gmail_read", "gmail_read", MICRO_X, &[Rename("messageId", "message_id")]),
+    ("gmail_search", "gmail_search", MICRO_X, &[Rename("maxResults", "max_results")]),
+    ("gmail_send", "gmail_send", MICRO_X, &[Commas("to"), Commas("cc"), Commas("bcc")]),
     ("go_tool", "go", CLAI, &[Fields("args")]),
     (
         "grep",
@@ -177,6 +180,19 @@ const TABLE: &[Row] = &[
     ),
     ("help", "clai_help", CLAI, &[]),
     ("image_recognition", "image_recognition", KODELET, &[Rename("image_path", "image")]),
+    ("linkedin_job_detail", "linkedin_job_detail", MICRO_X, &[]),
+    (
+        "linkedin_jobs",
+        "linkedin_jobs",
+        MICRO_X,
+        &[
+            Words("dateSincePosted", "date_posted", &[("past week", "past_week"), ("past month", "past_month")]),
+            Words("jobType", "job_type", &[("full time", "full_time"), ("part time", "part_time")]),
+            Words("remoteFilter", "remote", &[("on site", "on_site")]),
+            Words("experienceLevel", "experience", &[("entry level", "entry_level"), ("senior", "mid_senior")]),
+            Rename("sortBy", "sort_by"),
+        ],
+    ),
     ("list_directory", "LS", CLAUDE_CODE, &[Set("depth", "0")]),
     (
         "list_directory",
@@ -366,7 +382,10 @@ mod tests {
     use super::*;
     use crate::builtin;
     use serde_json::{Value, json};
-    use toolstead_domain::tool_input_schema::{Formats, ToolInputSchema};
+    use toolstead_domain::{
+        coercion::coerce,
+        tool_input_schema::{Formats, ToolInputSchema},
+    };
 
     #[track_caller]
     fn check(alias: &str, given: Value, tool: &str, expected: Value) {
@@ -417,6 +436,50 @@ mod tests {
             "image_recognition",
             json!({"image": "a.png", "prompt": "What is it?"}),
         );
+    }
+
+    #[test]
+    fn searches_for_jobs_of_every_spelling_become_valid_ones() {
+        for (theirs, word, ours, meant) in [
+            ("dateSincePosted", "24hr", "date_posted", "24hr"),
+            ("dateSincePosted", "past week", "date_posted", "past_week"),
+            ("dateSincePosted", "past month", "date_posted", "past_month"),
+            ("sortBy", "recent", "sort_by", "recent"),
+            ("sortBy", "relevant", "sort_by", "relevant"),
+        ] {
+            check(
+                "linkedin_jobs",
+                json!({"keyword": "rust", (theirs): word}),
+                "linkedin_jobs",
+                json!({"keyword": "rust", (ours): meant}),
+            );
+        }
+        let alias = aliases_of("linkedin_jobs").into_iter().next().unwrap();
+        for (theirs, word, ours, meant) in [
+            ("jobType", "full time", "job_type", "full_time"),
+            ("jobType", "part time", "job_type", "part_time"),
+            ("jobType", "contract", "job_type", "contract"),
+            ("jobType", "temporary", "job_type", "temporary"),
+            ("jobType", "internship", "job_type", "internship"),
+            ("remoteFilter", "on site", "remote", "on_site"),
+            ("remoteFilter", "remote", "remote", "remote"),
+            ("remoteFilter", "hybrid", "remote", "hybrid"),
+            ("experienceLevel", "internship", "experience", "internship"),
+            ("experienceLevel", "entry level", "experience", "entry_level"),
+            ("experienceLevel", "associate", "experience", "associate"),
+            ("experienceLevel", "senior", "experience", "mid_senior"),
+            ("experienceLevel", "director", "experience", "director"),
+            ("experienceLevel", "executive", "experience", "executive"),
+        ] {
+            let mut arguments = json!({"keyword": "rust", "limit": "25", (theirs): word}).as_object().unwrap().clone();
+            alias.rewrite(&mut arguments).unwrap();
+            let definition = builtin::tests::definition("linkedin_jobs");
+            coerce(definition.input_schema(), &mut arguments);
+            let expected = json!({"keyword": "rust", "limit": 25, (ours): [meant]});
+            assert_eq!(Value::Object(arguments), expected, "{theirs}: {word}");
+            let schema = ToolInputSchema::compile(definition.input_schema(), Formats::Asserted).unwrap();
+            schema.validate(&expected).unwrap();
+        }
     }
 
     #[test]

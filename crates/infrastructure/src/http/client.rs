@@ -4,6 +4,7 @@ use crate::{
     http::{
         http_error::HttpError,
         origin::{Idle, Origin},
+        proxy::HttpProxy,
         response::Response,
         tls::Tls,
     },
@@ -21,19 +22,20 @@ use url::{Position, Url};
 /// Who we are, to servers.
 const USER_AGENT: &str = concat!("toolstead/", env!("CARGO_PKG_VERSION"));
 
-/// Makes HTTP requests: no proxies, and no redirects, so that no secret gets anywhere else and each address is judged.
-/// Cheap to clone.
+/// Makes HTTP requests: no redirects, so that no secret gets anywhere else and each address is judged, and no proxy but
+/// one that the configuration names. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     connector: Connector,
     tls: Arc<Tls>,
+    proxy: Option<Arc<HttpProxy>>,
 }
 
 /// The way to one URL, with connections of its own, which are kept. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     origin: Arc<Origin>,
-    /// Path and query, as the request line has them.
+    /// What the request line has: path and query, or all of the URL for a proxy.
     target: Uri,
     /// Host and port, as `Host` has them.
     named: HeaderValue,
@@ -53,7 +55,13 @@ pub struct Request {
 impl HttpClient {
     /// A client that reaches what this connector connects to.
     pub fn new(connector: Connector) -> Self {
-        Self { connector, tls: Arc::default() }
+        Self { connector, tls: Arc::default(), proxy: None }
+    }
+
+    /// Reaches everything through this proxy. The addresses of hosts are judged as without one, before it is asked.
+    #[must_use]
+    pub fn through(self, proxy: HttpProxy) -> Self {
+        Self { proxy: Some(Arc::new(proxy)), ..self }
     }
 
     /// The way to this URL; nothing is sent yet.
@@ -61,37 +69,70 @@ impl HttpClient {
     /// # Errors
     /// [`HttpError::Address`], without what may be a secret in it.
     pub fn endpoint(&self, url: &Url) -> Result<Endpoint, HttpError> {
-        let unusable = || HttpError::Address(format!("{}{}", url.origin().ascii_serialization(), url.path()));
+        let unusable = || unusable(url);
         let tls = match url.scheme() {
             "http" => None,
             "https" => Some(self.tls.clone()),
             _ => return Err(unusable()),
         };
-        let host = match url.host().ok_or_else(unusable)? {
-            url::Host::Domain(name) => Host::Name(name.into()),
-            url::Host::Ipv4(address) => Host::Address(IpAddr::V4(address)),
-            url::Host::Ipv6(address) => Host::Address(IpAddr::V6(address)),
-        };
+        let host = host_of(url).ok_or_else(unusable)?;
         let named = match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_string(),
         };
         let named = HeaderValue::try_from(named).map_err(|_| unusable())?;
-        let target = url[Position::BeforePath..Position::AfterQuery].parse().map_err(|_| unusable())?;
         let port = url.port_or_known_default().ok_or_else(unusable)?;
         let idle = Mutex::<Idle>::default();
-        let origin = Origin { host, port, connector: self.connector.clone(), tls, idle };
-        Ok(Endpoint { origin: Arc::new(origin), target, named })
+        let (connector, proxy) = (self.connector.clone(), self.proxy.clone());
+        let origin = Arc::new(Origin { host, port, connector, tls, proxy, idle });
+        let target = target(&origin, url)?;
+        Ok(Endpoint { origin, target, named })
     }
 
     /// A client that believes those servers whose certificate is, or is signed by, this one (DER), and no others.
     #[cfg(any(test, feature = "testing"))]
     pub fn trusting(connector: Connector, certificate: &[u8]) -> Self {
-        Self { connector, tls: Arc::new(Tls::trusting(certificate)) }
+        Self { tls: Arc::new(Tls::trusting(certificate)), ..Self::new(connector) }
     }
 }
 
+fn host_of(url: &Url) -> Option<Host> {
+    Some(match url.host()? {
+        url::Host::Domain(name) => Host::Name(name.into()),
+        url::Host::Ipv4(address) => Host::Address(IpAddr::V4(address)),
+        url::Host::Ipv6(address) => Host::Address(IpAddr::V6(address)),
+    })
+}
+
+/// What the request line of a request for this URL has.
+fn target(origin: &Origin, url: &Url) -> Result<Uri, HttpError> {
+    let path = &url[Position::BeforePath..Position::AfterQuery];
+    let target = match origin.asks_a_proxy() {
+        true => format!("{}{path}", url.origin().ascii_serialization()).parse(),
+        false => path.parse(),
+    };
+    target.map_err(|_| unusable(url))
+}
+
+fn unusable(url: &Url) -> HttpError {
+    HttpError::Address(format!("{}{}", url.origin().ascii_serialization(), url.path()))
+}
+
 impl Endpoint {
+    /// The way to another URL of the same scheme, host and port, by the same connections.
+    ///
+    /// # Errors
+    /// [`HttpError::Address`] for a URL of another origin.
+    pub fn to(&self, url: &Url) -> Result<Self, HttpError> {
+        let is_same = host_of(url).is_some_and(|host| host == self.origin.host)
+            && url.port_or_known_default() == Some(self.origin.port)
+            && url.scheme() == if self.origin.tls.is_some() { "https" } else { "http" };
+        if !is_same {
+            return Err(unusable(url));
+        }
+        Ok(Self { target: target(&self.origin, url)?, ..self.clone() })
+    }
+
     /// Headers that a request may begin with: who we are, and that bodies may be packed.
     pub fn headers(&self) -> HeaderMap {
         HeaderMap::from_iter([

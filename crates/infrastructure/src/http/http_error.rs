@@ -45,6 +45,44 @@ impl HttpError {
             Self::Broken(_) | Self::TooLong { .. } | Self::Event(_) => false,
         }
     }
+
+    /// The same request may be answered in a moment: there was no connection, or it broke. A name that nobody knows, a
+    /// certificate that proves nothing and an answer that is no HTTP stay what they are.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable(error) => is_of_the_connection(error),
+            Self::Broken(error) => match (error.downcast_ref::<hyper::Error>(), error.downcast_ref::<io::Error>()) {
+                (Some(error), _) => !error.is_parse(),
+                (None, Some(error)) => is_of_the_connection(error),
+                (None, None) => false,
+            },
+            Self::Address(_) | Self::NotPublic(_) | Self::Certificates(_) | Self::TooLong { .. } | Self::Event(_) => {
+                false
+            }
+        }
+    }
+}
+
+fn is_of_the_connection(error: &io::Error) -> bool {
+    // What is unpacked on the way has its error within.
+    if let Some(within) = error.get_ref().and_then(|error| error.downcast_ref::<HttpError>()) {
+        return within.may_pass();
+    }
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable,
+        TimedOut, UnexpectedEof,
+    };
+    matches!(
+        error.kind(),
+        BrokenPipe
+            | ConnectionAborted
+            | ConnectionRefused
+            | ConnectionReset
+            | HostUnreachable
+            | NetworkUnreachable
+            | TimedOut
+            | UnexpectedEof
+    )
 }
 
 impl From<ConnectError> for HttpError {

@@ -4,6 +4,7 @@ use crate::{
     http::{
         connection::{Connection, Stream},
         http_error::HttpError,
+        proxy::HttpProxy,
         tls::{self, Tls},
     },
     sandbox::egress::{connector::Connector, host::Host},
@@ -40,6 +41,8 @@ pub(super) struct Origin {
     pub(super) connector: Connector,
     /// `None` for plain connections.
     pub(super) tls: Option<Arc<Tls>>,
+    /// Stands between, where there is one.
+    pub(super) proxy: Option<Arc<HttpProxy>>,
     pub(super) idle: Mutex<Idle>,
 }
 
@@ -86,7 +89,14 @@ impl Origin {
         let connecting = async {
             // First: it does not depend on the server.
             let connector = self.tls.as_ref().map(|tls| tls.connector()).transpose()?;
-            let stream = self.connector.connect(&self.host, self.port).await?;
+            let stream = match &self.proxy {
+                None => self.connector.connect(&self.host, self.port).await?,
+                Some(proxy) => {
+                    // The proxy looks the name up once more; a name that leads inside is not even shown to it.
+                    self.connector.addresses(&self.host, self.port).await?;
+                    proxy.connect(&self.host, self.port, connector.is_some()).await?
+                }
+            };
             prepare(&stream).map_err(HttpError::Unreachable)?;
             let stream = match connector {
                 Some(connector) => {
@@ -98,6 +108,11 @@ impl Origin {
             Connection::over(stream).await.map_err(|error| HttpError::Unreachable(io::Error::other(error)))
         };
         timeout(CONNECT_TIMEOUT, connecting).await.map_err(|late| HttpError::Unreachable(late.into()))?
+    }
+
+    /// Whether requests are written as a proxy wants them, with all of the URL.
+    pub(super) fn asks_a_proxy(&self) -> bool {
+        self.proxy.is_some() && self.tls.is_none()
     }
 
     /// Closes what nobody used for too long. `false` once nothing is left.

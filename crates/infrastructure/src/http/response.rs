@@ -4,10 +4,18 @@ use crate::http::{connection::Connection, http_error::HttpError, origin::Origin}
 use async_compression::tokio::bufread::GzipDecoder;
 use bytes::Bytes;
 use futures::{FutureExt, Stream, StreamExt, stream};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use std::{future::poll_fn, io, pin::Pin, sync::Arc};
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tokio_util::io::{ReaderStream, StreamReader};
 
 /// As large are the pieces that a body is unpacked in, in bytes.
@@ -21,6 +29,7 @@ pub struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: Body,
+    received: Arc<AtomicU64>,
 }
 
 enum Body {
@@ -34,18 +43,21 @@ struct PlainBody {
     incoming: Incoming,
     connection: Option<Box<Connection>>,
     origin: Arc<Origin>,
+    /// So many bytes came.
+    received: Arc<AtomicU64>,
 }
 
 impl Response {
     /// A response whose body comes by this connection, which is kept afterwards.
     pub(super) fn of(response: http::Response<Incoming>, connection: Box<Connection>, origin: Arc<Origin>) -> Self {
         let (head, incoming) = response.into_parts();
-        let body = PlainBody { incoming, connection: Some(connection), origin };
-        let is_packed = head.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding == "gzip");
+        let received = Arc::<AtomicU64>::default();
+        let body = PlainBody { incoming, connection: Some(connection), origin, received: received.clone() };
+        let is_packed = head.headers.get(header::CONTENT_ENCODING).is_some_and(is_gzip);
         // An empty body has nothing to unpack, not even the head of a packed one.
         let body =
             if is_packed && !body.incoming.is_end_stream() { unpacked(body) } else { Body::Plain(Box::new(body)) };
-        Self { status: head.status, headers: head.headers, body }
+        Self { status: head.status, headers: head.headers, body, received }
     }
 
     /// The status. A redirect is not followed.
@@ -56,6 +68,11 @@ impl Response {
     /// The headers.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
+    }
+
+    /// So many bytes of the body came by now, before they were unpacked.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
     }
 
     /// The next piece of the body, unpacked; `None` at its end.
@@ -94,6 +111,11 @@ impl Response {
     }
 }
 
+/// Whether a header `Content-Encoding` names gzip, alone.
+fn is_gzip(coding: &HeaderValue) -> bool {
+    ["gzip", "x-gzip"].iter().any(|gzip| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(gzip.as_bytes()))
+}
+
 fn unpacked(body: PlainBody) -> Body {
     let packed = stream::unfold(body, |mut body| async move {
         match body.chunk().await {
@@ -124,7 +146,10 @@ impl PlainBody {
             match frame.await {
                 // Trailers say nothing here.
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => return Ok(Some(data)),
+                    Ok(data) => {
+                        self.received.fetch_add(data.len() as u64, Ordering::Relaxed);
+                        return Ok(Some(data));
+                    }
                     Err(_) => continue,
                 },
                 Some(Err(error)) => return Err(HttpError::broken(error)),

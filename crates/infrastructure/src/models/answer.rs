@@ -3,13 +3,13 @@
 use super::{
     failure::Fault,
     key::{Key, KeyInHand},
-    pause::pause_after,
     protocol::{Decoder, Protocol, broke_off},
     settings::ModelSettings,
     words,
 };
 use crate::http::{
     client::{Endpoint, Request},
+    pause::pause_after,
     response::Response,
     sse::SseDecoder,
 };
@@ -30,6 +30,8 @@ use toolstead_domain::{
 
 /// So often a request is sent at most.
 const MAX_TRIES: u32 = 5;
+/// The first pause between two tries where the provider wishes none, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 /// The time that a provider may be silent, before its answer and within it.
 const SILENCE: Duration = Duration::from_secs(300);
 /// The time that a whole answer may take.
@@ -197,7 +199,7 @@ impl Exchange {
             self.step = Step::Over;
             return Err(error);
         }
-        let after = fault.wish.unwrap_or_else(|| pause_after(self.tries));
+        let after = fault.wish.unwrap_or_else(|| pause_after(self.tries, PAUSES.0, PAUSES.1));
         self.step = Step::Wait(after);
         Ok(ModelEvent::Retrying { after, reason: error.to_string() })
     }

@@ -1,7 +1,6 @@
 //! What a provider says went wrong, and whether asking again may help.
 
-use super::pause::wish;
-use crate::http::http_error::HttpError;
+use crate::http::{http_error::HttpError, pause::wanted_pause};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
@@ -82,7 +81,7 @@ impl Fault {
             Ok(document) => Said::of(&document).unwrap_or_default(),
             Err(_) => Said { kind: String::new(), message: text_of(body) },
         };
-        let wish = wish(headers);
+        let wish = wanted_pause(headers);
         let error = error_of(Some(status.as_u16()), &said, wish);
         let by_status = matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error();
         let by_header = headers.get("x-should-retry").and_then(|value| value.to_str().ok());

@@ -7,7 +7,8 @@ mod tests;
 pub mod totals;
 
 use crate::{
-    services::{address::below, retry_after::retry_after, said::words_of, settings::AnthropicAdmin},
+    http::pause::wanted_pause,
+    services::{address::below, said::words_of, settings::AnthropicAdmin},
     web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
 };
 use bytes::Bytes;
@@ -138,7 +139,7 @@ impl AdminApi<'_> {
         let words = words_of(&answer.body, Some(&self.settings.key));
         let colon = if words.is_empty() { "" } else { ": " };
         let failure = ToolFailure::new(kind, format!("Anthropic's Admin API {what} (HTTP {status}){colon}{words}"));
-        match retry_after(&answer.headers).filter(|_| kind == ErrorKind::RateLimited) {
+        match wanted_pause(&answer.headers).filter(|_| kind == ErrorKind::RateLimited) {
             Some(wait) => {
                 let seconds = wait.as_secs_f64().ceil();
                 failure.next(format!("Try again in {seconds} s.")).with_data(json!({"retry_after_seconds": seconds}))

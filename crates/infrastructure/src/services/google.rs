@@ -3,7 +3,10 @@
 //! Who has not signed in does so on the way, where the caller can. Credentials that the service refuses are renewed once.
 //! Only reading is repeated by itself.
 
-use crate::web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects};
+use crate::{
+    services::one_line::one_line,
+    web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
@@ -261,14 +264,14 @@ struct Refusal {
 
 impl Refusal {
     fn of(answer: &Answer) -> Self {
-        let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let text = |pointer: &str| said.pointer(pointer).and_then(Value::as_str).map(one_line).unwrap_or_default();
+        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(said).unwrap_or_default();
         let wait = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         Self {
             status: answer.status,
             reason: text("/error/errors/0/reason"),
             message: text("/error/message"),
-            wait: wait.map(one_line).filter(|wait| !wait.is_empty()),
+            wait: wait.map(said).filter(|wait| !wait.is_empty()),
         }
     }
 
@@ -289,8 +292,10 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// A text of the service in one line, which cannot leave its backticks.
-fn one_line(text: &str) -> String {
-    let line = text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c });
-    line.take(SAID_CHARACTERS).collect::<String>().trim().to_owned()
+/// A text of the service that cannot leave its line or its backticks.
+fn said(text: &str) -> String {
+    one_line(&text.replace('`', " "), SAID_CHARACTERS)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,9 @@ mod tavily;
 mod tests;
 
 use crate::{
+    http::pause::wanted_pause,
     sandbox::helper::Helpers,
     services::{
-        retry_after::retry_after,
         said::words_of,
         settings::{SearchProvider, SearchSettings},
     },
@@ -192,7 +192,7 @@ impl Refusal<'_> {
     fn usual(&self) -> WebSearchError {
         match self.status {
             401 | 403 => WebSearchError::KeyRefused(self.told("does not take the key")),
-            429 => self.rate_limited(retry_after(self.headers)),
+            429 => self.rate_limited(wanted_pause(self.headers)),
             400 | 422 => WebSearchError::QueryRefused(self.told("does not take the query")),
             _ => WebSearchError::Failed(self.told("has no answer")),
         }

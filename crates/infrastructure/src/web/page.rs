@@ -7,6 +7,7 @@ mod addresses;
 mod article;
 mod characters;
 mod markdown;
+mod numbers;
 mod plain;
 mod reading;
 pub mod tree;

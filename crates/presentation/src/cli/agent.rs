@@ -2,7 +2,7 @@
 
 use super::{
     asides::Asides,
-    asked_prompt,
+    asked_prompt, auth,
     config::trusting,
     exit::{Exit, Failed},
     global::Global,
@@ -294,7 +294,9 @@ impl Agent {
     /// The person there.
     pub(super) fn caller(&self) -> Arc<dyn Caller> {
         let patience = self.composition.config.approval_timeout;
-        let questions = self.terminal.clone().map(|terminal| TerminalQuestions::new(terminal, patience));
+        let questions = self.terminal.clone().map(|terminal| {
+            TerminalQuestions::new(terminal, patience).opening(auth::browser(&self.composition.config))
+        });
         Arc::new(Onlooker { questions, asides: Asides::beside(self.terminal.clone()) })
     }
 

@@ -1,4 +1,4 @@
-//! `toolstead auth login|status|logout`.
+//! `toolstead auth login|status|logout|import`.
 
 use super::{
     Outcome,
@@ -6,6 +6,7 @@ use super::{
     global::Global,
     named_principal::principal,
     output::{Output, note, table, visible},
+    terminal::{Input, Terminal, forget_typed, key},
 };
 use crate::{
     composition_root::accounts,
@@ -14,8 +15,10 @@ use crate::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::{
-    io::{self, BufRead, IsTerminal, Read},
-    sync::Arc,
+    fs::File,
+    io::{self, BufRead, IsTerminal, Read, Write},
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 use tokio::{sync::mpsc, time::timeout};
@@ -67,6 +70,14 @@ enum Command {
         #[command(flatten)]
         chosen: Chosen,
     },
+    /// Takes the tokens that Micro-X left, after a yes
+    Import {
+        /// A file of tokens, a folder that holds one, or a folder that Micro-X was started in. Default: this one
+        place: Vec<PathBuf>,
+        /// Says yes
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 /// The issuers of accounts.
@@ -112,6 +123,10 @@ impl Auth {
             Command::Status => status(&accounts, &principal, global.json, output).await,
             Command::Logout { service: Service::Google, chosen } => {
                 logout(&accounts, &principal, &chosen.all(), global.json, output).await
+            }
+            Command::Import { place, yes } => {
+                let places = if place.is_empty() { vec![config.folders.start.clone()] } else { place };
+                import(&accounts, &principal, places, yes, global.json, output).await
             }
         }
     }
@@ -286,6 +301,64 @@ async fn logout(
         output.json(&json!({"signed_out": all}))?;
     }
     Ok(if is_kept_there { Exit::Unmet } else { Exit::Done })
+}
+
+/// Shows what was found, and takes it where somebody says yes.
+async fn import(
+    accounts: &Accounts,
+    principal: &Principal,
+    places: Vec<PathBuf>,
+    yes: bool,
+    as_json: bool,
+    output: &mut Output,
+) -> Outcome {
+    let plan = accounts.found(places).await?;
+    for (path, reason) in &plan.refused {
+        note(&visible(&format!("`{}` is left alone: {reason}", path.display())));
+    }
+    if plan.found.is_empty() {
+        return Err(Failed::NotFound(
+            "no tokens that can be taken were found: name the folder that Micro-X was started in, or sign in with \
+             `toolstead auth login google`"
+                .into(),
+        ));
+    }
+    for found in &plan.found {
+        note(&visible(&format!(
+            "`{}`: {}, written {}",
+            found.path.display(),
+            found.grants.join(", "),
+            found.written_at
+        )));
+    }
+    if !yes && !is_agreed("Take these tokens, in the place of what is kept for these grants? [y]es [n]o ").await? {
+        return Err(Failed::Usage("nothing was taken; `--yes` says yes without a terminal".into()));
+    }
+    let mut all = Vec::new();
+    for found in &plan.found {
+        accounts.take(principal, found).await?;
+        all.push(json!({"file": found.path, "grants": found.grants}));
+        if !as_json {
+            output.line(&visible(&format!("Taken: {}. {}.", found.grants.join(", "), found.advice())))?;
+        }
+    }
+    if as_json {
+        output.json(&json!({"taken": all}))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks at the terminal. Nobody there is no yes.
+async fn is_agreed(question: &'static str) -> Result<bool, Failed> {
+    let Some(terminal) = Terminal::of_process() else { return Ok(false) };
+    let put = move |mut terminal: &File, given_up: &AtomicBool| {
+        terminal.write_all(question.as_bytes())?;
+        forget_typed(terminal)?;
+        let is_yes = matches!(key(terminal, given_up)?, Some(b'y' | b'Y'));
+        writeln!(terminal, "{}", if is_yes { "yes" } else { "no" })?;
+        Ok(is_yes)
+    };
+    Ok(terminal.ask(Input::Keys, PATIENCE, put).await.unwrap_or(false))
 }
 
 fn to_json(signed_in: &SignedIn) -> Value {

@@ -3,6 +3,7 @@
 use super::{
     Outcome,
     asides::Asides,
+    auth,
     exit::{self, Exit, Failed},
     global::Global,
     output::{Output, visible},
@@ -81,7 +82,8 @@ impl Call {
         let composition = global.compose_for_call(&self.name, going_on, terminal.clone()).await?;
         let patience = composition.config.approval_timeout;
         let asides = Asides::beside(terminal.clone());
-        let questions = terminal.map(|terminal| TerminalQuestions::new(terminal, patience));
+        let questions = terminal
+            .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));
         let outcome = self.call(&composition, arguments, (questions, asides), &mut shutdown).await;
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome

@@ -16,7 +16,7 @@ use toolstead_domain::{
     client_capability::Capability,
     ports::caller::{InputRequest, InputResponse, NotAnswered},
 };
-use toolstead_infrastructure::builtin::question_form::ASKS;
+use toolstead_infrastructure::{builtin::question_form::ASKS, sandbox::browser::Browser};
 
 /// Characters of any text of a question that are shown.
 const SHOWN: usize = 4_000;
@@ -29,6 +29,8 @@ const CANCEL: &str = "/cancel";
 pub(super) struct TerminalQuestions {
     terminal: Arc<Terminal>,
     patience: Duration,
+    /// Opens the pages of our own tools.
+    browser: Option<Arc<Browser>>,
 }
 
 /// What a person does with a question (MCP's `ElicitResult`).
@@ -43,7 +45,12 @@ enum Answer {
 impl TerminalQuestions {
     /// Asks on this terminal, and waits so long for an answer.
     pub(super) fn new(terminal: Arc<Terminal>, patience: Duration) -> Self {
-        Self { terminal, patience }
+        Self { terminal, patience, browser: None }
+    }
+
+    /// The same where pages that no server names may be opened in this browser, after a yes.
+    pub(super) fn opening(self, browser: Option<Browser>) -> Self {
+        Self { browser: browser.map(Arc::new), ..self }
     }
 
     /// What can be asked here (MCP's `ClientCapabilities`).
@@ -60,7 +67,11 @@ impl TerminalQuestions {
         let told = match Capability::of(&request) {
             Some(Capability::UrlElicitation) => {
                 let url = request.params["url"].as_str().unwrap_or_default().to_owned();
-                let put = move |terminal: &File, given_up: &AtomicBool| page(terminal, &lines, &url, given_up);
+                let is_ours = request.params["_meta"]["toolstead/server"].is_null();
+                let browser = self.browser.clone().filter(|_| is_ours);
+                let put = move |terminal: &File, given_up: &AtomicBool| {
+                    page(terminal, &lines, &url, browser.as_deref(), given_up)
+                };
                 self.terminal.ask(Input::Keys, self.patience, put).await
             }
             Some(Capability::Elicitation) => {
@@ -115,12 +126,27 @@ fn page_host(params: &Value) -> Option<String> {
     Some(url.host_str()?.trim_matches(['[', ']']).to_owned())
 }
 
-/// A page, which is never fetched here. The person opens it, or does not.
-fn page(terminal: &File, lines: &str, url: &str, given_up: &AtomicBool) -> io::Result<Answer> {
+/// A page, which is never fetched here. The person opens it, has it opened, or does not.
+fn page(
+    terminal: &File,
+    lines: &str,
+    url: &str,
+    browser: Option<&Browser>,
+    given_up: &AtomicBool,
+) -> io::Result<Answer> {
     let mut output = terminal;
     // Whole, on lines of its own: it is to be copied.
     write!(output, "{lines}Open this page in your browser, if you trust it:\n\n{}\n\n", visible(url))?;
     forget_typed(terminal)?;
+    if let Some((browser, page)) = browser.zip(url::Url::parse(url).ok()) {
+        match chosen(terminal, "Open it here? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)? {
+            Answer::Opened => match browser.open(&page) {
+                Ok(()) => return Ok(Answer::Opened),
+                Err(why) => writeln!(output, "{}", visible(&format!("It was not opened: {why}.")))?,
+            },
+            other => return Ok(other),
+        }
+    }
     chosen(terminal, "Was it opened? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)
 }
 

@@ -80,6 +80,67 @@ pub(super) const FACES: Faces = &[
         .saying(|answered| failed(answered, "Error editing file").or_else(|| plain(answered))),
     ),
     (
+        "gmail_read",
+        Face::new(
+            "Read a whole email of Gmail by its message ID, which gmail_search gives.",
+            r#"{"type": "object", "properties": {
+                "messageId": {"type": "string", "description": "The message ID"}},
+                "required": ["messageId"]}"#,
+        )
+        .saying(read_mail),
+    ),
+    (
+        "gmail_search",
+        Face::new(
+            "Search Gmail in its own syntax ('is:unread', 'from:someone@example.com', 'subject:hello'). Gives ID, date, \
+             sender, subject and snippet of each email that matches.",
+            r#"{"type": "object", "properties": {
+                "query": {"type": "string", "description": "The search, such as 'from:boss@example.com newer_than:7d'"},
+                "maxResults": {"type": "number", "description": "The most results (default 10)"}},
+                "required": ["query"]}"#,
+        )
+        .saying(found_mail),
+    ),
+    (
+        "gmail_send",
+        Face::new(
+            "Send an email from your Gmail account.",
+            r#"{"type": "object", "properties": {
+                "to": {"type": "string", "description": "Address of the recipient; commas part several"},
+                "subject": {"type": "string", "description": "Subject"},
+                "body": {"type": "string", "description": "The plain text"}},
+                "required": ["to", "subject", "body"]}"#,
+        )
+        .saying(sent_mail),
+    ),
+    (
+        "linkedin_job_detail",
+        Face::new(
+            "Read the full description of a job at LinkedIn, by the address that linkedin_jobs gave.",
+            r#"{"type": "object", "properties": {
+                "url": {"type": "string", "description": "Address of the job at LinkedIn"}},
+                "required": ["url"]}"#,
+        )
+        .saying(job_read),
+    ),
+    (
+        "linkedin_jobs",
+        Face::new(
+            "Search LinkedIn for jobs. Returns title, company, location, date, salary and address of each.",
+            r#"{"type": "object", "properties": {
+                "keyword": {"type": "string", "description": "What to search for, such as 'software engineer'"},
+                "location": {"type": "string", "description": "Where, such as 'New York'"},
+                "dateSincePosted": {"type": "string", "description": "'past month', 'past week' or '24hr'"},
+                "jobType": {"type": "string", "description": "'full time', 'part time', 'contract', 'temporary' or 'internship'"},
+                "remoteFilter": {"type": "string", "description": "'on site', 'remote' or 'hybrid'"},
+                "experienceLevel": {"type": "string", "description": "'internship', 'entry level', 'associate', 'senior', 'director' or 'executive'"},
+                "limit": {"type": "string", "description": "The most jobs to return (10 if not said)"},
+                "sortBy": {"type": "string", "description": "'recent' or 'relevant'"}},
+                "required": ["keyword"]}"#,
+        )
+        .saying(jobs_found),
+    ),
+    (
         "read_file",
         Face::new(
             "Read a file and return its text. Works on text files and .docx documents.",
@@ -156,6 +217,56 @@ fn appended(answered: &Answered<'_>) -> Option<Said> {
     }
 }
 
+/// Jobs as a numbered list, and what there is to know besides.
+fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return refused(answered, "Error fetching LinkedIn jobs", "Error searching LinkedIn jobs");
+    }
+    let jobs = answered.member("jobs")?.as_array()?;
+    let blocks = jobs.iter().enumerate().map(|(at, job)| {
+        let fact = |name: &str| job.get(name).and_then(Value::as_str);
+        format!(
+            "{}. {}\n   Company: {}\n   Location: {}\n   Posted: {}\n   Salary: {}\n   URL: {}",
+            at + 1,
+            fact("title").unwrap_or_default(),
+            fact("company").unwrap_or_default(),
+            fact("location").unwrap_or_default(),
+            fact("posted").unwrap_or_default(),
+            fact("salary").unwrap_or("Not listed"),
+            fact("url").unwrap_or_default(),
+        )
+    });
+    let text = match blocks.collect::<Vec<_>>() {
+        none if none.is_empty() => "No job postings found matching your criteria.".to_owned(),
+        blocks => blocks.join("\n\n"),
+    };
+    let notes = answered.member("notes").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    Some(Said::text(text).beside(Some(notes.collect::<Vec<_>>().join("\n"))))
+}
+
+fn job_read(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() {
+        return refused(answered, "Error fetching job page", "Error fetching job details");
+    }
+    let fact = |name: &str| answered.member(name).and_then(Value::as_str);
+    let facts = [("Title", "title"), ("Company", "company"), ("Location", "location")];
+    let head = facts.into_iter().filter_map(|(label, name)| Some(format!("{label}: {}\n", fact(name)?)));
+    let (head, description) = (head.collect::<String>(), fact("description")?);
+    Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
+}
+
+/// A call that failed: by the status of the page, with what there is to do beside it, or for another reason.
+fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
+    let status = answered.outcome.err().and_then(|failure| failure.data.get("status")?.as_u64());
+    match status {
+        Some(status) => {
+            let text = format!("{by_status}: HTTP {status}");
+            Some(Said::error(text).beside(Some(answered.text().into_owned())))
+        }
+        None => failed(answered, otherwise),
+    }
+}
+
 /// A file that was changed, and what is to be said of it. Of one that only might be, what we say.
 fn changed(answered: &Answered<'_>, text: String) -> Option<Said> {
     (!is_dry_run(answered)).then(|| Said::text(text).beside(notes(answered)))
@@ -168,6 +279,42 @@ fn read(answered: &Answered<'_>) -> Option<Said> {
         member("kind").is_some_and(|kind| kind == "text") && member("truncated") == Some(&Value::Bool(false));
     let content = || member("content").and_then(Value::as_str);
     failed(answered, "Error reading file").or_else(|| is_whole.then(content).flatten().map(Said::text))
+}
+
+/// The mail behind its headings. What was left out of it stands beside it.
+fn read_mail(answered: &Answered<'_>) -> Option<Said> {
+    let mail = || {
+        let text = |name| answered.member(name).and_then(Value::as_str);
+        let list = |name| Some(answered.member(name)?.as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+        let body = text("body").filter(|body| !body.is_empty()).unwrap_or("(no text content)");
+        let (from, to, date, subject) = (text("from")?, list("to")?.join(", "), text("date")?, text("subject")?);
+        let notes = list("notes").filter(|notes| !notes.is_empty()).map(|notes| notes.join("\n"));
+        let said = Said::text(format!("From: {from}\nTo: {to}\nDate: {date}\nSubject: {subject}\n\n{body}"));
+        Some(said.beside(notes))
+    };
+    failed(answered, "Error reading email").or_else(mail)
+}
+
+fn found_mail(answered: &Answered<'_>) -> Option<Said> {
+    let found = || {
+        let messages = answered.member("messages")?.as_array()?;
+        if messages.is_empty() {
+            return Some(Said::text("No emails found matching your query."));
+        }
+        let block = |message: &Value| {
+            let text = |name| message.get(name)?.as_str();
+            let (id, date, from) = (text("id")?, text("date")?, text("from")?);
+            let (subject, snippet) = (text("subject")?, text("snippet")?);
+            Some(format!("ID: {id}\n  Date: {date}\n  From: {from}\n  Subject: {subject}\n  Snippet: {snippet}"))
+        };
+        Some(Said::text(messages.iter().map(block).collect::<Option<Vec<_>>>()?.join("\n\n")))
+    };
+    failed(answered, "Error searching Gmail").or_else(found)
+}
+
+fn sent_mail(answered: &Answered<'_>) -> Option<Said> {
+    let sent = || Some(Said::text(format!("Email sent successfully (ID: {})", answered.member("id")?.as_str()?)));
+    failed(answered, "Error sending email").or_else(sent)
 }
 
 fn ran(answered: &Answered<'_>) -> Option<Said> {

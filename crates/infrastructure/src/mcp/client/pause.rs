@@ -1,17 +1,12 @@
 //! How long a server is left alone.
 
-use crate::mcp::client::config::RetryPolicy;
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    time::Duration,
-};
+use crate::{http::pause, mcp::client::config::RetryPolicy};
+use std::time::Duration;
 
-/// The pause after so many failures in a row, less up to a quarter, so that many servers do not come back in step.
+/// The pause after so many failures in a row, less up to a quarter, never less than the first.
 pub(super) fn pause_after(failures: u32, retry: RetryPolicy) -> Duration {
-    let pause = retry.first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(retry.longest);
-    // std seeds it anew for each one.
-    let chance = RandomState::new().build_hasher().finish() % 1000;
-    pause.mul_f64(1.0 - 0.25 * (chance as f64 / 1000.0)).max(retry.first.min(pause))
+    let RetryPolicy { first, longest, .. } = retry;
+    pause::pause_after(failures, first, longest).max(first.min(longest))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! asked for.
 
 use crate::sandbox::egress::{
-    address::{self, NotGlobal},
+    address::{self, NotGlobal, Range},
     host::{Host, HostPatterns, Listed},
 };
 use async_trait::async_trait;
@@ -90,7 +90,7 @@ pub struct Connector {
     private: Private,
 }
 
-/// The hosts that may be on this machine or in a private network.
+/// The hosts that may have addresses that are not public.
 #[derive(Debug, Clone)]
 enum Private {
     These(Arc<HostPatterns>),
@@ -98,16 +98,31 @@ enum Private {
 }
 
 impl Private {
-    fn has(&self, host: &Host, port: u16) -> bool {
+    /// Whether addresses of this range are open to the host.
+    fn opens(&self, range: Range, host: &Host, port: u16) -> bool {
         match self {
-            Self::These(hosts) => hosts.judge(host, port) == Listed::Yes,
-            Self::All => true,
+            Self::These(hosts) => match range {
+                Range::Private => hosts.judge(host, port) == Listed::Yes,
+                // Whoever answers for another name would lead to what listens on this machine for this machine alone.
+                Range::Loopback => names_this_machine(host) && hosts.judge(host, port) == Listed::Yes,
+                Range::LinkLocal | Range::Metadata | Range::Special => false,
+            },
+            Self::All => range.can_be_opened(),
         }
     }
 }
 
+/// Whether the host is a literal address, or the name that this machine has for itself.
+fn names_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Name(name) => &**name == "localhost",
+        Host::Address(_) => true,
+    }
+}
+
 impl Connector {
-    /// A connector for which the hosts of `private` may have addresses of this machine and of private networks.
+    /// A connector for which the hosts of `private` may have addresses of private networks, and those of this machine where
+    /// they are literal addresses or `localhost`.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
         Self { network, private: Private::These(Arc::new(private)) }
     }
@@ -136,10 +151,9 @@ impl Connector {
                 }
             }
         };
-        let may_be_private = self.private.has(host, port);
         for address in &addresses {
             match address::judge(*address) {
-                Err(reason) if !(may_be_private && reason.range.can_be_opened()) => {
+                Err(reason) if !self.private.opens(reason.range, host, port) => {
                     return Err(ConnectError::NotGlobal { host: host.clone(), reason });
                 }
                 Ok(()) | Err(_) => {}
@@ -231,7 +245,7 @@ fn named(host: &Host) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::egress::{address::Range, testing::FakeNetwork};
+    use crate::sandbox::egress::testing::FakeNetwork;
     use tokio::time::Instant;
 
     fn connector(network: &Arc<FakeNetwork>, private: &[&str]) -> Connector {
@@ -275,16 +289,50 @@ mod tests {
     #[tokio::test]
     async fn a_private_address_is_open_to_the_hosts_and_ports_that_the_configuration_names() {
         let network = Arc::new(FakeNetwork::default());
-        network.name("db.corp.example", &[&["10.1.2.3", "fd00::1", "127.0.0.1"]]);
-        network.name("meta.corp.example", &[&["169.254.169.254"]]);
+        network.name("db.corp.example", &[&["10.1.2.3", "fd00::1"]]);
+        network.name("here.corp.example", &[&["10.1.2.3", "127.0.0.1"]]);
+        network.name("link.corp.example", &[&["10.1.2.3", "169.254.169.254"]]);
+        network.name("cloud.corp.example", &[&["100.100.100.200"]]);
+        network.name("localhost", &[&["::1", "127.0.0.1"]]);
+        network.name("app.localhost", &[&["127.0.0.1"]]);
+        let listed = [
+            "db.corp.example:5432",
+            "192.168.0.7",
+            "here.corp.example",
+            "link.corp.example",
+            "cloud.corp.example",
+            "localhost:3000",
+            "127.0.0.2",
+            "[::1]:3000",
+            "app.localhost",
+            "169.254.169.254",
+            "100.100.100.200",
+            "0.0.0.0",
+        ];
         for (host, port, is_open) in [
             ("db.corp.example", 5432, true),
             ("db.corp.example", 443, false),
             ("10.1.2.3", 5432, false),
             ("192.168.0.7", 443, true),
-            ("meta.corp.example", 443, false),
+            ("192.168.0.8", 443, false),
+            // This machine needs its address or its own name, with the port.
+            ("here.corp.example", 443, false),
+            ("app.localhost", 443, false),
+            ("localhost", 3000, true),
+            ("localhost", 3001, false),
+            ("localhost", 80, false),
+            ("127.0.0.2", 80, true),
+            ("127.0.0.1", 80, false),
+            ("[::1]", 3000, true),
+            ("[::ffff:127.0.0.2]", 80, false),
+            // These are nobody's to open.
+            ("link.corp.example", 443, false),
+            ("cloud.corp.example", 443, false),
+            ("169.254.169.254", 80, false),
+            ("100.100.100.200", 80, false),
+            ("0.0.0.0", 80, false),
         ] {
-            let connector = connector(&network, &["db.corp.example:5432", "192.168.0.7", "meta.corp.example"]);
+            let connector = connector(&network, &listed);
             let answer = connector.addresses(&Host::parse(host).unwrap(), port).await;
             assert_eq!(answer.is_ok(), is_open, "{host}:{port} {answer:?}");
         }

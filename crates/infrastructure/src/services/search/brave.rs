@@ -1,7 +1,10 @@
 //! Brave's API: `GET /res/v1/web/search`.
 
 use super::{Order, Refusal, Service, age, listed, no_such_page, text, with_sites};
-use crate::services::{address::below, markup::plain, retry_after::retry_after};
+use crate::{
+    http::pause::wanted_pause,
+    services::{address::below, markup::plain},
+};
 use http::{HeaderMap, HeaderName};
 use serde_json::Value;
 use std::time::Duration;
@@ -58,7 +61,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match (refusal.status, refusal.code.as_str()) {
         (_, "SUBSCRIPTION_TOKEN_INVALID") => WebSearchError::KeyRefused(refusal.told("does not take the key")),
-        (429, _) => refusal.rate_limited(wait(refusal.headers).or_else(|| retry_after(refusal.headers))),
+        (429, _) => refusal.rate_limited(wait(refusal.headers).or_else(|| wanted_pause(refusal.headers))),
         _ => refusal.usual(),
     }
 }

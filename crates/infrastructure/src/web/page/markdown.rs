@@ -9,6 +9,7 @@ use super::{
     Heading, LITTLE_TEXT, Link, MAX_HEADINGS, MAX_LINKS, MAX_NAME, Page,
     addresses::Addresses,
     characters, has_text,
+    numbers::Numbers,
     tree::{NodeId, Step, Tree},
     visible::{is_block, is_left_out},
 };
@@ -81,9 +82,8 @@ struct Writer<'a> {
 
 #[derive(Debug)]
 struct List {
-    /// The number of the next item; `None` where there are dashes.
-    next: Option<i64>,
-    step: i64,
+    /// `None` where there are dashes.
+    numbers: Option<Numbers>,
     has_items: bool,
 }
 
@@ -116,10 +116,7 @@ impl Writer<'_> {
         if tag == "script" {
             self.formula_of_script(node);
         }
-        let is_left_out = is_left_out(self.tree, node)
-            || tag == "noscript" && !self.shows_noscript
-            || code::is_gutter(self.tree, node);
-        if is_left_out {
+        if is_left_out(self.tree, node) || tag == "noscript" && !self.shows_noscript {
             return false;
         }
         if self.table.is_some() {
@@ -139,10 +136,10 @@ impl Writer<'_> {
         while let Some((_, undo)) = self.undo.pop_if(|(of, _)| *of == node) {
             self.end(node, undo);
         }
-        if self.table.is_none()
-            && !self.is_in_heading
-            && let Some(tag) = self.tree.tag(node).filter(|tag| is_block(tag))
-        {
+        let Some(tag) = self.tree.tag(node).filter(|tag| is_block(tag)) else { return };
+        if self.is_in_heading || self.is_in_cell {
+            self.inline.space();
+        } else if self.table.is_none() {
             self.paragraph();
             // What comes behind a list in an item is no part of the list's last item.
             let is_loose = self.is_loose(tag) || is_list(tag);
@@ -373,10 +370,6 @@ impl Writer<'_> {
     }
 
     fn begin_list(&mut self, node: NodeId, tag: &str) {
-        let is_reversed = self.tree.attribute(node, "reversed").is_some();
-        let start = self.tree.attribute(node, "start").and_then(|start| start.trim().parse().ok());
-        let items = || self.tree.children(node).filter(|item| self.tree.tag(*item) == Some("li")).count();
-        let first = start.unwrap_or_else(|| if is_reversed { i64::try_from(items()).unwrap_or(i64::MAX) } else { 1 });
         let is_nested = !self.lists.is_empty();
         if is_nested {
             self.lines.place(Gap::Line);
@@ -385,25 +378,18 @@ impl Writer<'_> {
                 self.begin(node, "  ", "  ");
             }
         }
-        self.lists.push(List {
-            next: (tag == "ol").then_some(first),
-            step: if is_reversed { -1 } else { 1 },
-            has_items: false,
-        });
+        self.lists.push(List { numbers: (tag == "ol").then(|| Numbers::of(self.tree, node)), has_items: false });
         self.undo.push((node, Undo::List));
     }
 
     fn begin_item(&mut self, node: NodeId) {
-        let own = self.tree.attribute(node, "value").and_then(|value| value.trim().parse().ok());
         let mut marker = "- ".to_owned();
         if let Some(list) = self.lists.last_mut() {
             if std::mem::replace(&mut list.has_items, true) {
                 self.lines.place(Gap::Line);
             }
-            if let Some(next) = &mut list.next {
-                let number: i64 = own.unwrap_or(*next);
-                *next = number.saturating_add(list.step);
-                marker = format!("{number}. ");
+            if let Some(numbers) = &mut list.numbers {
+                marker = format!("{}. ", numbers.next(self.tree, node));
             }
         }
         let rest = " ".repeat(marker.len());
@@ -555,6 +541,8 @@ fn named(markdown: &str) -> String {
 /// Markdown without its marks: links by their text, and no signs of emphasis, code or escaping.
 fn plain(markdown: &str) -> String {
     let mut plain = String::with_capacity(markdown.len());
+    // Where the brackets begin that are still open.
+    let mut brackets = Vec::new();
     let mut rest = markdown;
     while let Some(char) = rest.chars().next() {
         rest = &rest[char.len_utf8()..];
@@ -565,11 +553,38 @@ fn plain(markdown: &str) -> String {
                     rest = &rest[escaped.len_utf8()..];
                 }
             }
-            ']' if rest.starts_with('(') => rest = rest.split_once(')').map_or("", |(_, behind)| behind),
-            '[' | '`' | '*' => {}
-            '!' if rest.starts_with('[') => {}
+            '[' => {
+                brackets.push(plain.len());
+                plain.push('[');
+            }
+            ']' if rest.starts_with('(') => {
+                if let Some(start) = brackets.pop() {
+                    let is_picture = plain[..start].ends_with('!');
+                    plain.replace_range(start - usize::from(is_picture)..=start, "");
+                }
+                rest = behind_parentheses(rest);
+            }
+            ']' => {
+                brackets.pop();
+                plain.push(']');
+            }
+            '`' | '*' => {}
             char => plain.push(char),
         }
     }
     plain.trim().to_owned()
+}
+
+/// What stands behind the parentheses that a text begins with.
+fn behind_parentheses(text: &str) -> &str {
+    let mut depth = 0_usize;
+    for (at, char) in text.char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' if depth <= 1 => return &text[at + 1..],
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    ""
 }

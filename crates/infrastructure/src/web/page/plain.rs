@@ -4,11 +4,15 @@ use super::{
     LITTLE_TEXT, Link, MAX_LINKS, MAX_NAME, Page,
     addresses::Addresses,
     characters, has_text,
+    numbers::Numbers,
     tree::{NodeId, Step, Tree},
     visible::{is_block, is_left_out},
 };
 use std::collections::HashSet;
 use url::Url;
+
+/// Levels of lists that are indented.
+const MAX_INDENT: usize = 12;
 
 /// How the address of a link stands behind its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,10 +75,14 @@ struct Writer<'a> {
     /// Line breaks that go before the next text.
     breaks: usize,
     has_space: bool,
+    /// Where the text of the row's last cell begins.
+    cell: Option<usize>,
     /// Elements of `pre` that are open.
     verbatim: usize,
-    /// The next number of each open list; `None` for dashes.
-    lists: Vec<Option<i64>>,
+    /// The numbers of each open list; `None` for dashes.
+    lists: Vec<Option<Numbers>>,
+    /// Where the marker of the last item ends.
+    marker: Option<usize>,
     /// Where the text of each open link begins.
     open_links: Vec<usize>,
     links: Vec<Link>,
@@ -90,8 +98,10 @@ impl<'a> Writer<'a> {
             text: String::new(),
             breaks: 0,
             has_space: false,
+            cell: None,
             verbatim: 0,
             lists: Vec::new(),
+            marker: None,
             open_links: Vec::new(),
             links: Vec::new(),
             known: HashSet::new(),
@@ -122,21 +132,24 @@ impl<'a> Writer<'a> {
             }
             "ul" | "ol" | "menu" | "dir" => {
                 self.line(if self.lists.is_empty() { "p" } else { tag });
-                let start = self.tree.attribute(node, "start").and_then(|start| start.trim().parse().ok());
-                self.lists.push((tag == "ol").then(|| start.unwrap_or(1)));
+                self.lists.push((tag == "ol").then(|| Numbers::of(self.tree, node)));
             }
             "li" => {
                 self.line(tag);
-                match self.lists.last_mut() {
-                    Some(Some(number)) => {
-                        let marker = format!("{number}. ");
-                        *number = number.saturating_add(1);
-                        self.mark(&marker);
-                    }
-                    _ => self.mark("- "),
-                }
+                let indent = "  ".repeat(self.lists.len().clamp(1, MAX_INDENT) - 1);
+                let marker = match self.lists.last_mut() {
+                    Some(Some(numbers)) => format!("{indent}{}. ", numbers.next(self.tree, node)),
+                    _ => format!("{indent}- "),
+                };
+                self.settle();
+                self.text.push_str(&marker);
+                self.marker = Some(self.text.len());
             }
-            tag if matches!(tag, "td" | "th") => {}
+            "tr" => {
+                self.cell = None;
+                self.line(tag);
+            }
+            "td" | "th" => self.begin_cell(),
             tag if is_block(tag) => self.line(tag),
             _ => {}
         }
@@ -155,23 +168,36 @@ impl<'a> Writer<'a> {
                 self.lists.pop();
                 self.line(if self.lists.is_empty() { "p" } else { tag });
             }
-            "td" | "th" => {
-                // An empty cell keeps its place.
-                if self.breaks == 0 || self.text.ends_with('\t') {
-                    self.has_space = false;
-                    self.text.push('\t');
-                } else {
-                    self.breaks = 0;
-                    self.text.push('\t');
-                }
+            "td" | "th" => {}
+            "table" => {
+                self.cell = None;
+                self.line(tag);
             }
             tag if is_block(tag) => self.line(tag),
             _ => {}
         }
     }
 
+    /// Begins a cell: a tab parts it from the one before.
+    fn begin_cell(&mut self) {
+        if let Some(start) = self.cell {
+            if self.text.len() == start {
+                // An empty cell keeps its place.
+                self.settle();
+            }
+            (self.breaks, self.has_space) = (0, false);
+            self.text.truncate(self.text.trim_end_matches(' ').len());
+            self.text.push('\t');
+        }
+        self.cell = Some(self.text.len());
+    }
+
     /// Parts what comes from what stands there, as the element wants it.
     fn line(&mut self, tag: &str) {
+        // The first line of an item stands beside its marker, but for that of another item.
+        if self.marker == Some(self.text.len()) && tag != "li" {
+            return;
+        }
         let parts =
             matches!(tag, "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" | "pre" | "table" | "hr");
         self.breaks = self.breaks.max(if parts { 2 } else { 1 });
@@ -188,11 +214,6 @@ impl<'a> Writer<'a> {
             self.text.push(' ');
         }
         (self.breaks, self.has_space) = (0, false);
-    }
-
-    fn mark(&mut self, marker: &str) {
-        self.settle();
-        self.text.push_str(marker);
     }
 
     fn add(&mut self, text: &str) {
@@ -213,7 +234,13 @@ impl<'a> Writer<'a> {
     fn end_link(&mut self, node: NodeId) {
         let Some(start) = self.open_links.pop() else { return };
         let href = self.tree.attribute(node, "href").unwrap_or_default();
-        let Some(url) = self.addresses.of_link(href) else { return };
+        let Some(url) = self.addresses.of_link(href) else {
+            // Signs that lead to the heading they stand at.
+            if self.text.get(start..).is_some_and(|label| matches!(label.trim(), "¶" | "§" | "#" | "🔗")) {
+                self.text.truncate(start);
+            }
+            return;
+        };
         if self.verbatim > 0 {
             return;
         }

@@ -1,7 +1,10 @@
 //! Reading a page: its bytes go to a child process, and what comes back is the answer.
 
 use super::{Form, HELPER, Order, Page, PageLimits};
-use crate::sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers};
+use crate::{
+    sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers},
+    web::charset::charset_of,
+};
 use std::{
     fmt,
     io::Cursor,
@@ -41,7 +44,7 @@ pub async fn read(
     deadline: Instant,
     page: PageOrder,
 ) -> Result<Page, ToolFailure> {
-    let charset = page.content_type.as_deref().and_then(charset_of);
+    let charset = page.content_type.as_deref().and_then(charset_of).map(str::to_owned);
     let mut order = Order { form: page.form, charset, url: page.url, text_bytes: limits.text_bytes };
     let html = Cursor::new(bytes::Bytes::from(page.html));
     let is_cut = html.get_ref().len() as u64 > limits.page_bytes;
@@ -96,13 +99,6 @@ async fn asked(
         deadline: Instant::now().checked_add(time).map_or(deadline, |end| end.min(deadline)),
     };
     helpers.call(call).await
-}
-
-/// The charset of a `Content-Type`.
-fn charset_of(content_type: &str) -> Option<String> {
-    let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
-    let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
-    charsets.next().map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
 }
 
 /// What the end of the child means for the model.

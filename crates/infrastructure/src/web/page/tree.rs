@@ -3,9 +3,9 @@
 //! What a tree is made of is hostile: parse in a helper's process alone, and walk without recursion.
 
 mod bounded;
-mod charset;
 mod sink;
 
+use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
 use std::{fmt, iter};
 
@@ -58,7 +58,7 @@ struct Element {
 /// Any bytes give a tree. No element stands deeper than browsers allow, and what goes past the bound of nodes is missing
 /// ([`Tree::is_cut`]).
 pub fn parse(bytes: &[u8], charset: Option<&str>) -> Tree {
-    bounded::parsed(&charset::decoded(bytes, charset))
+    bounded::parsed(&charset::decode(bytes, charset).text)
 }
 
 /// Parses a text that is decoded already.

@@ -72,7 +72,10 @@ pub(super) fn is_block(tag: &str) -> bool {
 /// Whether a reader does not see an element and all below it.
 pub(super) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
     tree.tag(node).is_some_and(|tag| {
-        LEFT_OUT.contains(&tag) || tag == "dialog" && tree.attribute(node, "open").is_none() || is_hidden(tree, node)
+        LEFT_OUT.contains(&tag)
+            || tag == "dialog" && tree.attribute(node, "open").is_none()
+            || is_hidden(tree, node)
+            || is_gutter(tree, node)
     })
 }
 
@@ -94,4 +97,13 @@ fn hides(style: &str) -> bool {
             |name: &str, hiding: &str| property.trim().eq_ignore_ascii_case(name) && value.eq_ignore_ascii_case(hiding);
         is("display", "none") || is("visibility", "hidden") || is("visibility", "collapse")
     })
+}
+
+/// Whether an element counts lines beside code.
+fn is_gutter(tree: &Tree, node: NodeId) -> bool {
+    const GUTTERS: [&str; 9] =
+        ["linenos", "lineno", "linenodiv", "line-numbers", "line-number", "gutter", "blob-num", "rouge-gutter", "lnt"];
+    tree.attribute(node, "class").is_some_and(|classes| classes.split_ascii_whitespace().any(|it| GUTTERS.contains(&it)))
+        // Some put the gutter's class on the code itself.
+        && tree.tag(node) != Some("pre")
 }

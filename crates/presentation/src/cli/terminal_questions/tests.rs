@@ -2,20 +2,34 @@
 
 use super::*;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use std::{ffi::OsStr, fs::OpenOptions, io::Read, os::unix::ffi::OsStrExt, os::unix::fs::OpenOptionsExt};
+use std::{
+    ffi::OsStr,
+    fs::OpenOptions,
+    io::Read,
+    os::unix::{ffi::OsStrExt, fs::OpenOptionsExt, fs::PermissionsExt},
+};
 
 /// Nothing that a test waits for takes so long.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A question to a person, and what they type at each prompt. Returns the answer, and what the terminal showed.
 async fn told(method: &str, params: Value, typed: &[&[u8]]) -> (Result<Value, NotAnswered>, String) {
+    told_with(None, method, params, typed).await
+}
+
+async fn told_with(
+    browser: Option<Browser>,
+    method: &str,
+    params: Value,
+    typed: &[&[u8]],
+) -> (Result<Value, NotAnswered>, String) {
     let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&hands).unwrap();
     unlockpt(&hands).unwrap();
     let name = ptsname(&hands, Vec::new()).unwrap();
     let path = OsStr::from_bytes(name.to_bytes());
     let terminal = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(path).unwrap();
-    let questions = TerminalQuestions::new(Arc::new(Terminal::new(terminal)), SOON);
+    let questions = TerminalQuestions::new(Arc::new(Terminal::new(terminal)), SOON).opening(browser);
     let request = InputRequest { method: method.into(), params };
     let answer = tokio::spawn(async move { questions.ask(request).await });
     let mut hands = File::from(hands);
@@ -115,6 +129,42 @@ async fn a_page_is_shown_and_never_opened_here_and_only_a_yes_says_that_it_was()
             "{seen}"
         );
         assert!(!seen.contains('\u{1b}'), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_tool_of_ours_is_opened_after_a_yes_and_that_of_a_server_never() {
+    let own = json!({"mode": "url", "url": "https://a.org/login", "elicitationId": "e", "message": "Sign in"});
+    let (mut of_server, mut unfit) = (own.clone(), own.clone());
+    of_server["_meta"] = json!({"toolstead/server": "git"});
+    unfit["url"] = "http://a.org/login".into();
+    let accept = json!({"action": "accept"});
+    for (page, keys, expected, is_opened) in [
+        (&own, &[&b"y"[..]][..], &accept, true),
+        (&own, &[b"d"], &json!({"action": "decline"}), false),
+        (&own, &[b"c"], &json!({"action": "cancel"}), false),
+        (&of_server, &[b"y"], &accept, false),
+        // It cannot be opened, and the person is asked whether they did.
+        (&unfit, &[b"y", b"y"], &accept, false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, mark) = (folder.path().join("browser"), folder.path().join("opened"));
+        std::fs::write(&program, format!("#!/bin/sh\nmkdir {}\n", mark.display())).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
+        let named = |name: &str| (name == "BROWSER").then(|| program.to_str().unwrap().to_owned());
+        let browser = Browser::find(environment, named);
+        assert!(browser.is_some());
+        let (answer, seen) = told_with(browser, "elicitation/create", page.clone(), keys).await;
+        assert_eq!(answer.as_ref(), Ok(expected), "{seen}");
+        // The program is not waited for.
+        let opening = async {
+            while is_opened && !mark.exists() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(SOON, opening).await.expect("it is opened");
+        assert_eq!(mark.exists(), is_opened, "{seen}");
     }
 }
 

@@ -2,14 +2,13 @@
 
 use super::{HttpTransport, Session};
 use crate::{
-    http::response::Response,
+    http::{pause::wanted_pause, response::Response},
     mcp::{
         client::{
             config::shown_url,
             foreign_text::shown,
             in_flight::Waiting,
             peer::{Loss, Peer},
-            repeating,
             request::RequestWriter,
             request_error::RequestError,
         },
@@ -138,8 +137,7 @@ impl HttpTransport {
 
 /// Notes for how long the server wants to be left alone, if it says so.
 pub(in crate::mcp::client) fn note_wish(peer: &Peer, response: &Response) {
-    let wish = response.headers().get(header::RETRY_AFTER).filter(|_| !response.status().is_success());
-    if let Some(wish) = wish.and_then(|wish| repeating::wish(wish.to_str().ok()?)) {
+    if let Some(wish) = wanted_pause(response.headers()).filter(|_| !response.status().is_success()) {
         peer.leave_alone_for(wish);
     }
 }
@@ -171,8 +169,8 @@ fn told_by_headers(url: &Url, response: &Response) -> String {
         let target = url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
         return format!(": it sends us to `{target}`, and redirects are not followed");
     }
-    let pause = header(header::RETRY_AFTER);
-    pause.map_or(String::new(), |after| format!(": it wants to be left alone for {} s", shown(after, 40)))
+    let pause = wanted_pause(response.headers());
+    pause.map_or(String::new(), |pause| format!(": it wants to be left alone for {} s", pause.as_secs_f64()))
 }
 
 /// Some servers answer 400 where the specification asks for 404.

@@ -306,6 +306,12 @@ async fn every_odd_reply_is_a_typed_failure_of_its_call_alone() {
     })
     .await;
     fails(RateLimited, "left alone for 7 s", |_| Reply::Whole(429, vec![("retry-after", "7".into())], vec![])).await;
+    // A date counts from that of the server, whatever the time is here.
+    fails(RateLimited, "left alone for 30 s", |_| {
+        let until = ("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT".into());
+        Reply::Whole(429, vec![("date", "Wed, 21 Oct 2026 07:28:00 GMT".into()), until], vec![])
+    })
+    .await;
     fails(AuthRequired, "403", |_| Reply::Whole(403, vec![], vec![])).await;
     fails(AuthRequired, "Bearer realm", |_| {
         Reply::Whole(401, vec![("www-authenticate", "Bearer realm=\"x\"".into())], vec![])

@@ -272,7 +272,10 @@ async fn a_message_that_is_refused_fails_its_call_and_a_lost_session_is_opened_a
 
 #[tokio::test]
 async fn a_mailbox_that_wants_to_be_left_alone_is_heard() {
-    let busy = || Reply::Whole(429, vec![("retry-after", "600".to_owned())], vec![]);
+    let busy = || {
+        let until = ("retry-after", "Wed, 21 Oct 2026 07:38:00 GMT".to_owned());
+        Reply::Whole(429, vec![("date", "Wed, 21 Oct 2026 07:28:00 GMT".to_owned()), until], vec![])
+    };
     let (_end, _old, server) = ready(move |_, request| (request.rpc() == "tools/call").then(busy)).await;
     let connection = server.shared.current().connection.clone().unwrap();
     assert_eq!(connection.transport.peer().wishes_pause(), None);

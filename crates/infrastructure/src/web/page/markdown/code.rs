@@ -71,15 +71,6 @@ pub(super) fn lines(tree: &Tree, pre: NodeId) -> Vec<String> {
     lines
 }
 
-/// Whether an element counts lines beside code.
-pub(super) fn is_gutter(tree: &Tree, node: NodeId) -> bool {
-    const GUTTERS: [&str; 9] =
-        ["linenos", "lineno", "linenodiv", "line-numbers", "line-number", "gutter", "blob-num", "rouge-gutter", "lnt"];
-    tree.attribute(node, "class").is_some_and(|classes| classes.split_ascii_whitespace().any(|it| GUTTERS.contains(&it)))
-        // Some put the gutter's class on the code itself.
-        && tree.tag(node) != Some("pre")
-}
-
 /// The text below a node with its line breaks and spaces.
 pub(super) fn text(tree: &Tree, node: NodeId) -> String {
     let mut text = String::new();
@@ -89,7 +80,7 @@ pub(super) fn text(tree: &Tree, node: NodeId) -> String {
             Step::Enter(below) => match (tree.text(below), tree.tag(below)) {
                 (Some(part), _) => text.push_str(part),
                 (None, Some("br")) => text.push('\n'),
-                (None, Some(_)) if is_left_out(tree, below) || is_gutter(tree, below) => {
+                (None, Some(_)) if is_left_out(tree, below) => {
                     walk.pass_over(below);
                 }
                 (None, Some(tag)) if below != node && is_block(tag) => line_start(&mut text),

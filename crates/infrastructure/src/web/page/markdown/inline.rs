@@ -173,7 +173,7 @@ impl Inline {
                 if !trimmed.is_empty() {
                     self.links.push((trimmed.to_owned(), url.clone()));
                     self.add_link(trimmed, url);
-                } else if is_end && !open.has_shown {
+                } else if is_end && !open.has_shown && (!label.is_empty() || !self.was_linked(url)) {
                     self.links.push((label.clone(), url.clone()));
                     if label.is_empty() { self.add_autolink(url) } else { self.add_link(label, url) }
                 }
@@ -194,6 +194,11 @@ impl Inline {
         if content.ends_with(char::is_whitespace) {
             if content.trim_end_matches(' ').ends_with('\n') { self.line_break() } else { self.space() }
         }
+    }
+
+    /// Whether a link shortly before leads there.
+    fn was_linked(&self, url: &str) -> bool {
+        self.links.iter().rev().take(50).any(|(_, linked)| linked == url)
     }
 
     fn add_link(&mut self, text: &str, url: &str) {

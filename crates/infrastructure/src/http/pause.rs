@@ -1,4 +1,4 @@
-//! The time that a provider is left alone before a request is made again.
+//! The time that a server is left alone before a request is made again.
 
 use http::{HeaderMap, header};
 use std::{
@@ -6,22 +6,18 @@ use std::{
     time::Duration,
 };
 
-/// The first pause.
-const FIRST: Duration = Duration::from_millis(500);
-/// The longest pause that we choose ourselves.
-const LONGEST: Duration = Duration::from_secs(30);
-
-/// The pause after so many tries, less up to a quarter, so that many clients do not come back in step.
-pub(super) fn pause_after(tries: u32) -> Duration {
-    let pause = FIRST.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(LONGEST);
+/// The pause after so many tries: it doubles from `first` to `longest`, less up to a quarter, so that many clients do not
+/// come back in step.
+pub fn pause_after(tries: u32, first: Duration, longest: Duration) -> Duration {
+    let pause = first.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(longest);
     // std seeds it anew for each one.
     let chance = RandomState::new().build_hasher().finish() % 1000;
     pause.mul_f64(1.0 - 0.25 * (chance as f64 / 1000.0))
 }
 
-/// The pause that the provider wants: `retry-after-ms`, else `Retry-After` as seconds or as a date, which is
-/// measured from the provider's own `Date`, so that no clock has to be right.
-pub(super) fn wish(headers: &HeaderMap) -> Option<Duration> {
+/// The pause that a server wants: `retry-after-ms`, else `Retry-After` as seconds or as a date, which is measured from
+/// the server's own `Date`, so that no clock has to be right.
+pub fn wanted_pause(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     if let Some(milliseconds) = text("retry-after-ms").and_then(number) {
@@ -45,11 +41,11 @@ mod tests {
     fn check(headers: &[(&'static str, &'static str)], expected: Option<u64>) {
         let pairs =
             headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        assert_eq!(wish(&HeaderMap::from_iter(pairs)), expected.map(Duration::from_millis), "{headers:?}");
+        assert_eq!(wanted_pause(&HeaderMap::from_iter(pairs)), expected.map(Duration::from_millis), "{headers:?}");
     }
 
     #[test]
-    fn a_provider_says_in_three_ways_how_long_it_wants_to_be_left_alone() {
+    fn a_server_says_in_three_ways_how_long_it_wants_to_be_left_alone() {
         check(&[], None);
         check(&[("retry-after", "7")], Some(7000));
         check(&[("retry-after", "0.5")], Some(500));
@@ -65,13 +61,14 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest_and_differ() {
+        let after = |tries| pause_after(tries, Duration::from_millis(500), Duration::from_secs(30));
         for (tries, milliseconds) in [(1, 500.0), (2, 1000.0), (4, 4000.0), (7, 30_000.0), (u32::MAX, 30_000.0)] {
             for _ in 0..50 {
-                let pause = pause_after(tries).as_secs_f64() * 1000.0;
+                let pause = after(tries).as_secs_f64() * 1000.0;
                 assert!(pause <= milliseconds && pause >= milliseconds * 0.75 - 1e-6, "{tries}: {pause}");
             }
         }
-        let pauses: std::collections::BTreeSet<Duration> = (0..50).map(|_| pause_after(7)).collect();
+        let pauses: std::collections::BTreeSet<Duration> = (0..50).map(|_| after(7)).collect();
         assert!(pauses.len() > 10);
     }
 }

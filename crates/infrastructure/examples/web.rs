@@ -1,0 +1,49 @@
+//! Fetches a page as a tool does: `cargo run -p toolstead-infrastructure --example web -- https://example.com/`.
+#![expect(clippy::print_stdout, reason = "an example shows what it got")]
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_infrastructure::{
+    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    web::{
+        address, charset,
+        reach::{Again, Asked, NamedBy, Reach, Redirects},
+    },
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let url = address::read(&std::env::args().nth(1).ok_or("usage: web URL")?)?;
+    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let asked = Asked {
+        method: Method::GET,
+        url: &url,
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+        named_by: NamedBy::Anybody,
+        redirects: Redirects::SameHost(5),
+        again: Again::Reading,
+        body_bytes: 5 << 20,
+        deadline: Instant::now() + Duration::from_secs(30),
+    };
+    // Asked for the host of each hop. In a tool this is `Run::may_reach`.
+    let judge = |host: &str| match host.ends_with(".invalid") {
+        true => Err(ToolFailure::new(ErrorKind::PermissionDenied, format!("nobody fetches {host}"))),
+        false => Ok(()),
+    };
+    let answer = reach.send(asked, &judge).await.map_err(|error| error.into_failure(url.as_str()))?;
+    println!("{} {}", answer.status, answer.url);
+    if let Some(elsewhere) = &answer.leads_to {
+        println!("it leads to {elsewhere}, which was not followed");
+    }
+    let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let decoded = charset::decode(&answer.body, content_type.and_then(charset::charset_of));
+    println!("{} bytes of {}\n\n{}", answer.body.len(), decoded.charset, decoded.text);
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Sign-ins that calls ask for.
+
+use super::*;
+use async_trait::async_trait;
+use std::sync::Mutex;
+use tokio::{sync::Notify, task::yield_now, time::timeout};
+use toolstead_domain::ports::{
+    caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+    credentials::{Credentials, NoCredentials},
+};
+
+/// A client that was asked, and does what the test says.
+#[derive(Debug, Default)]
+struct Client {
+    /// The client's answer; `None`: none for ever.
+    answer: Option<Result<Value, NotAnswered>>,
+    /// The person comes back from the page with this.
+    came: Option<&'static str>,
+    /// Not before this.
+    when: Option<Arc<Notify>>,
+    asked: Mutex<Vec<Value>>,
+    completed: Mutex<Vec<String>>,
+}
+
+impl Client {
+    fn of(answer: Value, came: Option<&'static str>) -> Self {
+        Self { answer: Some(Ok(answer)), came, ..Self::default() }
+    }
+
+    fn asked(&self) -> Vec<Value> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn completed(&self) -> Vec<String> {
+        self.completed.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Caller for Client {
+    fn progress(&self, _: Progress) {}
+
+    fn log(&self, _: LogMessage) {}
+
+    fn elicitation_completed(&self, id: &str) {
+        self.completed.lock().unwrap().push(id.to_owned());
+    }
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        assert_eq!(request.method, "elicitation/create");
+        self.asked.lock().unwrap().push(request.params.clone());
+        if let Some(when) = &self.when {
+            when.notified().await;
+        }
+        if let Some(came) = self.came {
+            let page = Url::parse(request.params["url"].as_str().unwrap()).unwrap();
+            let address = parameter(&page, "redirect_uri").replace("http://", "");
+            let target = format!("/?state={}&{came}", parameter(&page, "state"));
+            let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            tokio::spawn(async move { sent(&address, &request).await });
+        }
+        match &self.answer {
+            Some(answer) => answer.clone().map(InputResponse),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn bench() -> Bench {
+    Bench::new(|seen| match seen.path() {
+        "/token" => issued("ya29.0", Some("1//refresh"), GMAIL.scopes),
+        _ => Reply::new(200, "{}"),
+    })
+    .await
+}
+
+async fn signed_in(bench: &Bench, principal: Principal, client: &Client) -> Result<(), NoCredentials> {
+    timeout(2 * SOON, bench.accounts.sign_in(&principal, &gmail(), client)).await.expect("it ends")
+}
+
+#[tokio::test]
+async fn a_client_sends_a_person_to_the_page_and_hears_when_it_is_done() {
+    let bench = bench().await;
+    let client = Client::of(json!({"action": "accept"}), Some("code=c"));
+    signed_in(&bench, Principal::local(), &client).await.unwrap();
+    let [asked] = client.asked().try_into().unwrap();
+    assert_eq!(asked["mode"], "url");
+    assert!(asked["message"].as_str().unwrap().contains("Gmail"), "{asked}");
+    assert_eq!(client.completed(), [asked["elicitationId"].as_str().unwrap()]);
+    let headers = bench.accounts.headers(&Principal::local(), &gmail()).await.unwrap();
+    assert_eq!(value(&headers), "Bearer ya29.0");
+}
+
+#[tokio::test]
+async fn a_person_who_comes_back_before_their_client_answers_is_signed_in() {
+    let bench = bench().await;
+    let client = Client { came: Some("code=c"), ..Client::default() };
+    signed_in(&bench, Principal::local(), &client).await.unwrap();
+    assert_eq!(client.completed().len(), 1);
+}
+
+/// What an answer of a client alone leads to.
+async fn refused(client: Client) -> NoCredentials {
+    let bench = bench().await;
+    let none = signed_in(&bench, Principal::local(), &client).await.unwrap_err();
+    let went = client.answer == Some(Ok(json!({"action": "accept"})));
+    assert_eq!((bench.kept(), client.completed().len()), (0, usize::from(went)), "{none}");
+    none
+}
+
+#[tokio::test]
+async fn what_the_person_says_is_respected_and_a_client_without_pages_hears_the_command() {
+    for (action, word) in [("decline", "declined"), ("cancel", "did not sign in")] {
+        let none = refused(Client::of(json!({"action": action}), None)).await;
+        assert!(matches!(&none, NoCredentials::Unavailable(told) if told.contains(word)), "{none}");
+    }
+    let none = refused(Client::of(json!({"action": "accept"}), Some("error=access_denied"))).await;
+    assert!(matches!(&none, NoCredentials::Unavailable(told) if told.contains("access_denied")), "{none}");
+    for answer in [Err(NotAnswered::Unsupported), Err(NotAnswered::TimedOut), Ok(json!({"action": "maybe"}))] {
+        let none = refused(Client { answer: Some(answer), ..Client::default() }).await;
+        let is_told = |told: &str| told.contains("`toolstead auth login google --grant gmail`");
+        assert!(matches!(&none, NoCredentials::SignIn(told) if is_told(told)), "{none}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_to_open_the_page_is_no_success() {
+    let none = refused(Client::of(json!({"action": "accept"}), None)).await;
+    assert!(matches!(&none, NoCredentials::SignIn(told) if told.contains("within 60 seconds")), "{none}");
+}
+
+#[tokio::test]
+async fn who_may_be_at_another_machine_is_sent_to_no_page_that_leads_to_this_one() {
+    let bench = bench().await;
+    let client = Client::of(json!({"action": "accept"}), Some("code=c"));
+    let none = signed_in(&bench, Principal::token("ada"), &client).await.unwrap_err();
+    let is_told = |told: &str| told.contains("`toolstead auth login google --grant gmail --principal token:ada`");
+    assert!(matches!(&none, NoCredentials::SignIn(told) if is_told(told)), "{none}");
+    assert!(client.asked().is_empty());
+}
+
+#[tokio::test]
+async fn two_calls_share_one_page_and_one_outcome() {
+    let bench = bench().await;
+    let go = Arc::new(Notify::new());
+    let first = Client { when: Some(go.clone()), ..Client::of(json!({"action": "accept"}), Some("code=c")) };
+    let second = Client::of(json!({"action": "accept"}), Some("code=d"));
+    let (principal, resource) = (Principal::local(), gmail());
+    let begin = async {
+        while first.asked().is_empty() {
+            yield_now().await;
+        }
+        // The second one has looked by now, as all are driven in turn.
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        go.notify_one();
+    };
+    let both = async {
+        tokio::join!(
+            bench.accounts.sign_in(&principal, &resource, &first),
+            bench.accounts.sign_in(&principal, &resource, &second),
+            begin,
+        )
+    };
+    let (one, other, ()) = timeout(SOON, both).await.expect("they end");
+    assert_eq!((one, other), (Ok(()), Ok(())));
+    assert_eq!((first.asked().len(), second.asked().len(), bench.forms("/token").len()), (1, 0, 1));
+}
+
+#[tokio::test]
+async fn a_call_that_ends_before_its_client_answers_leaves_the_page_to_the_next_one() {
+    let bench = bench().await;
+    let silent = Client::default();
+    let (principal, resource) = (Principal::local(), gmail());
+    tokio::select! {
+        biased;
+        _ = bench.accounts.sign_in(&principal, &resource, &silent) => panic!("nobody came back"),
+        () = async {
+            while silent.asked().is_empty() {
+                yield_now().await;
+            }
+        } => {}
+    }
+    let page = silent.asked()[0]["url"].clone();
+    let next = Client::of(json!({"action": "accept"}), Some("code=c"));
+    signed_in(&bench, Principal::local(), &next).await.unwrap();
+    // The port of the first one is closed.
+    assert_ne!(next.asked()[0]["url"], page);
+}
+
+#[tokio::test]
+async fn a_person_who_went_to_the_page_may_come_back_after_the_call_that_sent_them() {
+    let bench = bench().await;
+    let went = Client::of(json!({"action": "accept"}), None);
+    let (principal, resource) = (Principal::local(), gmail());
+    let mut call = Box::pin(bench.accounts.sign_in(&principal, &resource, &went));
+    tokio::select! {
+        biased;
+        _ = &mut call => panic!("nobody came back"),
+        () = async {
+            for _ in 0..1000 {
+                yield_now().await;
+            }
+        } => {}
+    }
+    drop(call);
+    // The next call sends them to the same page, where they are still.
+    let next = Client::of(json!({"action": "accept"}), Some("code=c"));
+    signed_in(&bench, Principal::local(), &next).await.unwrap();
+    assert_eq!(next.asked()[0]["url"], went.asked()[0]["url"]);
+}

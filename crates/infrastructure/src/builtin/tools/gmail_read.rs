@@ -1,0 +1,300 @@
+//! The tool `gmail_read`.
+
+use crate::{
+    builtin::{
+        answer::answer,
+        built_in_tool::BuiltInTool,
+        mail::{GMAIL, WRITTEN_BY_SENDERS},
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+    services::{
+        foreign_text::clean_text,
+        gmail::{
+            ATTACHMENT_BYTES, Gmail,
+            message::{Attachment, Content, Heading, Message, Piece},
+        },
+    },
+    web::page::{self, Form, PageLimits, PageOrder},
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Write;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+use url::Url;
+
+/// Reads a message of Gmail.
+pub(crate) struct GmailRead;
+
+/// Pieces of text that are fetched or turned from HTML into text.
+const PIECES: usize = 16;
+/// Bytes of all pieces of text.
+const TEXT_BYTES: usize = 8 << 20;
+/// Attachments that are kept by one call, and bytes of them together.
+const KEPT: usize = 20;
+const KEPT_BYTES: usize = 2 * ATTACHMENT_BYTES;
+/// Stands for the address of a mail, which has none.
+const NO_ADDRESS: &str = "about:blank";
+/// Stands where a message has no text.
+const NO_TEXT: &str = "(no text content)";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The id of the message, as `gmail_search` gives it.
+    #[schemars(length(min = 1, max = 200))]
+    #[schemars(extend("x-advertised" = ""))]
+    message_id: String,
+    /// "text": the text, made of HTML where there is some. "html": the HTML as it is.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    format: Format,
+    /// "list": their names. "save": keeps each under a handle, for `read_file`.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = "\"save\" keeps each under a handle, for `read_file`."))]
+    include_attachments: Attachments,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    #[default]
+    Text,
+    Html,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Attachments {
+    #[default]
+    List,
+    Save,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    id: String,
+    thread_id: String,
+    from: String,
+    to: Vec<String>,
+    cc: Vec<String>,
+    /// As the message says it.
+    date: String,
+    subject: String,
+    labels: Vec<String>,
+    /// Its text, or its HTML.
+    body: String,
+    attachments: Vec<Listed>,
+    /// What was left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// As the sender named it; it may be empty.
+    name: String,
+    mime: String,
+    /// In bytes.
+    size: u64,
+    /// Gmail's id of it, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// The handle under which it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for GmailRead {
+    const NAME: &str = "gmail_read";
+    const TITLE: &str = "Read mail";
+    const DESCRIPTION: &str = "Reads a message of the user's Gmail by its id: sender, recipients, date, subject, text and the list of \
+                               attachments. `include_attachments` \"save\" keeps these under handles.";
+    const BRIEF: &str = "Reads a message of Gmail: headings, text, list of attachments.";
+    const CATEGORY: Category = Category::Mail;
+    const TAGS: &[&str] = &["google", "mail"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str = r#"{"message_id": "18f0a1"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        GMAIL.availability(world)
+    }
+
+    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(vec![GMAIL.access(world)?])
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let judge = |host: &str| run.may_reach(host);
+        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.world())?);
+        let mut message = gmail.read(&input.message_id).await?;
+        let mut notes = std::mem::take(&mut message.notes);
+        let body = body(&gmail, &message, input.format, run, &mut notes).await?;
+        let attachments = match input.include_attachments {
+            Attachments::List => message.attachments.iter().map(Listed::of).collect(),
+            Attachments::Save => kept(&gmail, &message, run, &mut notes).await?,
+        };
+        let Heading { from, to, cc, date, subject } = message.heading;
+        let (id, thread_id, labels) = (message.id, message.thread_id, message.labels);
+        let output = Output { id, thread_id, from, to, cc, date, subject, labels, body, attachments, notes };
+        answer(output.text(), &output)
+    }
+}
+
+/// The text of a message, piece by piece.
+async fn body(
+    gmail: &Gmail<'_>,
+    message: &Message,
+    format: Format,
+    run: &Run<'_>,
+    notes: &mut Vec<String>,
+) -> Result<String, ToolFailure> {
+    let mut texts: Vec<String> = Vec::new();
+    let (mut pieces, mut bytes) = (0, 0);
+    for piece in &message.body {
+        let content = match piece {
+            Piece::Forwarded(heading) => {
+                texts.push(forwarded(heading));
+                continue;
+            }
+            Piece::Text(content) | Piece::Html(content) => content,
+        };
+        if pieces == PIECES || bytes >= TEXT_BYTES {
+            notes.push("The text of the message is longer; what stands behind was left out.".into());
+            break;
+        }
+        pieces += 1;
+        let mut raw = gmail.content(&message.id, content).await?;
+        if raw.len() > TEXT_BYTES - bytes {
+            notes.push("A piece of the text was cut: it is too long.".into());
+            raw.truncate(TEXT_BYTES - bytes);
+        }
+        bytes += raw.len();
+        let text = content.text(&raw);
+        let text = match (piece, format) {
+            (Piece::Html(_), Format::Text) => text_of_html(text, run, notes).await?,
+            _ => text,
+        };
+        if !text.trim().is_empty() {
+            texts.push(text.trim_end().to_owned());
+        }
+    }
+    Ok(texts.join("\n\n"))
+}
+
+/// The text of HTML, made in the confined child that reads pages.
+async fn text_of_html(html: String, run: &Run<'_>, notes: &mut Vec<String>) -> Result<String, ToolFailure> {
+    let order = PageOrder {
+        html: html.into_bytes(),
+        content_type: Some("text/html; charset=utf-8".into()),
+        #[expect(clippy::expect_used, reason = "written above")]
+        url: Url::parse(NO_ADDRESS).expect("it is an address"),
+        form: Form::Text,
+    };
+    let read = page::read(run.world().helpers(), PageLimits::default(), run.deadline(), order).await;
+    let page = read.map_err(|failure| {
+        ToolFailure::new(failure.kind, "the HTML of the message could not be turned into text")
+            .next("`format` \"html\" gives it as it is.")
+            .caused_by(failure)
+    })?;
+    notes.extend(page.notes.into_iter().map(|note| format!("In the HTML, {note}.")));
+    Ok(clean_text(&page.text))
+}
+
+fn forwarded(heading: &Heading) -> String {
+    let Heading { from, to, date, subject, .. } = heading;
+    format!("[Message within the message]\nFrom: {from}\nTo: {}\nDate: {date}\nSubject: {subject}", to.join(", "))
+}
+
+/// The attachments, each kept under a handle as far as there is room.
+async fn kept(
+    gmail: &Gmail<'_>,
+    message: &Message,
+    run: &Run<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Listed>, ToolFailure> {
+    let context = run.context();
+    let (mut listed, mut bytes) = (Vec::new(), 0);
+    for (at, attachment) in message.attachments.iter().enumerate() {
+        let mut one = Listed::of(attachment);
+        let size = usize::try_from(attachment.size).unwrap_or(usize::MAX);
+        if at >= KEPT || size > ATTACHMENT_BYTES || size > KEPT_BYTES - bytes {
+            notes.push(format!("Attachment {} was not kept: it is too large, or there are too many.", at + 1));
+            listed.push(one);
+            continue;
+        }
+        let content = gmail.content(&message.id, &attachment.content).await?;
+        // What Gmail says of its size may be wrong.
+        bytes = (bytes + content.len()).min(KEPT_BYTES);
+        let stored = context.outputs.store(context.principal, context.id, &attachment.mime, &content).await;
+        match stored {
+            Ok(stored) => {
+                one.size = stored.bytes;
+                one.handle = Some(stored.handle.to_string());
+            }
+            Err(error) => {
+                tracing::warn!(call = %context.id, error = &error as &dyn std::error::Error, "an attachment could not be kept");
+                notes.push(format!("Attachment {} could not be kept.", at + 1));
+            }
+        }
+        listed.push(one);
+    }
+    Ok(listed)
+}
+
+impl Listed {
+    fn of(attachment: &Attachment) -> Self {
+        Self {
+            name: attachment.name.clone(),
+            mime: attachment.mime.clone(),
+            size: attachment.size,
+            id: Content::id(&attachment.content).map(str::to_owned),
+            handle: None,
+        }
+    }
+}
+
+impl Output {
+    /// What is ours stands first, a line each, and says how long what follows is: nothing of the message can pass for it.
+    fn text(&self) -> String {
+        let mut text = format!("From: {}\nTo: {}\n", self.from, self.to.join(", "));
+        if !self.cc.is_empty() {
+            let _ = writeln!(text, "Cc: {}", self.cc.join(", "));
+        }
+        let _ = writeln!(text, "Date: {}\nSubject: {}", self.date, self.subject);
+        if !self.labels.is_empty() {
+            let _ = writeln!(text, "Labels: {}", self.labels.join(", "));
+        }
+        for one in &self.attachments {
+            let name = if one.name.is_empty() { "(no name)" } else { &one.name };
+            let kept = one.handle.as_deref().map(|handle| format!(", kept as `{handle}`")).unwrap_or_default();
+            let _ = writeln!(text, "Attachment: {name} ({}, {} bytes{kept})", one.mime, one.size);
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "[{note}]");
+        }
+        if self.body.is_empty() {
+            let _ = write!(text, "{WRITTEN_BY_SENDERS}\n\n{NO_TEXT}");
+            return text;
+        }
+        let lines = self.body.lines().count();
+        let lines = if lines == 1 { "1 line follows".to_owned() } else { format!("{lines} lines follow") };
+        let _ = write!(text, "{WRITTEN_BY_SENDERS} {lines}.\n\n{}", self.body);
+        text
+    }
+}

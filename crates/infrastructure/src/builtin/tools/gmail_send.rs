@@ -1,0 +1,126 @@
+//! The tool `gmail_send`.
+
+use crate::{
+    builtin::{answer::answer, built_in_tool::BuiltInTool, mail::GMAIL, run::Run, schema::output_schema, world::World},
+    services::gmail::{
+        Gmail,
+        outgoing::{Draft, Outgoing, TEXT_CHARACTERS},
+    },
+};
+use async_trait::async_trait;
+use chrono::DateTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Sends a message by Gmail.
+pub(crate) struct GmailSend;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Who gets it: addresses, as `ann@example.com` or `Ann <ann@example.com>`.
+    #[schemars(length(min = 1, max = 50), inner(length(min = 3, max = 500)))]
+    #[schemars(extend("x-advertised" = ""))]
+    to: Vec<String>,
+    /// What it is about.
+    #[schemars(length(max = 1_000))]
+    #[schemars(extend("x-advertised" = ""))]
+    subject: String,
+    /// The plain text.
+    #[schemars(length(max = TEXT_CHARACTERS))]
+    #[schemars(extend("x-advertised" = "Plain text."))]
+    body: String,
+    /// Who gets a copy.
+    #[serde(default)]
+    #[schemars(length(max = 50), inner(length(min = 3, max = 500)))]
+    #[schemars(extend("x-advertised" = ""))]
+    cc: Vec<String>,
+    /// Who gets a copy that the others are not told of.
+    #[serde(default)]
+    #[schemars(length(max = 50), inner(length(min = 3, max = 500)))]
+    #[schemars(extend("x-advertised" = ""))]
+    bcc: Vec<String>,
+    /// The same text as HTML, for programs that show it.
+    #[schemars(length(min = 1, max = TEXT_CHARACTERS))]
+    #[schemars(extend("x-advertised" = false))]
+    html: Option<String>,
+    /// The id of the message that this one answers: it goes into the same thread.
+    #[schemars(length(min = 1, max = 200))]
+    #[schemars(extend("x-advertised" = ""))]
+    reply_to_message_id: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    id: String,
+    thread_id: String,
+}
+
+#[async_trait]
+impl BuiltInTool for GmailSend {
+    const NAME: &str = "gmail_send";
+    const TITLE: &str = "Send mail";
+    const DESCRIPTION: &str = "Sends a message from the user's Gmail address. A person is asked each time, with recipients and \
+                               subject. It is sent once: where a failure says that it may have been sent, look for it \
+                               before you send it again.";
+    const BRIEF: &str = "Sends a message from the user's Gmail address. A person is asked each time.";
+    const CATEGORY: Category = Category::Mail;
+    const TAGS: &[&str] = &["google", "mail"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    const EXAMPLE: &str = r#"{"to": ["ann@example.com"], "subject": "Thursday", "body": "Ten o'clock suits me."}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        GMAIL.availability(world)
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(vec![Access::Send(input.mail()?.to_string().into()), GMAIL.access(world)?])
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let mail = input.mail()?;
+        let judge = |host: &str| run.may_reach(host);
+        let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.world())?);
+        let original = match &input.reply_to_message_id {
+            Some(id) => Some(gmail.original(id).await?),
+            None => None,
+        };
+        let now = DateTime::from_timestamp_micros(run.world().now().0).unwrap_or_default();
+        let sent = gmail.send(&mail, original.as_ref(), now).await?;
+        let text = format!("Sent (id `{}`, thread `{}`): {mail}", sent.id, sent.thread_id);
+        answer(text, &Output { id: sent.id, thread_id: sent.thread_id })
+    }
+}
+
+impl Input {
+    fn mail(&self) -> Result<Outgoing, ToolFailure> {
+        let draft = Draft {
+            to: &self.to,
+            cc: &self.cc,
+            bcc: &self.bcc,
+            subject: &self.subject,
+            body: &self.body,
+            html: self.html.as_deref(),
+        };
+        Outgoing::new(&draft).map_err(|unfit| ToolFailure::new(ErrorKind::InvalidInput, unfit.to_string()))
+    }
+}

@@ -1,0 +1,167 @@
+//! The tool `linkedin_job_detail`.
+
+use crate::{
+    builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World},
+    services::linkedin::{Criterion, GuestPages, Job, JobId, LinkedinSettings, Pace},
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{collections::BTreeMap, time::Duration};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Reads one job at LinkedIn.
+pub(crate) struct LinkedinJobDetail;
+
+/// The time for the page, with the pauses that LinkedIn wants.
+const TIME: Duration = Duration::from_secs(60);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The address of the job at LinkedIn.
+    #[schemars(length(min = 1, max = 2_000))]
+    #[schemars(extend("x-advertised" = "Its address."))]
+    url: Option<String>,
+    /// Its number, in place of the address.
+    #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = "Or its number."))]
+    job_id: Option<u64>,
+}
+
+impl Input {
+    /// The job that is meant.
+    fn job(&self) -> Result<JobId, ToolFailure> {
+        let named = match (&self.url, self.job_id) {
+            (Some(url), None) => Some(JobId::parse(url)?),
+            (None, Some(number)) => JobId::of_number(number),
+            _ => None,
+        };
+        let message = "one of `url` and `job_id` says which job is meant";
+        named.ok_or_else(|| ToolFailure::new(ErrorKind::InvalidInput, message))
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// The number of the job.
+    id: String,
+    /// Its page for people.
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    company: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    company_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<String>,
+    /// In the words of the page, like "1 day ago".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    posted: Option<String>,
+    /// In the words of the page, like "Over 200 applicants".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applicants: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salary: Option<String>,
+    /// Facts by their labels: "Seniority level", "Employment type", "Job function", "Industries".
+    criteria: BTreeMap<String, String>,
+    description: String,
+}
+
+#[async_trait]
+impl BuiltInTool for LinkedinJobDetail {
+    const NAME: &str = "linkedin_job_detail";
+    const TITLE: &str = "Read a job at LinkedIn";
+    const DESCRIPTION: &str = "Reads one job at LinkedIn in full, on its page for guests: title, company, place, day, number of \
+                               applicants, salary where it is told, seniority, employment, function, industries, and the \
+                               description as text. `linkedin_jobs` finds jobs.";
+    const BRIEF: &str = "Reads a job at LinkedIn in full.";
+    const CATEGORY: Category = Category::Web;
+    const TAGS: &[&str] = &["jobs"];
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str = r#"{"url": "https://www.linkedin.com/jobs/view/4000000001"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        match &world.services().linkedin {
+            Ok(_) => Availability::Available,
+            Err(reason) => Availability::Unavailable(reason.clone()),
+        }
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        input.job()?;
+        let host = settings(world)?.base_url.host_str().unwrap_or_default();
+        Ok(vec![Access::ReachHost(host.into())])
+    }
+
+    fn time_wanted(&self, _: &Input) -> Option<Duration> {
+        Some(TIME)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let id = input.job()?;
+        let pages = GuestPages {
+            reach: run.world().reach(),
+            helpers: run.world().helpers(),
+            settings: settings(run.world())?,
+            pace: Pace::of_process(),
+            judge: &|host| run.may_reach(host),
+            deadline: run.deadline(),
+        };
+        let Job { title, company, company_url, location, posted, applicants, salary, criteria, description } =
+            pages.job(id).await?;
+        let text = text(
+            &[
+                ("Title", title.as_ref()),
+                ("Company", company.as_ref()),
+                ("Location", location.as_ref()),
+                ("Posted", posted.as_ref()),
+                ("Applicants", applicants.as_ref()),
+                ("Salary", salary.as_ref()),
+            ],
+            &criteria,
+            &id.page(),
+            &description,
+        );
+        let output = Output {
+            id: id.to_string(),
+            url: id.page(),
+            title,
+            company,
+            company_url,
+            location,
+            posted,
+            applicants,
+            salary,
+            criteria: criteria.into_iter().map(|one| (one.label, one.text)).collect(),
+            description,
+        };
+        answer(text, &output)
+    }
+}
+
+fn settings(world: &World) -> Result<&LinkedinSettings, ToolFailure> {
+    world.services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
+}
+
+fn text(facts: &[(&str, Option<&String>)], criteria: &[Criterion], url: &str, description: &str) -> String {
+    let facts = facts.iter().filter_map(|(label, fact)| Some(format!("{label}: {}", (*fact)?)));
+    let criteria = criteria.iter().map(|one| format!("{}: {}", one.label, one.text));
+    let head: Vec<String> = facts.chain(criteria).chain([format!("URL: {url}")]).collect();
+    format!("{}\n\n{description}", head.join("\n"))
+}

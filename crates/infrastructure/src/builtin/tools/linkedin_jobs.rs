@@ -1,0 +1,249 @@
+//! The tool `linkedin_jobs`.
+
+use crate::{
+    builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World},
+    services::linkedin::{
+        Card, EXPERIENCE, Filter, FoundJobs, GuestPages, JOB_TYPE, JobQuery, LinkedinSettings, POSTED, Pace, SORTING,
+        WORKPLACE,
+    },
+};
+use async_trait::async_trait;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Searches the guest pages of LinkedIn for jobs.
+pub(crate) struct LinkedinJobs;
+
+/// The time for a page with the pause before it.
+const TIME_OF_PAGE: Duration = Duration::from_secs(5);
+/// The time for pauses that LinkedIn wants.
+const TIME_TO_WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Words to look for, like "rust engineer".
+    #[schemars(length(min = 1, max = 500))]
+    #[schemars(extend("x-advertised" = ""))]
+    keyword: String,
+    /// City, region or country.
+    #[schemars(length(min = 1, max = 200))]
+    #[schemars(extend("x-advertised" = ""))]
+    location: Option<String>,
+    /// Only jobs that were posted within this time.
+    #[serde(default)]
+    #[schemars(schema_with = "posted")]
+    #[schemars(extend("x-advertised" = ""))]
+    date_posted: Option<String>,
+    /// Only these terms of employment.
+    #[serde(default)]
+    #[schemars(schema_with = "job_types")]
+    #[schemars(extend("x-advertised" = ""))]
+    job_type: Vec<String>,
+    /// Only work that is done there.
+    #[serde(default)]
+    #[schemars(schema_with = "workplaces")]
+    #[schemars(extend("x-advertised" = ""))]
+    remote: Vec<String>,
+    /// Only jobs that want this experience.
+    #[serde(default)]
+    #[schemars(schema_with = "experiences")]
+    #[schemars(extend("x-advertised" = ""))]
+    experience: Vec<String>,
+    /// So many jobs at most.
+    #[serde(default = "usual_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    #[schemars(extend("x-advertised" = ""))]
+    limit: usize,
+    /// The order of the jobs.
+    #[serde(default)]
+    #[schemars(schema_with = "orders")]
+    #[schemars(extend("x-advertised" = false))]
+    sort_by: Option<String>,
+    /// So many jobs are passed over: `next_start` of the call before.
+    #[serde(default)]
+    #[schemars(range(max = 999))]
+    #[schemars(extend("x-advertised" = ""))]
+    start: usize,
+}
+
+fn usual_limit() -> usize {
+    10
+}
+
+fn one_of(filter: &Filter) -> Schema {
+    json_schema!({"type": "string", "enum": filter.words().collect::<Vec<_>>()})
+}
+
+fn some_of(filter: &Filter) -> Schema {
+    json_schema!({"type": "array", "items": one_of(filter), "default": []})
+}
+
+fn posted(_: &mut SchemaGenerator) -> Schema {
+    one_of(&POSTED)
+}
+
+fn job_types(_: &mut SchemaGenerator) -> Schema {
+    some_of(&JOB_TYPE)
+}
+
+fn workplaces(_: &mut SchemaGenerator) -> Schema {
+    some_of(&WORKPLACE)
+}
+
+fn experiences(_: &mut SchemaGenerator) -> Schema {
+    some_of(&EXPERIENCE)
+}
+
+fn orders(_: &mut SchemaGenerator) -> Schema {
+    one_of(&SORTING)
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    jobs: Vec<JobInList>,
+    /// Where a further search begins; absent where there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_start: Option<usize>,
+    /// What is to be known besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct JobInList {
+    /// The number of the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    company: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    company_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<String>,
+    /// In the words of the page, like "1 day ago".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    posted: Option<String>,
+    /// The day, like "2026-01-04".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    posted_date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salary: Option<String>,
+    /// Its page for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+impl From<Card> for JobInList {
+    fn from(card: Card) -> Self {
+        let Card { id, title, company, company_url, location, posted, posted_date, salary, url } = card;
+        Self { id, title, company, company_url, location, posted, posted_date, salary, url }
+    }
+}
+
+#[async_trait]
+impl BuiltInTool for LinkedinJobs {
+    const NAME: &str = "linkedin_jobs";
+    const TITLE: &str = "Search jobs at LinkedIn";
+    const DESCRIPTION: &str = "Searches LinkedIn for jobs that are offered, on its pages for guests, and gives title, company, \
+                               place, day, salary where it is told, and address of each. Pages of ten come slowly, one a \
+                               second; `linkedin_job_detail` reads one job in full. LinkedIn may pass over the filter \
+                               `remote`: jobs that say another workplace are left out, and the answer says how many say \
+                               none.";
+    const BRIEF: &str = "Searches LinkedIn for jobs.";
+    const CATEGORY: Category = Category::Web;
+    const TAGS: &[&str] = &["jobs", "search"];
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str = r#"{"keyword": "rust engineer", "location": "Berlin", "date_posted": "past_week", "remote": ["remote", "hybrid"]}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        match &world.services().linkedin {
+            Ok(_) => Availability::Available,
+            Err(reason) => Availability::Unavailable(reason.clone()),
+        }
+    }
+
+    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let host = settings(world)?.base_url.host_str().unwrap_or_default();
+        Ok(vec![Access::ReachHost(host.into())])
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        let pages = u32::try_from(input.limit.div_ceil(10) + 1).ok()?;
+        Some(TIME_TO_WAIT + TIME_OF_PAGE * pages)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let pages = GuestPages {
+            reach: run.world().reach(),
+            helpers: run.world().helpers(),
+            settings: settings(run.world())?,
+            pace: Pace::of_process(),
+            judge: &|host| run.may_reach(host),
+            deadline: run.deadline(),
+        };
+        let query = JobQuery {
+            keyword: input.keyword,
+            location: input.location,
+            posted: input.date_posted.into_iter().collect(),
+            job_type: input.job_type,
+            workplace: input.remote,
+            experience: input.experience,
+            sort_by: input.sort_by.into_iter().collect(),
+            limit: input.limit,
+            start: input.start,
+        };
+        let FoundJobs { jobs, next_start, notes } = pages.jobs(&query).await?;
+        let output = Output { jobs: jobs.into_iter().map(Into::into).collect(), next_start, notes };
+        answer(text(&output, query.start), &output)
+    }
+}
+
+fn settings(world: &World) -> Result<&LinkedinSettings, ToolFailure> {
+    world.services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
+}
+
+fn text(output: &Output, start: usize) -> String {
+    let mut blocks: Vec<String> = output.jobs.iter().enumerate().map(|(at, job)| block(start + at + 1, job)).collect();
+    if blocks.is_empty() {
+        blocks.push(if start == 0 { "No job fits." } else { "No further job fits." }.into());
+    }
+    blocks.extend(output.notes.iter().cloned());
+    blocks.extend(output.next_start.map(|next| format!("There may be more: go on with `start` {next}.")));
+    blocks.join("\n\n")
+}
+
+fn block(number: usize, job: &JobInList) -> String {
+    let mut lines = vec![format!("{number}. {}", job.title)];
+    let posted = match (&job.posted, &job.posted_date) {
+        (Some(words), Some(day)) => Some(format!("{words} ({day})")),
+        (words, day) => words.clone().or(day.clone()),
+    };
+    let facts = [
+        ("Company", job.company.clone()),
+        ("Location", job.location.clone()),
+        ("Posted", posted),
+        ("Salary", job.salary.clone()),
+        ("Id", job.id.clone()),
+        ("URL", job.url.clone()),
+    ];
+    lines.extend(facts.into_iter().filter_map(|(label, fact)| Some(format!("   {label}: {}", fact?))));
+    lines.join("\n")
+}

@@ -1,0 +1,64 @@
+//! A proxy that the configuration names.
+
+use crate::{
+    http::http_error::HttpError,
+    sandbox::egress::{connector::Connector, host::Host},
+};
+use std::io;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// The longest head of its answer, in bytes.
+const MAX_HEAD: usize = 16 << 10;
+
+/// An HTTP proxy: plain requests are made of it, and for TLS it opens a tunnel.
+#[derive(Debug)]
+pub struct HttpProxy {
+    host: Host,
+    port: u16,
+    connector: Connector,
+}
+
+impl HttpProxy {
+    /// The proxy at this host and port, which this connector reaches.
+    pub fn new(connector: Connector, host: Host, port: u16) -> Self {
+        Self { host, port, connector }
+    }
+
+    /// A connection that leads to the host, or to the proxy itself where requests are made of it.
+    ///
+    /// # Errors
+    /// [`HttpError`]; no request was sent.
+    pub(super) async fn connect(&self, host: &Host, port: u16, is_tunnel: bool) -> Result<TcpStream, HttpError> {
+        let mut stream = self.connector.connect(&self.host, self.port).await?;
+        if is_tunnel {
+            self.open_tunnel(&mut stream, host, port).await.map_err(HttpError::Unreachable)?;
+        }
+        Ok(stream)
+    }
+
+    async fn open_tunnel(&self, stream: &mut TcpStream, host: &Host, port: u16) -> io::Result<()> {
+        let request = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut head = Vec::new();
+        // Byte by byte: what follows the head is no longer the proxy's.
+        while !head.ends_with(b"\r\n\r\n") {
+            if head.len() == MAX_HEAD {
+                return Err(io::Error::other("the answer of the proxy has no end"));
+            }
+            head.push(stream.read_u8().await?);
+        }
+        match status(&head) {
+            Some(200..=299) => Ok(()),
+            Some(status) => Err(io::Error::other(format!("the proxy refuses it with status {status}"))),
+            None => Err(io::Error::other(format!("{}:{} is no HTTP proxy", self.host, self.port))),
+        }
+    }
+}
+
+fn status(head: &[u8]) -> Option<u16> {
+    let rest = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?;
+    std::str::from_utf8(rest.get(..3)?).ok()?.parse().ok()
+}

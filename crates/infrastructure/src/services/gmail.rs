@@ -1,0 +1,223 @@
+//! Gmail by its REST API (v1): messages are searched, read and sent on behalf of a principal.
+
+pub mod message;
+pub mod outgoing;
+
+use crate::services::{
+    foreign_text::without_entities,
+    google::{Effect, GoogleAccount, GoogleRequest, address},
+    one_line::one_line,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::{DateTime, Utc};
+use futures::{StreamExt, TryStreamExt, stream};
+use message::{Content, Message, decoded, header, is_id};
+use outgoing::{Original, Outgoing};
+use serde_json::{Value, json};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use url::Url;
+
+/// The grant that covers Gmail: reading and sending.
+pub const GRANT: &str = "gmail";
+
+/// Messages whose heads are fetched at once.
+const AT_ONCE: usize = 5;
+/// Bytes of a list and of a head.
+const LIST_BYTES: usize = 1 << 20;
+/// Bytes of a message as JSON. Attachments are fetched for themselves.
+const MESSAGE_BYTES: usize = 48 << 20;
+/// Bytes of one attachment.
+pub const ATTACHMENT_BYTES: usize = 25 << 20;
+/// Characters of a snippet.
+const SNIPPET_CHARACTERS: usize = 400;
+/// Stands behind the failure of a sending that may have reached Gmail.
+const IN_DOUBT: &str = "The message may have been sent all the same: look for it (`in:sent`) before you send it again.";
+
+/// The mail of one principal.
+#[derive(Debug)]
+pub struct Gmail<'a> {
+    account: GoogleAccount<'a>,
+    base_url: &'a Url,
+}
+
+/// A search.
+#[derive(Debug, Clone, Default)]
+pub struct MailSearch {
+    /// In Gmail's syntax.
+    pub query: String,
+    /// Messages of one page.
+    pub max_results: u32,
+    /// The page, as the one before named it.
+    pub page_token: Option<String>,
+    /// Labels that each message has.
+    pub label_ids: Vec<String>,
+    /// With spam and trash.
+    pub include_spam_trash: bool,
+}
+
+/// One page of what was found.
+#[derive(Debug, Clone, Default)]
+pub struct MailPage {
+    /// The messages: their headings, newest first.
+    pub messages: Vec<FoundMessage>,
+    /// The next page.
+    pub next_page_token: Option<String>,
+}
+
+/// A message that was found.
+#[derive(Debug, Clone)]
+pub struct FoundMessage {
+    /// Its heading, id and labels.
+    pub message: Message,
+    /// The beginning of its text.
+    pub snippet: String,
+}
+
+/// A message that was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentMail {
+    /// Its id.
+    pub id: String,
+    /// Its thread.
+    pub thread_id: String,
+}
+
+impl<'a> Gmail<'a> {
+    /// By this account, at this address.
+    pub fn new(account: GoogleAccount<'a>, base_url: &'a Url) -> Self {
+        Self { account, base_url }
+    }
+
+    /// One page of the messages that fit, in the order in which Gmail lists them.
+    ///
+    /// # Errors
+    /// As [`GoogleAccount::call`].
+    pub async fn search(&self, search: &MailSearch) -> Result<MailPage, ToolFailure> {
+        let max_results = search.max_results.to_string();
+        let mut query = vec![("q", search.query.as_str()), ("maxResults", &max_results)];
+        query.extend(search.page_token.as_deref().map(|token| ("pageToken", token)));
+        query.extend(search.label_ids.iter().map(|label| ("labelIds", label.as_str())));
+        query.extend(search.include_spam_trash.then_some(("includeSpamTrash", "true")));
+        let list = self.read_at(&["messages"], &query, LIST_BYTES).await?;
+        let listed = list.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let limit = usize::try_from(search.max_results).unwrap_or(usize::MAX);
+        let ids = listed.iter().filter_map(|one| one.get("id")?.as_str()).filter(|id| is_id(id)).take(limit);
+        let heads: Vec<_> = ids.map(|id| self.head(id)).collect();
+        let messages: Vec<Option<FoundMessage>> = stream::iter(heads).buffered(AT_ONCE).try_collect().await?;
+        let token = list.get("nextPageToken").and_then(Value::as_str);
+        Ok(MailPage {
+            messages: messages.into_iter().flatten().collect(),
+            next_page_token: token.filter(|token| is_id(token)).map(str::to_owned),
+        })
+    }
+
+    /// The heading of a message; `None` where it is gone meanwhile.
+    async fn head(&self, id: &str) -> Result<Option<FoundMessage>, ToolFailure> {
+        let mut query = vec![("format", "metadata")];
+        query.extend(["From", "To", "Cc", "Subject", "Date"].map(|name| ("metadataHeaders", name)));
+        match self.read_at(&["messages", id], &query, LIST_BYTES).await {
+            Ok(resource) => {
+                let snippet = resource.get("snippet").and_then(Value::as_str).unwrap_or_default();
+                let snippet = one_line(&without_entities(snippet), SNIPPET_CHARACTERS);
+                Ok(Some(FoundMessage { message: Message::of(&resource), snippet }))
+            }
+            Err(failure) if failure.kind == ErrorKind::NotFound => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// A message.
+    ///
+    /// # Errors
+    /// As [`GoogleAccount::call`]; `not_found` where there is none of that id.
+    pub async fn read(&self, id: &str) -> Result<Message, ToolFailure> {
+        let id = known(id)?;
+        let resource = self.read_at(&["messages", id], &[("format", "full")], MESSAGE_BYTES).await;
+        Ok(Message::of(&resource.map_err(|failure| no_message(failure, id))?))
+    }
+
+    /// The bytes of a content of a message.
+    ///
+    /// # Errors
+    /// As [`GoogleAccount::call`]; `too_large` for more than [`ATTACHMENT_BYTES`].
+    pub async fn content(&self, message: &str, content: &Content) -> Result<Vec<u8>, ToolFailure> {
+        let id = match content {
+            Content::Here { bytes, .. } => return Ok(bytes.clone()),
+            Content::Elsewhere { id, .. } => id,
+        };
+        // Four characters of base64 are three bytes.
+        let limit = ATTACHMENT_BYTES / 3 * 4 + (64 << 10);
+        let resource = self.read_at(&["messages", known(message)?, "attachments", id], &[], limit).await?;
+        let data = resource.get("data").and_then(Value::as_str).and_then(decoded);
+        data.ok_or_else(|| ToolFailure::new(ErrorKind::UpstreamProtocol, "Gmail: an attachment is no base64"))
+    }
+
+    /// The message that is replied to.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn original(&self, id: &str) -> Result<Original, ToolFailure> {
+        let id = known(id)?;
+        let query = [("format", "metadata"), ("metadataHeaders", "Message-ID"), ("metadataHeaders", "References")];
+        let resource = self.read_at(&["messages", id], &query, LIST_BYTES).await;
+        let resource = resource.map_err(|failure| no_message(failure, id))?;
+        let nothing = Value::Null;
+        let payload = resource.get("payload").unwrap_or(&nothing);
+        let thread_id = resource.get("threadId").and_then(Value::as_str).filter(|id| is_id(id));
+        Ok(Original::of(thread_id, &header(payload, "Message-ID"), &header(payload, "References")))
+    }
+
+    /// Sends a message, once.
+    ///
+    /// # Errors
+    /// As [`GoogleAccount::call`]. Where it may have been sent all the same, the failure says so.
+    pub async fn send(
+        &self,
+        mail: &Outgoing,
+        original: Option<&Original>,
+        now: DateTime<Utc>,
+    ) -> Result<SentMail, ToolFailure> {
+        let mut body = json!({"raw": URL_SAFE_NO_PAD.encode(mail.raw(original, now))});
+        if let Some(thread_id) = original.and_then(|original| original.thread_id.as_deref()) {
+            body["threadId"] = thread_id.into();
+        }
+        let url = self.url(&["messages", "send"], &[]);
+        let effect = Effect::Changes { body, doubt: IN_DOUBT };
+        let sent = self.account.call(&GoogleRequest { url, effect, answer_bytes: LIST_BYTES }).await?;
+        let text = |name: &str| sent.get(name).and_then(Value::as_str).filter(|id| is_id(id)).unwrap_or_default();
+        Ok(SentMail { id: text("id").to_owned(), thread_id: text("threadId").to_owned() })
+    }
+
+    async fn read_at(
+        &self,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        answer_bytes: usize,
+    ) -> Result<Value, ToolFailure> {
+        let request = GoogleRequest { url: self.url(segments, query), effect: Effect::Reads, answer_bytes };
+        self.account.call(&request).await
+    }
+
+    fn url(&self, segments: &[&str], query: &[(&str, &str)]) -> Url {
+        address(self.base_url, &[&["gmail", "v1", "users", "me"], segments].concat(), query)
+    }
+}
+
+fn known(id: &str) -> Result<&str, ToolFailure> {
+    match is_id(id) {
+        true => Ok(id),
+        false => Err(ToolFailure::new(ErrorKind::InvalidInput, "this is no id of a message")
+            .next("`gmail_search` finds messages and their ids.")),
+    }
+}
+
+fn no_message(failure: ToolFailure, id: &str) -> ToolFailure {
+    match failure.kind {
+        ErrorKind::NotFound => ToolFailure::new(ErrorKind::NotFound, format!("there is no message `{id}`"))
+            .next("`gmail_search` finds messages and their ids."),
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+use super::*;
+use crate::{
+    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    web::testing::{Reply, Seen, TestServer},
+};
+use serde_json::json;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use tokio::sync::Notify;
+use toolstead_domain::{ports::caller::SilentCaller, testing::fake_credentials::FakeCredentials};
+
+const DOUBT: &str = "It may have been done.";
+
+fn refusal(code: u16, reason: &str, message: &str) -> Reply {
+    let error = json!({"code": code, "message": message, "errors": [{"reason": reason, "message": message}]});
+    Reply::json(&json!({ "error": error })).status(code)
+}
+
+fn reads(server: &TestServer) -> GoogleRequest {
+    GoogleRequest { url: server.url("/v1/x?y=z"), effect: Effect::Reads, answer_bytes: 1_000 }
+}
+
+fn changes(server: &TestServer) -> GoogleRequest {
+    let effect = Effect::Changes { body: json!({"a": 1}), doubt: DOUBT };
+    GoogleRequest { url: server.url("/v1/x"), effect, answer_bytes: 1_000 }
+}
+
+async fn call(
+    server: &TestServer,
+    credentials: &FakeCredentials,
+    principal: &Principal,
+    request: &GoogleRequest,
+) -> Result<Value, ToolFailure> {
+    call_within(Duration::from_secs(20), server, credentials, principal, request).await
+}
+
+async fn call_within(
+    time: Duration,
+    server: &TestServer,
+    credentials: &FakeCredentials,
+    principal: &Principal,
+    request: &GoogleRequest,
+) -> Result<Value, ToolFailure> {
+    let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+    let account = GoogleAccount {
+        service: "Gmail",
+        reach: &reach,
+        credentials,
+        principal,
+        resource: resource("gmail", &server.url("/below")),
+        judge: &|_| Ok(()),
+        caller: &SilentCaller,
+        deadline: Instant::now() + time,
+    };
+    account.call(request).await
+}
+
+fn holding() -> FakeCredentials {
+    FakeCredentials::none().holding(&Principal::local(), "gmail", "t1")
+}
+
+/// Each reply once, the last one for ever.
+async fn saying(replies: Vec<Reply>) -> TestServer {
+    let next = AtomicUsize::new(0);
+    TestServer::plain(move |_: &Seen| {
+        let at = next.fetch_add(1, Ordering::Relaxed).min(replies.len() - 1);
+        replies[at].clone()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_request_bears_the_credentials_of_its_principal_alone() {
+    let server = saying(vec![Reply::json(&json!({"ok": true}))]).await;
+    let other = Principal::token("other");
+    let credentials = holding().holding(&other, "gmail", "t2");
+    assert_eq!(call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap(), json!({"ok": true}));
+    call(&server, &credentials, &other, &changes(&server)).await.unwrap();
+    let nobody = call(&server, &credentials, &Principal::token("third"), &reads(&server)).await.unwrap_err();
+    assert_eq!(nobody.kind, ErrorKind::AuthRequired);
+    assert!(nobody.text().contains("toolstead auth login google"), "{}", nobody.text());
+    let [first, second] = &server.seen()[..] else { panic!("two requests") };
+    assert_eq!((first.header("authorization"), first.method.as_str()), ("Bearer t1", "GET"));
+    assert_eq!((second.header("authorization"), second.method.as_str()), ("Bearer t2", "POST"));
+    assert_eq!(second.json(), json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn who_has_not_signed_in_does_so_on_the_way() {
+    let server = saying(vec![Reply::json(&json!({}))]).await;
+    let credentials = FakeCredentials::none().signing_in_as("t9");
+    call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap();
+    assert_eq!(credentials.asked(), ["headers gmail", "sign_in gmail", "headers gmail"]);
+    assert_eq!(server.seen()[0].header("authorization"), "Bearer t9");
+}
+
+#[tokio::test]
+async fn refused_credentials_are_renewed_once() {
+    let unauthorized = || refusal(401, "authError", "Request had invalid authentication credentials.");
+    for request in [reads, changes] {
+        let server = saying(vec![unauthorized(), Reply::json(&json!({"ok": 1}))]).await;
+        let credentials = holding().renewing_to("t2");
+        let answer = call(&server, &credentials, &Principal::local(), &request(&server)).await.unwrap();
+        assert_eq!(answer, json!({"ok": 1}));
+        let seen: Vec<String> = server.seen().iter().map(|seen| seen.header("authorization").to_owned()).collect();
+        assert_eq!(seen, ["Bearer t1", "Bearer t2"]);
+
+        let server = saying(vec![unauthorized()]).await;
+        let credentials = holding().renewing_to("t2").renewing_to("t3");
+        let failure = call(&server, &credentials, &Principal::local(), &request(&server)).await.unwrap_err();
+        assert_eq!((failure.kind, server.seen().len()), (ErrorKind::AuthRequired, 2));
+        assert!(!failure.text().contains("t1"), "{}", failure.text());
+    }
+    // Where they cannot be renewed, signing in is the way.
+    let server = saying(vec![unauthorized(), Reply::json(&json!({}))]).await;
+    let credentials = holding().signing_in_as("t4");
+    call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap();
+    assert_eq!(server.seen()[1].header("authorization"), "Bearer t4");
+}
+
+#[tokio::test]
+async fn refusals_have_their_kinds_and_say_what_to_do() {
+    for (code, reason, kind, next) in [
+        (400, "invalidArgument", ErrorKind::InvalidInput, ""),
+        (403, "insufficientPermissions", ErrorKind::AuthRequired, "say yes to all of `gmail`"),
+        (403, "accessNotConfigured", ErrorKind::PermissionDenied, ""),
+        (403, "dailyLimitExceeded", ErrorKind::PermissionDenied, ""),
+        (403, "rateLimitExceeded", ErrorKind::RateLimited, "Try again"),
+        (404, "notFound", ErrorKind::NotFound, ""),
+        (409, "duplicate", ErrorKind::UpstreamHttp, ""),
+        (410, "deleted", ErrorKind::UpstreamHttp, ""),
+        (412, "conditionNotMet", ErrorKind::UpstreamHttp, ""),
+        (429, "rateLimitExceeded", ErrorKind::RateLimited, "Retry-After: 120"),
+        (500, "backendError", ErrorKind::UpstreamHttp, DOUBT),
+        (503, "backendError", ErrorKind::UpstreamHttp, DOUBT),
+    ] {
+        let reply = refusal(code, reason, "No `that`\nis not so.\u{1b}").header("Retry-After", "120");
+        let server = saying(vec![reply]).await;
+        let failure = call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap_err();
+        assert_eq!(failure.kind, kind, "{code} {reason}");
+        let text = failure.text();
+        let said = text.contains(&code.to_string()) && text.contains(reason) && text.contains("`No that is not so.`");
+        assert!(said && text.contains(next) && !text.contains('\n'), "{text}");
+        assert_eq!(server.seen().len(), 1, "what changes something is never repeated: {code}");
+    }
+}
+
+#[tokio::test]
+async fn reading_goes_on_after_too_many_requests() {
+    let too_many = || refusal(403, "userRateLimitExceeded", "slow down");
+    let server = saying(vec![too_many(), Reply::json(&json!({"ok": 1}))]).await;
+    let answer = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap();
+    assert_eq!((answer, server.seen().len()), (json!({"ok": 1}), 2));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_a_failure_of_its_own() {
+    for (reply, kind) in [
+        (Reply::new(200, "no JSON"), ErrorKind::UpstreamProtocol),
+        (Reply::new(200, format!("{}{}", "[".repeat(400), "]".repeat(400))), ErrorKind::UpstreamProtocol),
+        (Reply::new(200, " ".repeat(2_000)), ErrorKind::TooLarge),
+        (Reply::redirect(302, "http://127.0.0.1:1/"), ErrorKind::UpstreamHttp),
+    ] {
+        let server = saying(vec![reply]).await;
+        let failure = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap_err();
+        assert_eq!((failure.kind, server.seen().len()), (kind, 1));
+    }
+    let server = saying(vec![Reply::new(204, "")]).await;
+    assert_eq!(call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap(), Value::Null);
+}
+
+#[tokio::test]
+async fn a_change_whose_answer_is_lost_may_have_been_made() {
+    let server = saying(vec![Reply::raw("HTTP/1.1 2")]).await;
+    let failure = call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap_err();
+    assert!(failure.text().ends_with(DOUBT), "{}", failure.text());
+    assert_eq!(server.seen().len(), 1);
+    // Nobody answers until the deadline.
+    let server = saying(vec![Reply::new(200, "{}").once(Arc::new(Notify::new()))]).await;
+    let (credentials, principal, request) = (holding(), Principal::local(), changes(&server));
+    let late = call_within(Duration::from_millis(200), &server, &credentials, &principal, &request).await.unwrap_err();
+    assert_eq!(late.kind, ErrorKind::Timeout);
+    assert!(late.text().ends_with(DOUBT), "{}", late.text());
+    // What never left was not done.
+    let gone = saying(vec![Reply::new(200, "{}")]).await;
+    let request = changes(&gone);
+    drop(gone);
+    let failure = call(&server, &credentials, &principal, &request).await.unwrap_err();
+    assert!(!failure.text().contains(DOUBT), "{}", failure.text());
+}
+
+#[test]
+fn addresses_are_made_of_segments_and_credentials_are_for_an_origin() {
+    for (base, expected) in [
+        ("https://gmail.googleapis.com", "https://gmail.googleapis.com/v1/a%2F..%2Fb?q=x%26y"),
+        ("https://gw.corp.example:8443/google/", "https://gw.corp.example:8443/google/v1/a%2F..%2Fb?q=x%26y"),
+    ] {
+        let base = Url::parse(base).unwrap();
+        assert_eq!(address(&base, &["v1", "a/../b"], &[("q", "x&y")]).as_str(), expected);
+    }
+    let origin = resource("gmail", &Url::parse("https://gw.corp.example:8443/google/?x").unwrap());
+    assert_eq!((&*origin.grant, &*origin.origin), ("gmail", "https://gw.corp.example:8443"));
+}

@@ -1,0 +1,85 @@
+//! One request at a time, and some time between two.
+
+use std::time::Duration;
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::{Instant, sleep_until},
+};
+
+/// Has those who ask take turns, in the order in which they came.
+#[derive(Debug)]
+pub struct Pace {
+    apart: Duration,
+    last: Mutex<Option<Instant>>,
+}
+
+/// A turn. It is over when this is dropped, and the next one begins some time later.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    last: MutexGuard<'a, Option<Instant>>,
+}
+
+impl Pace {
+    /// The pace of this process, whoever calls.
+    pub fn of_process() -> &'static Self {
+        static PACE: Pace = Pace::new(Duration::from_secs(1));
+        &PACE
+    }
+
+    /// So long lies between the end of a request and the beginning of the next one.
+    pub const fn new(apart: Duration) -> Self {
+        Self { apart, last: Mutex::const_new(None) }
+    }
+
+    /// The time between two requests.
+    pub(super) fn apart(&self) -> Duration {
+        self.apart
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        let last = self.last.lock().await;
+        if let Some(ended) = *last {
+            sleep_until(ended + self.apart).await;
+        }
+        Turn { last }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.last = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::join_all;
+    use std::sync::Mutex as StdMutex;
+    use tokio::time::sleep;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_come_one_at_a_time_in_their_order_and_a_second_apart() {
+        let pace = Pace::new(Duration::from_secs(1));
+        let (begun, times) = (Instant::now(), StdMutex::new(Vec::new()));
+        let asking = async |number: u64| {
+            let _turn = pace.turn().await;
+            let from = begun.elapsed();
+            sleep(Duration::from_millis(100 * number)).await;
+            times.lock().unwrap().push((number, from.as_millis(), begun.elapsed().as_millis()));
+        };
+        join_all((1..=3).map(asking)).await;
+        assert_eq!(*times.lock().unwrap(), [(1, 0, 100), (2, 1100, 1300), (3, 2300, 2600)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_waiting_holds_nobody_up() {
+        let pace = Pace::new(Duration::from_secs(1));
+        let begun = Instant::now();
+        drop(pace.turn().await);
+        assert!(tokio::time::timeout(Duration::from_millis(10), pace.turn()).await.is_err());
+        drop(pace.turn().await);
+        assert_eq!(begun.elapsed(), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,280 @@
+//! The guest pages as they are: the work of the child process that parses them.
+
+use super::job_id::{JobId, is_of_linkedin};
+use crate::web::page::{
+    LinkStyle, text_below,
+    tree::{self, NodeId, Tree},
+};
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use url::Url;
+
+/// Cards of one page at most.
+const MAX_CARDS: usize = 100;
+/// Characters of a title, a name, a place.
+const MAX_NAME: usize = 300;
+/// Characters of a description.
+const MAX_DESCRIPTION: usize = 100_000;
+/// What people read on a page that is made by its scripts is shorter, in characters.
+const LITTLE_TEXT: usize = 40;
+
+/// A job in a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// Its number, where the card tells it.
+    pub id: Option<String>,
+    /// Its title.
+    pub title: String,
+    /// Who offers it.
+    pub company: Option<String>,
+    /// The page of the company.
+    pub company_url: Option<String>,
+    /// Its place.
+    pub location: Option<String>,
+    /// The time since it was posted, in the words of the page.
+    pub posted: Option<String>,
+    /// The day on which it was posted: `2026-01-04`.
+    pub posted_date: Option<String>,
+    /// The salary, in the words of the page.
+    pub salary: Option<String>,
+    /// Its page for people.
+    pub url: Option<String>,
+}
+
+/// A job in full.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its title.
+    pub title: Option<String>,
+    /// Who offers it.
+    pub company: Option<String>,
+    /// The page of the company.
+    pub company_url: Option<String>,
+    /// Its place.
+    pub location: Option<String>,
+    /// The time since it was posted, in the words of the page.
+    pub posted: Option<String>,
+    /// The number of those who want it, in the words of the page.
+    pub applicants: Option<String>,
+    /// The salary, in the words of the page.
+    pub salary: Option<String>,
+    /// Seniority, employment, function and industries, as the page has them.
+    pub criteria: Vec<Criterion>,
+    /// Its description, as text.
+    pub description: String,
+}
+
+/// One fact of a job in full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Criterion {
+    /// Its label.
+    pub label: String,
+    /// The words behind it.
+    pub text: String,
+}
+
+/// A kind of page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Wanted {
+    /// A list of jobs.
+    Cards,
+    /// A job.
+    Job,
+}
+
+/// What the child is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) wanted: Wanted,
+    /// The address of the page, which its links are relative to.
+    pub(super) url: Url,
+}
+
+/// What a page turned out to be.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Found {
+    /// A list of jobs. A card without a title is `None` at its place.
+    Cards(Vec<Option<Card>>),
+    /// A job.
+    Job(Box<Job>),
+    /// Nothing at all.
+    Empty,
+    /// A page where people sign in, or show that they are people.
+    Wall,
+    /// A page that its scripts would make.
+    Scripts,
+    /// A page of another kind.
+    Other,
+}
+
+/// The work of the child: a page as bytes in, a [`Found`] as JSON out.
+pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
+    let mut html = Vec::new();
+    let found = serde_json::from_str::<Order>(order).ok().map(|order| {
+        // What came until the input failed is a page as well.
+        let _ = input.read_to_end(&mut html);
+        found(&html, &order)
+    });
+    serde_json::to_vec(&found).unwrap_or_default()
+}
+
+/// Reads a page. Never call it on bytes from outside in the runtime's own process.
+pub(super) fn found(html: &[u8], order: &Order) -> Found {
+    let tree = tree::parse(html, None);
+    let page = Page { tree: &tree, url: &order.url };
+    let found = match order.wanted {
+        Wanted::Cards => page.cards(),
+        Wanted::Job => page.job().map(|job| Found::Job(Box::new(job))),
+    };
+    found.unwrap_or_else(|| page.kind())
+}
+
+struct Page<'a> {
+    tree: &'a Tree,
+    url: &'a Url,
+}
+
+impl Page<'_> {
+    /// The first element of that tag, one of whose classes contains that word.
+    fn first(&self, below: NodeId, tag: &str, class: &str) -> Option<NodeId> {
+        self.tree.select(below, tag, class).next()
+    }
+
+    /// The text of an element, if it has some.
+    fn text(&self, node: NodeId) -> Option<String> {
+        let text: String = self.tree.text_of(node).trim().chars().take(MAX_NAME).collect();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The text of the first of these that has some: tags with words of their classes.
+    fn words(&self, below: NodeId, places: &[(&str, &str)]) -> Option<String> {
+        let nodes = places.iter().flat_map(|(tag, class)| self.tree.select(below, tag, class));
+        nodes.into_iter().find_map(|node| self.text(node))
+    }
+
+    /// An address of LinkedIn that an element leads to, without what follows readers around.
+    fn address(&self, node: NodeId) -> Option<Url> {
+        let mut url = self.url.join(self.tree.attribute(node, "href")?.trim()).ok()?;
+        if url.scheme() != "https" || !is_of_linkedin(&url) || !url.username().is_empty() || url.port().is_some() {
+            return None;
+        }
+        url.set_query(None);
+        url.set_fragment(None);
+        (url.as_str().len() <= 2 * MAX_NAME).then_some(url)
+    }
+
+    fn cards(&self) -> Option<Found> {
+        let (mut seen, mut cards) = (Vec::new(), Vec::new());
+        for item in self.tree.select(self.tree.root(), "li", "") {
+            let Some(body) = self.first(item, "div", "base-card") else { continue };
+            if seen.contains(&body) || seen.len() == MAX_CARDS {
+                continue;
+            }
+            seen.push(body);
+            cards.push(self.card(item, body));
+        }
+        (!cards.is_empty()).then_some(Found::Cards(cards))
+    }
+
+    /// A card; `None` where it has no title.
+    fn card(&self, item: NodeId, body: NodeId) -> Option<Card> {
+        let title = self.words(item, &[("h3", "base-search-card__title")])?;
+        let link = self.first(item, "a", "base-card__full-link").and_then(|link| self.address(link));
+        let urn = self.tree.attribute(body, "data-entity-urn").and_then(JobId::of_urn);
+        let id = urn.or_else(|| JobId::of(link.as_ref()?));
+        let company = self.first(item, "h4", "base-search-card__subtitle");
+        let time = self.first(item, "time", "");
+        let date = time.and_then(|time| self.tree.attribute(time, "datetime")).map(str::trim);
+        Some(Card {
+            id: id.map(|id| id.to_string()),
+            title,
+            company: company.and_then(|node| self.text(node)),
+            company_url: company.and_then(|node| self.address(self.first(node, "a", "")?)).map(String::from),
+            location: self.words(item, &[("span", "job-search-card__location")]),
+            posted: time.and_then(|time| self.text(time)),
+            posted_date: date.filter(|date| is_date(date)).map(str::to_owned),
+            salary: self.words(item, &[("span", "job-search-card__salary")]),
+            url: id.map(JobId::page).or(link.map(String::from)),
+        })
+    }
+
+    /// The job of the page; `None` where there is no description.
+    fn job(&self) -> Option<Job> {
+        let root = self.tree.root();
+        // The inner one: around it stand the buttons that show more of it.
+        let descriptions = ["show-more-less-html__markup", "description__text", "decorated-job-posting__details"];
+        let mut nodes = descriptions.iter().flat_map(|class| self.tree.select(root, "", class));
+        let description = nodes.find_map(|node| {
+            let text = text_below(self.tree, node, self.url, LinkStyle::Parentheses);
+            (!text.trim().is_empty()).then_some(text)
+        })?;
+        let criteria = self.tree.select(root, "li", "description__job-criteria-item").filter_map(|item| {
+            let label = self.words(item, &[("h3", "description__job-criteria-subheader"), ("h3", "")])?;
+            let text = self.words(item, &[("span", "description__job-criteria-text"), ("span", "")])?;
+            Some(Criterion { label, text })
+        });
+        let company = self.first(root, "a", "topcard__org-name-link");
+        Some(Job {
+            title: self.words(
+                root,
+                &[
+                    ("h1", "top-card-layout__title"),
+                    ("h2", "top-card-layout__title"),
+                    ("", "topcard__title"),
+                    ("h1", ""),
+                    ("h2", ""),
+                ],
+            ),
+            company: company
+                .and_then(|node| self.text(node))
+                .or_else(|| self.words(root, &[("", "top-card-layout__company-name"), ("span", "topcard__flavor")])),
+            company_url: company.and_then(|node| self.address(node)).map(String::from),
+            location: self.words(root, &[("span", "topcard__flavor--bullet"), ("span", "top-card-layout__bullet")]),
+            posted: self.words(root, &[("", "posted-time-ago__text")]),
+            applicants: self.words(root, &[("", "num-applicants__caption")]),
+            salary: self.words(root, &[("", "compensation__salary"), ("div", "salary")]),
+            criteria: criteria.take(20).collect(),
+            description: description.trim().chars().take(MAX_DESCRIPTION).collect(),
+        })
+    }
+
+    /// What a page is that holds nothing of what was wanted.
+    fn kind(&self) -> Found {
+        let root = self.tree.root();
+        let words = self.tree.text_of(root);
+        let scripts: Vec<NodeId> = self.tree.select(root, "script", "").collect();
+        let in_scripts = |word: &str| {
+            let texts = scripts.iter().flat_map(|script| self.tree.children(*script));
+            texts.into_iter().any(|text| self.tree.text(text).is_some_and(|text| text.contains(word)))
+        };
+        let title = self.first(root, "title", "").map(|title| {
+            let texts = self.tree.children(title).filter_map(|text| self.tree.text(text));
+            texts.collect::<String>().to_lowercase()
+        });
+        let is_titled =
+            |words: &[&str]| title.as_ref().is_some_and(|title| words.iter().any(|word| title.contains(word)));
+        let has_form = self.tree.select(root, "form", "").any(|form| {
+            let leads = self.tree.attribute(form, "action").unwrap_or_default();
+            ["login", "uas/", "signup", "checkpoint", "authwall"].iter().any(|word| leads.contains(word))
+        });
+        let is_wall =
+            is_titled(&["sign up", "sign in", "log in", "join linkedin", "security verification", "authwall"])
+                || has_form
+                || ["authwall", "/checkpoint/"].into_iter().any(in_scripts);
+        match words.trim().chars().count() {
+            _ if is_wall => Found::Wall,
+            0..LITTLE_TEXT if !scripts.is_empty() => Found::Scripts,
+            0 if title.is_none() => Found::Empty,
+            _ => Found::Other,
+        }
+    }
+}
+
+/// Tells whether it is a day as HTML writes one: `2026-01-04`.
+fn is_date(text: &str) -> bool {
+    let is_digits = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = text.split('-').collect();
+    matches!(parts[..], [year, month, day] if is_digits(year, 4) && is_digits(month, 2) && is_digits(day, 2))
+}

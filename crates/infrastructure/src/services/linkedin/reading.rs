@@ -1,0 +1,63 @@
+//! Reading a guest page: its bytes go to a child process, and what it is comes back.
+
+use super::pages::{Found, Order};
+use crate::sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers};
+use bytes::Bytes;
+use std::{
+    io::Cursor,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// The name of the helper that reads guest pages.
+pub(crate) const HELPER: &str = "linkedin";
+/// Bytes of a page.
+pub(super) const PAGE_BYTES: usize = 4 << 20;
+const ANSWER_BYTES: u64 = 4 << 20;
+const BOUNDS: HelperBounds = HelperBounds { seconds: 10, memory_bytes: 1 << 30 };
+
+/// Has a child process read the page.
+///
+/// # Errors
+/// A failure for the model. Whatever the page does to the child, this process goes on.
+pub(super) async fn read(
+    helpers: &Helpers,
+    order: &Order,
+    page: Bytes,
+    deadline: Instant,
+) -> Result<Found, ToolFailure> {
+    // Twice the time on the clock: the machine may be busy.
+    let time = Instant::now() + 2 * Duration::from_secs(BOUNDS.seconds);
+    let call = HelperCall {
+        name: HELPER,
+        order,
+        input: Box::new(Cursor::new(page)),
+        input_bytes: PAGE_BYTES as u64,
+        answer_bytes: ANSWER_BYTES,
+        bounds: BOUNDS,
+        deadline: time.min(deadline),
+    };
+    let answer = helpers.call(call).await.map_err(failed)?;
+    let found = serde_json::from_slice::<Option<Found>>(&answer).ok().flatten();
+    found.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "the answer of the reader of pages was not understood"))
+}
+
+/// What the end of the child means for the model.
+fn failed(error: HelperError) -> ToolFailure {
+    let (kind, reason) = match &error {
+        HelperError::NoDoor => (
+            ErrorKind::Unavailable,
+            "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",
+        ),
+        HelperError::NotStarted(_) => (ErrorKind::Unavailable, "the process that reads pages did not start"),
+        HelperError::OutOfTime => (ErrorKind::Timeout, "the reader ran out of time"),
+        HelperError::OutOfMemory => (ErrorKind::TooLarge, "the reader ran out of memory"),
+        HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "it holds too much"),
+        HelperError::Died { .. } => (ErrorKind::UpstreamProtocol, "the reader was ended by it"),
+        HelperError::Input(_) => (ErrorKind::Internal, "its content could not be handed on"),
+    };
+    if let HelperError::Died { exit, stderr } = &error {
+        tracing::warn!(%exit, stderr = stderr.trim_end(), "the process that reads a page of LinkedIn failed");
+    }
+    ToolFailure::new(kind, format!("the page of LinkedIn could not be read: {reason}")).caused_by(error)
+}

@@ -1,0 +1,307 @@
+//! One search over many pages: which page is next, and which jobs were found.
+
+use super::{
+    pages::Card,
+    query::{JobQuery, WORKPLACE},
+};
+use std::{collections::HashSet, mem::take};
+use toolstead_domain::tool_failure::ToolFailure;
+
+/// Jobs of a page; LinkedIn wants starts that are multiples of it.
+const PAGE: usize = 10;
+/// The pages lead no further.
+const LAST: usize = 1_000;
+/// Pages of one search at most.
+const MAX_PAGES: usize = 20;
+
+/// Jobs that were found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct FoundJobs {
+    /// Each once.
+    pub jobs: Vec<Card>,
+    /// Where a further search begins; `None` where there is no more.
+    pub next_start: Option<usize>,
+    /// What a reader must know besides, each a sentence.
+    pub notes: Vec<String>,
+}
+
+/// A search that goes on.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    query: &'a JobQuery,
+    jobs: Vec<Card>,
+    seen: HashSet<String>,
+    notes: Vec<String>,
+    nameless: usize,
+    elsewhere: usize,
+    pages: usize,
+    /// The start of the page that is next.
+    page: usize,
+    /// Jobs of that page which are passed over: a start between two pages is looked for on the page before it.
+    skipped: usize,
+    is_over: bool,
+    next_start: Option<usize>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn of(query: &'a JobQuery) -> Self {
+        let page = query.start / PAGE * PAGE;
+        Self {
+            query,
+            jobs: Vec::new(),
+            seen: HashSet::new(),
+            notes: Vec::new(),
+            nameless: 0,
+            elsewhere: 0,
+            pages: 0,
+            page,
+            skipped: query.start - page,
+            is_over: false,
+            next_start: None,
+        }
+    }
+
+    /// The start of the page that is looked at next; `None` at the end.
+    pub(super) fn next_page(&self) -> Option<usize> {
+        (!self.is_over && self.page < LAST).then_some(self.page)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Takes the cards of the page that was next, if there is one. A card without a title is `None`.
+    pub(super) fn add(&mut self, page: Option<Vec<Option<Card>>>) {
+        let Some(cards) = page else { return self.end(None) };
+        self.pages += 1;
+        let length = cards.len().max(PAGE);
+        let mut is_news = false;
+        for (at, card) in cards.into_iter().enumerate().skip(take(&mut self.skipped)) {
+            if self.jobs.len() == self.query.limit {
+                return self.end(Some(self.page + at));
+            }
+            match card {
+                Some(card) => is_news |= self.take(card),
+                None => self.nameless += 1,
+            }
+        }
+        self.page += length;
+        match () {
+            // A page of what was seen already is the last one, again.
+            () if !is_news => self.end(None),
+            () if self.jobs.len() == self.query.limit || self.pages == MAX_PAGES => self.end(Some(self.page)),
+            () => {}
+        }
+    }
+
+    /// Ends before the page that was next, which could not be had.
+    pub(super) fn break_off(&mut self, why: &ToolFailure) {
+        self.notes.push(format!("The search ended early: {}", why.text()));
+        self.end(Some(self.page + self.skipped));
+    }
+
+    fn end(&mut self, next_start: Option<usize>) {
+        (self.is_over, self.next_start) = (true, next_start.filter(|start| *start < LAST));
+    }
+
+    /// Takes a job that is wanted; false where it was seen already.
+    fn take(&mut self, card: Card) -> bool {
+        // A card without a number is told from others by all that it says.
+        let name = card.id.clone().unwrap_or_else(|| format!("{card:?}"));
+        if !self.seen.insert(name) {
+            return false;
+        }
+        let wanted = &self.query.workplace;
+        match told_workplace(&card) {
+            Some(told) if !wanted.is_empty() && !wanted.iter().any(|word| word == told) => self.elsewhere += 1,
+            _ => self.jobs.push(card),
+        }
+        true
+    }
+
+    /// What there is at the end.
+    pub(super) fn found(mut self) -> FoundJobs {
+        if !self.query.workplace.is_empty() {
+            let silent = self.jobs.iter().filter(|job| told_workplace(job).is_none()).count();
+            let words = self.query.workplace.join(" or ");
+            if silent > 0 {
+                self.notes.push(format!(
+                    "LinkedIn was asked for {words} and may have passed over it: of these jobs {silent} do not say where \
+                     the work is done. `linkedin_job_detail` tells more."
+                ));
+            }
+            if self.elsewhere > 0 {
+                self.notes
+                    .push(format!("Jobs that say another workplace than {words} were left out: {}.", self.elsewhere));
+            }
+        }
+        if self.nameless > 0 {
+            self.notes.push(format!("Cards of jobs without a title were left out: {}.", self.nameless));
+        }
+        FoundJobs { jobs: self.jobs, next_start: self.next_start, notes: self.notes }
+    }
+}
+
+/// The word of [`WORKPLACE`] that a card says of itself: in its place, or in brackets in its title. A title alone may
+/// mean something else ("Remote Sensing Engineer"), and a card that says two things says neither.
+fn told_workplace(card: &Card) -> Option<&'static str> {
+    let title = card.title.to_lowercase();
+    let in_brackets = title.split(['(', '[']).skip(1).filter_map(|part| part.split([')', ']']).next());
+    let place = card.location.as_deref().unwrap_or_default().to_lowercase();
+    let said: String = in_brackets.chain([place.as_str()]).map(|part| format!("{part} | ")).collect();
+    let words: Vec<&str> =
+        said.split(|c: char| !c.is_alphanumeric() && c != '|').filter(|word| !word.is_empty()).collect();
+    let mut told = WORKPLACE.words().filter(|word| {
+        let parts: Vec<&str> = word.split('_').collect();
+        words.windows(parts.len()).any(|window| window == parts)
+    });
+    told.next().filter(|_| told.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use toolstead_domain::error_kind::ErrorKind;
+
+    fn card(id: usize) -> Card {
+        Card { id: Some(id.to_string()), title: format!("Job {id}"), ..Card::default() }
+    }
+
+    /// A search over pages of that size with jobs of these numbers, and the pages that were asked for.
+    fn searched(query: &JobQuery, size: usize, jobs: &[usize]) -> (FoundJobs, Vec<usize>) {
+        let mut search = Search::of(query);
+        let mut asked = Vec::new();
+        while let Some(start) = search.next_page() {
+            asked.push(start);
+            let cards: Vec<_> = jobs.iter().skip(start).take(size).map(|id| Some(card(*id))).collect();
+            search.add((!cards.is_empty()).then_some(cards));
+        }
+        (search.found(), asked)
+    }
+
+    fn ids(found: &FoundJobs) -> Vec<usize> {
+        found.jobs.iter().map(|job| job.id.as_ref().unwrap().parse().unwrap()).collect()
+    }
+
+    fn query(limit: usize, start: usize) -> JobQuery {
+        JobQuery { keyword: "rust".into(), limit, start, ..JobQuery::default() }
+    }
+
+    #[test]
+    fn pages_are_asked_for_until_there_are_enough_jobs() {
+        let jobs: Vec<usize> = (1..=35).collect();
+        for (limit, start, size, pages, found, next) in [
+            (10, 0, 10, &[0][..], 1..=10, Some(10)),
+            (5, 0, 10, &[0], 1..=5, Some(5)),
+            (25, 0, 10, &[0, 10, 20], 1..=25, Some(25)),
+            (100, 0, 10, &[0, 10, 20, 30, 40], 1..=35, None),
+            (10, 5, 10, &[0, 10], 6..=15, Some(15)),
+            (10, 30, 10, &[30, 40], 31..=35, None),
+            (30, 0, 25, &[0, 25], 1..=30, Some(30)),
+            (3, 25, 25, &[20], 26..=28, Some(28)),
+        ] {
+            let (told, asked) = searched(&query(limit, start), size, &jobs);
+            assert_eq!((ids(&told), told.next_start), (found.collect(), next), "{limit} from {start}");
+            assert_eq!(asked, pages, "{limit} from {start}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn searches_one_after_the_other_find_every_job_once(count in 0_usize..120, limit in 1_usize..40) {
+            let jobs: Vec<usize> = (1..=count).collect();
+            let (mut found, mut start) = (Vec::new(), Some(0));
+            while let Some(from) = start {
+                let (told, asked) = searched(&query(limit, from), 10, &jobs);
+                prop_assert!(asked.iter().all(|page| page % PAGE == 0) && told.jobs.len() <= limit);
+                found.extend(ids(&told));
+                start = told.next_start;
+            }
+            prop_assert_eq!(found, jobs);
+        }
+    }
+
+    #[test]
+    fn a_job_that_comes_twice_is_told_once_and_a_page_that_comes_again_is_the_last() {
+        let (found, _) = searched(&query(100, 0), 10, &[1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10]);
+        assert_eq!(ids(&found), (1..=10).collect::<Vec<_>>());
+        let again = query(100, 0);
+        let mut search = Search::of(&again);
+        for _ in 0..2 {
+            assert!(search.next_page().is_some());
+            search.add(Some((1..=10).map(|id| Some(card(id))).collect()));
+        }
+        assert_eq!(search.next_page(), None);
+        assert_eq!(search.found().next_start, None);
+    }
+
+    #[test]
+    fn no_search_goes_on_for_ever() {
+        let all = query(100, 0);
+        let mut search = Search::of(&all);
+        let mut pages = 0;
+        while let Some(start) = search.next_page() {
+            pages += 1;
+            let one = Card { title: format!("{start}"), location: Some("On-site".into()), ..Card::default() };
+            search.add(Some(vec![Some(one), None]));
+        }
+        assert!(pages <= MAX_PAGES, "{pages}");
+        let far = query(10, 999);
+        assert_eq!(Search::of(&far).next_page(), Some(990));
+    }
+
+    #[test]
+    fn what_was_found_before_a_failure_is_told_with_it() {
+        let many = query(30, 0);
+        let mut search = Search::of(&many);
+        assert!(search.is_empty());
+        search.add(Some((1..=10).map(|id| (id != 4).then(|| card(id))).collect()));
+        search.break_off(&ToolFailure::new(ErrorKind::RateLimited, "no more").next("Wait."));
+        assert_eq!(search.next_page(), None);
+        let found = search.found();
+        assert_eq!((found.jobs.len(), found.next_start), (9, Some(10)));
+        assert_eq!(
+            found.notes,
+            ["The search ended early: no more. Wait.", "Cards of jobs without a title were left out: 1."]
+        );
+    }
+
+    #[test]
+    fn a_card_says_where_the_work_is_done_or_nothing() {
+        for (title, location, expected) in [
+            ("Rust Engineer", "Berlin, Germany (Remote)", Some("remote")),
+            ("Rust Engineer", "Remote", Some("remote")),
+            ("Rust Engineer [Hybrid]", "Berlin", Some("hybrid")),
+            ("Rust Engineer (f/m/x, On-site)", "Berlin", Some("on_site")),
+            ("Rust Engineer", "Berlin (On site)", Some("on_site")),
+            ("Remote Sensing Engineer", "Berlin", None),
+            ("Hybrid Cloud Engineer", "Berlin", None),
+            ("Rust Engineer (Remote)", "Berlin (Hybrid)", None),
+            ("Engineer (on)", "Site 7", None),
+            ("Rust Engineer", "Berlin", None),
+        ] {
+            let card = Card { title: title.into(), location: Some(location.into()), ..Card::default() };
+            assert_eq!(told_workplace(&card), expected, "{title}, {location}");
+        }
+    }
+
+    #[test]
+    fn jobs_that_say_another_workplace_are_left_out_and_silent_ones_are_counted() {
+        let place = |id: usize, location: &str| Card { location: Some(location.into()), ..card(id) };
+        let remote = JobQuery { workplace: vec!["remote".into()], ..query(10, 0) };
+        let mut search = Search::of(&remote);
+        let cards = [place(1, "Berlin (Remote)"), place(2, "Berlin (Hybrid)"), place(3, "Berlin")];
+        search.add(Some(cards.map(Some).to_vec()));
+        let found = search.found();
+        assert_eq!(ids(&found), [1, 3]);
+        assert_eq!(
+            found.notes,
+            [
+                "LinkedIn was asked for remote and may have passed over it: of these jobs 1 do not say where the work is \
+                 done. `linkedin_job_detail` tells more.",
+                "Jobs that say another workplace than remote were left out: 1.",
+            ]
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Addresses of the web as strangers write them: read once, by one parser, and refused where two could differ.
+
+use crate::sandbox::egress::host::{Host, parse_authority};
+use std::fmt::Write;
+use url::Url;
+
+/// The longest address, in bytes.
+const MAX_BYTES: usize = 8 << 10;
+
+/// Reads an address as a model, a page or a server writes it.
+///
+/// # Errors
+/// [`InvalidAddress`] for all that is not plainly `http` or `https`, a host and a path: other schemes, user-info, control
+/// bytes, and hosts that [`Host::parse`] refuses.
+pub fn read(text: &str) -> Result<Url, InvalidAddress> {
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    let wrong = |reason: String| InvalidAddress { address: text.into(), reason };
+    if text.len() > MAX_BYTES {
+        return Err(wrong(format!("it is longer than {MAX_BYTES} bytes")));
+    }
+    // The next step would leave some of them out.
+    if text.contains(char::is_control) {
+        return Err(wrong("it holds control characters".into()));
+    }
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => ("https", rest),
+        _ => return Err(wrong("it begins neither with `https://` nor with `http://`".into())),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // To some parsers a slash.
+    if authority.contains('\\') {
+        return Err(wrong("a `\\` stands in its host".into()));
+    }
+    if authority.contains('@') {
+        return Err(wrong("a user or a password stands before its host: leave it out".into()));
+    }
+    let port = if scheme == "https" { 443 } else { 80 };
+    let (host, port) = parse_authority(authority, Some(port)).map_err(|error| wrong(error.to_string()))?;
+    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+    if host_of(&url)? != host || url.port_or_known_default() != Some(port) {
+        return Err(wrong("it can be read in two ways".into()));
+    }
+    Ok(url)
+}
+
+/// Reads where a redirect leads: an address, or a path beside `base`.
+///
+/// # Errors
+/// [`InvalidAddress`], as [`read`].
+pub(super) fn read_location(base: &Url, location: &[u8]) -> Result<Url, InvalidAddress> {
+    let text = String::from_utf8_lossy(location);
+    let text = text.trim_matches([' ', '\t']);
+    let wrong = |reason: String| InvalidAddress { address: text.into(), reason };
+    if let Some(rest) = text.strip_prefix("//") {
+        return read(&format!("{}://{rest}", base.scheme()));
+    }
+    if has_scheme(text) {
+        return read(text);
+    }
+    if text.len() > MAX_BYTES || text.contains(char::is_control) {
+        return Err(wrong("it is too long, or holds control characters".into()));
+    }
+    let url = base.join(text).map_err(|error| wrong(error.to_string()))?;
+    // `/\other.example` is another host to some parsers, this one among them.
+    if url.origin() != base.origin() {
+        return Err(wrong("it can be read in two ways".into()));
+    }
+    Ok(url)
+}
+
+/// Whether a reference begins with a scheme (RFC 3986, section 3.1).
+fn has_scheme(text: &str) -> bool {
+    let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// The host of an address that is fetched.
+///
+/// # Errors
+/// [`InvalidAddress`] where the address is none that [`read`] could have given.
+pub(super) fn host_of(url: &Url) -> Result<Host, InvalidAddress> {
+    let wrong = |reason: String| InvalidAddress { address: url.as_str().into(), reason };
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("it begins neither with `https://` nor with `http://`".into()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(InvalidAddress {
+            address: format!("{}://…@{}", url.scheme(), url.host_str().unwrap_or_default()),
+            reason: "a user or a password stands before its host: leave it out".into(),
+        });
+    }
+    Host::parse(url.host_str().unwrap_or_default()).map_err(|error| wrong(error.to_string()))
+}
+
+/// A text that is no address of the web.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not fetched: {reason}", shown(.address))]
+pub struct InvalidAddress {
+    address: String,
+    reason: String,
+}
+
+impl InvalidAddress {
+    pub(super) fn new(address: &str, reason: &str) -> Self {
+        Self { address: address.into(), reason: reason.into() }
+    }
+}
+
+/// A foreign text for people and models: no control characters, not long, no password.
+fn shown(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let mut shown = String::new();
+    let text = match text.split_once("://") {
+        Some((scheme, rest)) => {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let from = authority.rfind('@').map_or(0, |at| at + 1);
+            let _ = write!(shown, "{}://{}", scheme.escape_debug(), if from > 0 { "…@" } else { "" });
+            &rest[from..]
+        }
+        None => text,
+    };
+    shown.extend(text.chars().take(LONGEST).flat_map(char::escape_debug));
+    if text.chars().nth(LONGEST).is_some() { shown + "…" } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_address_is_read_as_it_is_meant_or_refused() {
+        for (text, expected) in [
+            ("https://docs.example/a?b=c#d", "https://docs.example/a?b=c#d"),
+            (" HTTP://Docs.Example:80 ", "http://docs.example/"),
+            ("https://bücher.example/ä", "https://xn--bcher-kva.example/%C3%A4"),
+            ("https://[2606:4700:0::1111]:443/", "https://[2606:4700::1111]/"),
+            ("https://[::ffff:8.8.8.8]/", "https://[::ffff:808:808]/"),
+            ("https://93.184.216.34/a@b\\c", "https://93.184.216.34/a@b/c"),
+            ("https://docs.example:8443?q", "https://docs.example:8443/?q"),
+        ] {
+            assert_eq!(read(text).unwrap().as_str(), expected, "{text}");
+        }
+        for (text, reason) in [
+            ("file:///etc/passwd", "begins neither"),
+            ("data:text/html,hello", "begins neither"),
+            ("javascript://docs.example/%0aalert(1)", "begins neither"),
+            ("docs.example/a", "begins neither"),
+            ("https:docs.example", "begins neither"),
+            ("https:/\\docs.example", "begins neither"),
+            ("https://", "it is empty"),
+            ("https:///docs.example", "it is empty"),
+            ("https://user:secret@docs.example/", "leave it out"),
+            ("https://docs.example@evil.example/", "leave it out"),
+            ("https://evil.example\\@docs.example/", "a `\\` stands"),
+            ("https://docs.example\\.evil.example/", "a `\\` stands"),
+            ("https://do\tcs.example/", "control"),
+            ("https://docs.example/\r\nHost: evil", "control"),
+            ("https://docs.example\0.evil.example/", "control"),
+            ("https://%31%32%37.0.0.1/", "no name of a host"),
+            ("https://docs%2eexample/", "no name of a host"),
+            ("https://docs.example./", "dot"),
+            ("http://2130706433/", "did you mean 127.0.0.1"),
+            ("http://0x7f.1/", "did you mean 127.0.0.1"),
+            ("http://0177.0.0.1/", "did you mean 127.0.0.1"),
+            ("http://127.1/", "did you mean 127.0.0.1"),
+            ("http://１２７.0.0.1/", "did you mean 127.0.0.1"),
+            ("http://[fe80::1%25eth0]/", "without a zone"),
+            ("http://[::1/", "is no host"),
+            ("http://docs.example:0/", "port"),
+            ("http://docs.example:65536/", "port"),
+            ("http://docs.example:080x/", "port"),
+            ("http://docs.example:/", "port"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(reason) && !error.contains("secret") && !error.contains('\0'), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_leads_where_every_parser_says_or_nowhere() {
+        let base = Url::parse("https://docs.example/a/b?c").unwrap();
+        for (location, expected) in [
+            ("/d", Some("https://docs.example/d")),
+            ("d?e=http://x", Some("https://docs.example/a/d?e=http://x")),
+            ("?e", Some("https://docs.example/a/b?e")),
+            ("//other.example/f", Some("https://other.example/f")),
+            ("http://docs.example:8080/", Some("http://docs.example:8080/")),
+            ("/\\other.example/", None),
+            ("\\\\other.example/", None),
+            ("///other.example/", None),
+            ("//user@other.example/", None),
+            ("https:other.example", None),
+            ("file:///etc/passwd", None),
+            ("data:,x", None),
+            ("http://2130706433/", None),
+        ] {
+            let read = read_location(&base, location.as_bytes()).ok();
+            assert_eq!(read.as_ref().map(Url::as_str), expected, "{location}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_has_the_host_that_its_text_shows(text in r"https?://[a-z0-9.@:\\/#?%-]{0,30}") {
+            if let Ok(url) = read(&text) {
+                let rest = text.split_once("://").unwrap().1;
+                let host = host_of(&url).unwrap().to_string();
+                prop_assert!(rest.starts_with(&host), "{} is {}", text, host);
+            }
+        }
+    }
+}

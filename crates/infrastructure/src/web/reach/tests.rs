@@ -1,0 +1,593 @@
+//! Requests under public names, to servers on this machine: what is reached, what is told, and what never leaves.
+
+use super::*;
+use crate::{
+    sandbox::egress::testing::FakeNetwork,
+    web::testing::{Reply, Seen, TestServer, authority, gzip},
+};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use toolstead_domain::error_kind::ErrorKind;
+
+/// Where the tests' servers are, as all but the fake network see it.
+const PUBLIC: &str = "93.184.216.34";
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Rig {
+    network: Arc<FakeNetwork>,
+    reach: Reach,
+}
+
+fn rig(private: &[&str]) -> Rig {
+    let network = Arc::new(FakeNetwork::default());
+    for name in ["docs.example", "other.example"] {
+        network.name(name, &[&[PUBLIC]]);
+    }
+    let reach = Reach::trusting(network.clone(), HostPatterns::parse(private).unwrap(), &authority());
+    Rig { network, reach }
+}
+
+impl Rig {
+    /// A server behind port 80 of the public address.
+    async fn plain(&self, answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> TestServer {
+        let server = TestServer::plain(answers).await;
+        self.network.server(&format!("{PUBLIC}:80"), server.address());
+        server
+    }
+
+    /// One behind port 443.
+    async fn tls(&self, answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> TestServer {
+        let server = TestServer::tls(answers).await;
+        self.network.server(&format!("{PUBLIC}:443"), server.address());
+        server
+    }
+
+    async fn get(&self, url: &str) -> Result<Answer, ReachError> {
+        let url = url.parse().unwrap();
+        self.reach.send(get(&url), &everybody).await
+    }
+}
+
+/// A page that anybody asks for.
+fn get(url: &Url) -> Asked<'_> {
+    Asked {
+        method: Method::GET,
+        url,
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+        named_by: NamedBy::Anybody,
+        redirects: Redirects::SameHost(5),
+        again: Again::Never,
+        body_bytes: 5 << 20,
+        deadline: Instant::now() + PATIENCE,
+    }
+}
+
+fn everybody(_: &str) -> Result<(), ToolFailure> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_no_address_of_the_web_is_refused_before_anything_is_asked() {
+    let rig = rig(&[]);
+    let judged = AtomicUsize::new(0);
+    let judge = |_: &str| {
+        judged.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    };
+    for url in [
+        "file:///etc/passwd",
+        "data:text/html,hello",
+        "ftp://docs.example/",
+        "javascript:alert(1)",
+        "https://user:secret@docs.example/",
+        "https://user@docs.example/",
+        "https://docs.example./",
+        "https://docs.example:8443/",
+        "http://docs.example:22/",
+    ] {
+        let url = url.parse().unwrap();
+        let error = rig.reach.send(get(&url), &judge).await.unwrap_err();
+        assert!(matches!(error, ReachError::Address(_)) && !error.to_string().contains("secret"), "{url}: {error}");
+        assert_eq!(error.into_failure("x").kind, ErrorKind::PermissionDenied);
+    }
+    assert!(judged.into_inner() == 0 && rig.network.resolved().is_empty() && rig.network.connected().is_empty());
+}
+
+#[tokio::test]
+async fn no_notation_of_an_address_inside_is_dialled() {
+    let rig = rig(&[]);
+    rig.network.name("localhost", &[&["127.0.0.1", "::1"]]);
+    rig.network.name("inside.example", &[&[PUBLIC, "10.0.0.1"]]);
+    rig.network.name("mapped.example", &[&["::ffff:127.0.0.1"]]);
+    rig.network.name("far.example", &[&["64:ff9b::a9fe:a9fe"]]);
+    for host in [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.1",
+        "0177.0.0.1",
+        "127.1",
+        "127.0.1",
+        "１２７.0.0.1",
+        "%31%32%37.0.0.1",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b:1::7f00:1]",
+        "[2002:7f00:1::]",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.0.1",
+        "100.64.0.1",
+        "[fd00::1]",
+        "169.254.169.254",
+        "0xa9fea9fe",
+        "[fe80::1]",
+        "[::ffff:169.254.169.254]",
+        "100.100.100.200",
+        "[fd00:ec2::254]",
+        "0.0.0.0",
+        "0",
+        "[::]",
+        "255.255.255.255",
+        "224.0.0.1",
+        "localhost",
+        "inside.example",
+        "mapped.example",
+        "far.example",
+    ] {
+        // Where a parser makes an address of it, which the one for strangers' texts does not, it is judged as such.
+        let error = rig.get(&format!("http://{host}/")).await.unwrap_err();
+        assert!(matches!(error, ReachError::Address(_)), "{host}: {error}");
+    }
+    assert!(rig.network.connected().is_empty(), "{:?}", rig.network.connected());
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_at_the_second_look_is_not_followed_there() {
+    let rig = rig(&[]);
+    let server = rig.plain(|_| Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")).await;
+    rig.network.name("docs.example", &[&[PUBLIC], &["127.0.0.1"]]);
+    assert_eq!(rig.get("http://docs.example/").await.unwrap().body, "hi");
+    assert!(matches!(rig.get("http://docs.example/").await, Err(ReachError::Address(_))));
+    assert_eq!(rig.network.resolved(), ["docs.example"; 2]);
+    assert_eq!((rig.network.connected().len(), server.seen().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_redirect_is_followed_on_the_same_host_and_told_or_refused_elsewhere() {
+    #[derive(Debug)]
+    enum Then {
+        Followed(&'static str),
+        Told,
+        Refused,
+    }
+    let rig = rig(&[]);
+    let answers = |seen: &Seen| match seen.query("to") {
+        Some(to) => Reply::redirect(302, &to),
+        None => Reply::html(format!("arrived at {}", seen.target)),
+    };
+    let (plain, tls) = (rig.plain(answers).await, rig.tls(answers).await);
+    let elsewhere = TestServer::plain(answers).await;
+    for address in ["10.0.0.1:80", "127.0.0.1:80", "169.254.169.254:80", "93.184.216.34:8080"] {
+        rig.network.server(address, elsewhere.address());
+    }
+    for (scheme, to, then) in [
+        ("http", "/b?c", Then::Followed("http://docs.example/b?c")),
+        ("http", "b", Then::Followed("http://docs.example/b")),
+        ("http", "//docs.example/b", Then::Followed("http://docs.example/b")),
+        ("http", "http://DOCS.example:80/b", Then::Followed("http://docs.example/b")),
+        ("http", "https://docs.example/b", Then::Followed("https://docs.example/b")),
+        ("https", "/b", Then::Followed("https://docs.example/b")),
+        // Whoever listens would read along.
+        ("https", "http://docs.example/b", Then::Told),
+        ("http", "http://other.example/b", Then::Told),
+        ("http", "https://other.example/b", Then::Told),
+        ("http", "//www.docs.example/b", Then::Told),
+        ("http", "http://docs.example:8080/b", Then::Told),
+        ("http", "https://docs.example:80/b", Then::Told),
+        ("http", "http://10.0.0.1/", Then::Told),
+        ("http", "http://127.0.0.1/", Then::Told),
+        ("http", "http://169.254.169.254/latest/meta-data/", Then::Told),
+        ("http", "http://[::ffff:127.0.0.1]/", Then::Told),
+        ("http", "file:///etc/passwd", Then::Refused),
+        ("http", "data:text/html,hello", Then::Refused),
+        ("http", "http://user:secret@docs.example/", Then::Refused),
+        ("http", "/\\other.example/b", Then::Refused),
+        ("http", "http://docs.example\\@10.0.0.1/", Then::Refused),
+        ("http", "http://2130706433/", Then::Refused),
+        ("http", "http://docs.example./b", Then::Refused),
+        ("http", "http://%64ocs.example/b", Then::Refused),
+    ] {
+        let mut url = Url::parse(&format!("{scheme}://docs.example/a")).unwrap();
+        url.query_pairs_mut().append_pair("to", to);
+        let answer = rig.reach.send(get(&url), &everybody).await;
+        match (answer, then) {
+            (Ok(answer), Then::Followed(expected)) => {
+                assert_eq!((answer.url.as_str(), answer.leads_to), (expected, None), "{to}");
+                assert!(answer.body.starts_with(b"arrived at /b"), "{to}: {:?}", answer.body);
+            }
+            (Ok(answer), Then::Told) => {
+                let expected = url.join(to).unwrap();
+                assert_eq!((answer.status.as_u16(), answer.leads_to), (302, Some(expected)), "{to}");
+            }
+            (Err(ReachError::Address(text)), Then::Refused) => {
+                assert!(text.contains("it leads elsewhere") && !text.contains("secret"), "{to}: {text}");
+            }
+            (answer, then) => panic!("{to}: {answer:?} is not {then:?}"),
+        }
+    }
+    assert!(rig.network.connected().iter().all(|address| address.ip().to_string() == PUBLIC));
+    assert_eq!((elsewhere.connections(), plain.connections(), tls.connections()), (0, 1, 1));
+}
+
+#[tokio::test]
+async fn each_hop_is_judged_before_its_request() {
+    let rig = rig(&[]);
+    let server = rig.plain(|seen| if seen.path() == "/" { Reply::redirect(308, "/b") } else { Reply::html("b") }).await;
+    let url = "http://docs.example/".parse().unwrap();
+    for (allowed, seen) in [(0, 0), (1, 1), (2, 2)] {
+        let before = server.seen().len();
+        let asked = AtomicUsize::new(0);
+        let judge = |host: &str| {
+            assert_eq!(host, "docs.example");
+            match asked.fetch_add(1, Ordering::Relaxed) {
+                times if times < allowed => Ok(()),
+                _ => Err(ToolFailure::new(ErrorKind::PermissionDenied, "a rule is against it")),
+            }
+        };
+        let answer = rig.reach.send(get(&url), &judge).await;
+        assert_eq!((answer.is_ok(), server.seen().len() - before), (allowed == 2, seen), "{answer:?}");
+        if let Err(error) = answer {
+            assert_eq!(error.into_failure("x").text(), "a rule is against it");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_secret_of_a_caller_goes_along_to_another_origin() {
+    let rig = rig(&[]);
+    let next = |seen: &Seen| if seen.path() == "/a" { Reply::redirect(301, "/b") } else { Reply::html("b") };
+    let leaving = move |seen: &Seen| match seen.path() {
+        "/a" => next(seen),
+        _ => Reply::redirect(301, "https://docs.example/c"),
+    };
+    let (plain, tls) = (rig.plain(leaving).await, rig.tls(next).await);
+    let url = "http://docs.example/a".parse().unwrap();
+    let mut asked = get(&url);
+    for (name, value) in
+        [("authorization", "Bearer k"), ("cookie", "a=b"), ("x-api-key", "k"), ("accept", "text/markdown")]
+    {
+        asked.headers.insert(name, value.parse().unwrap());
+    }
+    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().url.as_str(), "https://docs.example/c");
+    let secrets = |seen: &Seen| ["authorization", "cookie", "x-api-key"].map(|name| !seen.header(name).is_empty());
+    assert_eq!(plain.seen().iter().map(secrets).collect::<Vec<_>>(), [[true; 3]; 2]);
+    assert_eq!(tls.seen().iter().map(secrets).collect::<Vec<_>>(), [[false; 3]]);
+    assert!(tls.seen()[0].header("accept") == "text/markdown" && tls.seen()[0].header("host") == "docs.example");
+}
+
+#[tokio::test]
+async fn what_is_sent_goes_on_as_the_status_says_and_to_no_other_origin() {
+    let rig = rig(&[]);
+    let server = rig
+        .plain(|seen| match seen.query("then") {
+            Some(status) => Reply::redirect(status.parse().unwrap(), "/end"),
+            None if seen.path() == "/secure" => Reply::redirect(308, "https://docs.example/end"),
+            None => Reply::html("end"),
+        })
+        .await;
+    for (path, method, body) in [
+        ("/?then=301", "GET", ""),
+        ("/?then=302", "GET", ""),
+        ("/?then=303", "GET", ""),
+        ("/?then=307", "POST", "sent"),
+        ("/?then=308", "POST", "sent"),
+    ] {
+        let url = format!("http://docs.example{path}").parse().unwrap();
+        rig.reach.send(Asked { method: Method::POST, body: "sent".into(), ..get(&url) }, &everybody).await.unwrap();
+        let last = server.seen().pop().unwrap();
+        assert_eq!((&*last.target, &*last.method, &*last.body), ("/end", method, body.as_bytes()), "{path}");
+    }
+    let url = "http://docs.example/secure".parse().unwrap();
+    let asked = Asked { method: Method::POST, body: "sent".into(), ..get(&url) };
+    let told = rig.reach.send(asked, &everybody).await.unwrap().leads_to;
+    assert_eq!(told.as_ref().map(Url::as_str), Some("https://docs.example/end"));
+    let asked = Asked { redirects: Redirects::None, ..get(&url) };
+    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().leads_to, told);
+}
+
+#[tokio::test]
+async fn redirects_without_end_have_one() {
+    let rig = rig(&[]);
+    let server = rig.plain(|seen| Reply::redirect(302, &format!("{}x", seen.target))).await;
+    let error = rig.get("http://docs.example/").await.unwrap_err();
+    assert!(matches!(error, ReachError::Redirects(5)), "{error}");
+    assert_eq!(server.seen().len(), 6);
+}
+
+/// What becomes of an answer whose bytes are these.
+async fn saying(reply: Reply, body_bytes: usize) -> Result<Answer, ReachError> {
+    let rig = rig(&[]);
+    let _server = rig.plain(move |_| reply.clone()).await;
+    let url = "http://docs.example/".parse().unwrap();
+    rig.reach.send(Asked { body_bytes, ..get(&url) }, &everybody).await
+}
+
+#[tokio::test]
+async fn a_body_is_cut_where_it_is_too_long_however_it_comes() {
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let zeros = gzip(&vec![0; 1 << 20]).await;
+    let packed = |members: usize| Reply::new(200, zeros.repeat(members)).header("Content-Encoding", "gzip");
+    for (reply, limit, length, is_cut) in [
+        (Reply::html(*b"12345"), 5, 5, false),
+        (Reply::html(*b"12345"), 4, 4, true),
+        (Reply::html(*b""), 0, 0, false),
+        (Reply::endless(CHUNKED, "5\r\nhello\r\n"), 200_000, 200_000, true),
+        (Reply::endless("HTTP/1.1 200 OK\r\n\r\n", "without a length"), 200_000, 200_000, true),
+        (Reply::endless("HTTP/1.1 200 OK\r\nContent-Length: 999999999999999\r\n\r\n", "much"), 9, 9, true),
+    ] {
+        let answer = saying(reply, limit).await.unwrap();
+        assert_eq!((answer.body.len(), answer.is_cut), (length, is_cut));
+    }
+    // A hundred megabytes of zeros, in a hundred kilobytes. How soon it shows depends on the pieces that it comes in.
+    for limit in [5 << 20, 64 << 20] {
+        match saying(packed(100), limit).await {
+            Ok(answer) => assert_eq!((answer.body.len(), answer.is_cut), (5 << 20, true)),
+            Err(error) => assert!(error.to_string().contains("200 times"), "{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_unpacked_once_and_what_is_packed_otherwise_is_refused() {
+    let packed = gzip(b"hello").await;
+    let twice = gzip(&packed).await;
+    for (coding, body, expected) in [
+        ("gzip", &packed, Some(b"hello".to_vec())),
+        ("GZip", &packed, Some(b"hello".to_vec())),
+        ("x-gzip", &packed, Some(b"hello".to_vec())),
+        ("identity", &packed, Some(packed.clone())),
+        ("gzip", &twice, Some(packed.clone())),
+        ("gzip, gzip", &twice, None),
+        ("br", &packed, None),
+        ("deflate", &packed, None),
+        ("gzip, br", &packed, None),
+        ("gzip, , GZIP", &packed, None),
+        ("gzip", &b"no gzip".to_vec(), None),
+        ("gzip", &packed[..packed.len() - 5].to_vec(), None),
+    ] {
+        let answer = saying(Reply::new(200, body.clone()).header("Content-Encoding", coding), 5 << 20).await;
+        assert_eq!(answer.as_ref().ok().map(|answer| answer.body.to_vec()), expected, "{coding}: {answer:?}");
+    }
+    let two = Reply::new(200, twice).header("Content-Encoding", "gzip").header("Content-Encoding", "gzip");
+    assert!(matches!(saying(two, 5 << 20).await, Err(ReachError::Packing(_))));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_good_http_is_an_error_and_bounded() {
+    let said = |head: &str, body: &str| Reply::raw(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}"));
+    for (what, reply) in [
+        ("a length that does not come", said("Content-Length: 10", "short")),
+        ("a negative length", said("Content-Length: -1", "x")),
+        ("a length that is none", said("Content-Length: +1", "x")),
+        ("a length beyond all", said("Content-Length: 18446744073709551616", "x")),
+        ("two lengths", said("Content-Length: 1\r\nContent-Length: 2", "xx")),
+        ("a chunk that does not come", said("Transfer-Encoding: chunked", "10\r\nshort")),
+        ("a chunk without a size", said("Transfer-Encoding: chunked", "x\r\nshort\r\n0\r\n\r\n")),
+        ("a chunk of all sizes", said("Transfer-Encoding: chunked", "fffffffffffffffff\r\nshort")),
+        ("chunks without an end", said("Transfer-Encoding: chunked", "1\r\nx\r\n")),
+        ("more headers than anybody has", said(&"X: y\r\n".repeat(200), "")),
+        ("a header without an end", Reply::endless("HTTP/1.1 200 OK\r\nX: ", [b'x'; 4096])),
+        ("headers without an end", Reply::endless("HTTP/1.1 200 OK\r\n", "X: y\r\n".repeat(500))),
+        ("another protocol", Reply::raw("SSH-2.0-OpenSSH_9.2\r\n")),
+        ("nothing", Reply::raw("")),
+    ] {
+        let answer = saying(reply, 5 << 20).await;
+        assert!(matches!(answer, Err(ReachError::Http(_))), "{what}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_behind_an_answer_answers_no_other_request() {
+    let rig = rig(&[]);
+    let server = rig
+        .plain(|seen| match seen.path() {
+            "/first" => Reply::raw(
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+            ),
+            _ => Reply::html("own"),
+        })
+        .await;
+    assert_eq!(rig.get("http://docs.example/first").await.unwrap().body, "1");
+    assert_eq!(rig.get("http://docs.example/second").await.unwrap().body, "own");
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_given_up_and_the_deadline_counts_over_all_hops() {
+    let rig = rig(&[]);
+    let _server = rig
+        .plain(|seen| match seen.path() {
+            "/far" => Reply::redirect(302, "/silent"),
+            _ => Reply::silence(),
+        })
+        .await;
+    let start = tokio::time::Instant::now();
+    let error = rig.get("http://docs.example/far").await.unwrap_err();
+    assert!(matches!(error, ReachError::Silent(10)) && start.elapsed() < FIRST_BYTE + PAUSES.0, "{error}");
+    let url = "http://docs.example/far".parse().unwrap();
+    for named_by in [NamedBy::Anybody, NamedBy::Configuration] {
+        let start = tokio::time::Instant::now();
+        let deadline = start.into_std() + Duration::from_secs(3);
+        let error = rig.reach.send(Asked { named_by, deadline, ..get(&url) }, &everybody).await.unwrap_err();
+        assert!(matches!(error, ReachError::TimedOut) && start.elapsed() < Duration::from_secs(4), "{error}");
+        assert_eq!(error.into_failure("x").kind, ErrorKind::Timeout);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_asked_again_after_what_passes_and_nothing_is_sent_twice() {
+    let busy = |header: &str, value: &str| Reply::new(503, "busy").header(header, value);
+    let date = busy("Date", "Wed, 21 Oct 2026 07:28:00 GMT").header("Retry-After", "Wed, 21 Oct 2026 07:28:02 GMT");
+    for (reply, again, times, status) in [
+        (Reply::new(500, ""), Again::Reading, 5, Some(500)),
+        (Reply::new(408, ""), Again::Reading, 5, Some(408)),
+        (busy("Retry-After", "1"), Again::Reading, 5, Some(503)),
+        (date, Again::Reading, 5, Some(503)),
+        // Longer than there is time: told at once.
+        (Reply::new(429, "").header("Retry-After", "3600"), Again::Reading, 1, Some(429)),
+        (Reply::new(404, ""), Again::Reading, 1, Some(404)),
+        (Reply::raw(""), Again::Reading, 5, None),
+        (Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbroken"), Again::Reading, 5, None),
+        (Reply::raw("no HTTP at all\r\n\r\n"), Again::Reading, 1, None),
+        (Reply::new(500, ""), Again::Never, 1, Some(500)),
+        (busy("Retry-After", "0"), Again::Never, 1, Some(503)),
+        (Reply::raw(""), Again::Never, 1, None),
+    ] {
+        let rig = rig(&[]);
+        let told = format!("{reply:?} {again:?}");
+        let server = rig.plain(move |_| reply.clone()).await;
+        let url = "http://docs.example/".parse().unwrap();
+        let deadline = tokio::time::Instant::now().into_std() + PATIENCE;
+        let answer = rig.reach.send(Asked { again, deadline, ..get(&url) }, &everybody).await;
+        assert_eq!(answer.as_ref().ok().map(|answer| answer.status.as_u16()), status, "{told}");
+        assert_eq!(server.seen().len(), times, "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pause_that_a_server_wants_is_kept_and_an_answer_ends_the_asking() {
+    let rig = rig(&[]);
+    let asked = AtomicUsize::new(0);
+    let server = rig
+        .plain(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::new(429, "").header("Retry-After", "7"),
+            1 => Reply::raw(""),
+            _ => Reply::html("at last"),
+        })
+        .await;
+    let url = "http://docs.example/".parse().unwrap();
+    let start = tokio::time::Instant::now();
+    let deadline = start.into_std() + PATIENCE;
+    let asked = Asked { again: Again::Reading, deadline, ..get(&url) };
+    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().body, "at last");
+    let elapsed = start.elapsed();
+    assert!(elapsed >= Duration::from_secs(7) && elapsed < Duration::from_secs(10), "{elapsed:?}");
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_knows_is_asked_for_once() {
+    let rig = rig(&[]);
+    let url = "http://nobody.example/".parse().unwrap();
+    let error = rig.reach.send(Asked { again: Again::Reading, ..get(&url) }, &everybody).await.unwrap_err();
+    assert_eq!(rig.network.resolved(), ["nobody.example"]);
+    assert_eq!(error.into_failure("x").kind, ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn connections_are_kept_from_call_to_call_and_never_shared_by_hosts() {
+    let rig = rig(&[]);
+    let server = rig.tls(|_| Reply::html("hi")).await;
+    // The same address, the same certificate, HTTP/2 offered: whoever took it would ask one host for the other.
+    for (round, url) in
+        ["https://docs.example/a", "https://other.example/", "https://docs.example/b"].iter().enumerate()
+    {
+        let url = url.parse().unwrap();
+        // A clone, as each call has it.
+        rig.reach.clone().send(get(&url), &everybody).await.unwrap();
+        let seen = server.seen();
+        assert_eq!((seen[round].header("host"), seen.len()), (url.host_str().unwrap(), round + 1));
+    }
+    assert_eq!(server.seen().iter().map(|seen| seen.connection).collect::<Vec<_>>(), [0, 1, 0]);
+}
+
+#[tokio::test]
+async fn the_configuration_opens_private_networks_to_names_and_this_machine_to_its_own() {
+    let rig =
+        rig(&["wiki.corp.example", "db.corp.example:5984", "here.corp.example", "127.0.0.1:3000", "docs.example:8443"]);
+    let server = TestServer::plain(|_| Reply::html("inside")).await;
+    for address in
+        ["10.1.2.3:80", "10.1.2.3:5984", "10.1.2.3:8080", "127.0.0.1:80", "127.0.0.1:3000", "93.184.216.34:8443"]
+    {
+        rig.network.server(address, server.address());
+    }
+    for name in ["wiki.corp.example", "db.corp.example", "secret.corp.example"] {
+        rig.network.name(name, &[&["10.1.2.3"]]);
+    }
+    rig.network.name("here.corp.example", &[&["127.0.0.1"]]);
+    rig.network.name("localhost", &[&["127.0.0.1"]]);
+    for (url, is_open) in [
+        ("http://wiki.corp.example/", true),
+        ("http://wiki.corp.example:8080/", false),
+        ("http://db.corp.example:5984/", true),
+        ("http://db.corp.example/", false),
+        ("http://10.1.2.3/", false),
+        ("http://secret.corp.example/", false),
+        ("http://here.corp.example/", false),
+        ("http://127.0.0.1:3000/", true),
+        ("http://127.0.0.1/", false),
+        ("http://localhost:3000/", false),
+        ("http://docs.example:8443/", true),
+    ] {
+        let answer = rig.get(url).await;
+        assert_eq!(answer.is_ok(), is_open, "{url}: {answer:?}");
+    }
+    // Whom a person names in the configuration may be anywhere but on the local link.
+    for url in
+        ["http://wiki.corp.example:8080/", "http://127.0.0.1/", "http://localhost:3000/", "http://docs.example:8443/"]
+    {
+        let url = url.parse().unwrap();
+        let answer = rig.reach.send(Asked { named_by: NamedBy::Configuration, ..get(&url) }, &everybody).await;
+        assert!(answer.is_ok(), "{url}: {answer:?}");
+    }
+    let url = "http://169.254.169.254/".parse().unwrap();
+    let answer = rig.reach.send(Asked { named_by: NamedBy::Configuration, ..get(&url) }, &everybody).await;
+    assert!(matches!(answer, Err(ReachError::Address(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_proxy_gets_pages_alone_and_no_name_that_leads_inside() {
+    let rig = rig(&[]);
+    rig.network.name("proxy.corp.example", &[&["10.9.9.9"]]);
+    rig.network.name("inside.example", &[&["10.0.0.1"]]);
+    rig.network.name("refused.example", &[&[PUBLIC]]);
+    let tls = TestServer::tls(|seen| Reply::html(format!("by TLS {}", seen.target))).await;
+    let direct = rig.plain(|_| Reply::html("direct")).await;
+    let behind = tls.address();
+    let proxy = TestServer::plain(move |seen| match (&*seen.method, &*seen.target) {
+        ("CONNECT", "docs.example:443") => Reply::tunnel(behind),
+        ("CONNECT", _) => Reply::new(403, "not this one"),
+        _ => Reply::html(format!("by the proxy {}", seen.target)),
+    })
+    .await;
+    rig.network.server("10.9.9.9:3128", proxy.address());
+    let reach = rig.reach.clone().with_proxy(&"http://proxy.corp.example:3128".parse().unwrap()).unwrap();
+    let rig = Rig { reach, ..rig };
+    let body = async |url| String::from_utf8(rig.get(url).await.unwrap().body.to_vec()).unwrap();
+    assert_eq!(body("http://docs.example/a?b#c").await, "by the proxy http://docs.example/a?b");
+    assert_eq!(proxy.seen()[0].header("host"), "docs.example");
+    assert_eq!(body("https://docs.example/a").await, "by TLS /a");
+    let error = rig.get("https://refused.example/").await.unwrap_err().into_failure("x");
+    assert!(error.text().contains("403"), "{}", error.text());
+    let asked = proxy.seen().len();
+    for url in ["http://inside.example/", "https://inside.example/", "http://127.0.0.1/", "http://docs.example:8080/"] {
+        assert!(matches!(rig.get(url).await, Err(ReachError::Address(_))), "{url}");
+    }
+    assert_eq!(proxy.seen().len(), asked);
+    let url = "http://docs.example/".parse().unwrap();
+    let asked = Asked { named_by: NamedBy::Configuration, ..get(&url) };
+    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().body, "direct");
+    assert_eq!(direct.seen().len(), 1);
+    for wrong in [
+        "https://proxy.example:3128",
+        "http://u:p@proxy.example",
+        "http://proxy.example/path",
+        "socks5://proxy.example",
+    ] {
+        assert!(rig.reach.clone().with_proxy(&wrong.parse().unwrap()).is_err(), "{wrong}");
+    }
+}
