@@ -57,7 +57,8 @@ impl Mail {
 
     /// A call on the command line, where nobody is there to be asked.
     fn call(&self, dialect: &[&str], tool: &str, arguments: &Value) -> Output {
-        let words = [&["call"], dialect, &[tool, &arguments.to_string()]].concat();
+        let arguments = arguments.to_string();
+        let words = [&["call"], dialect, &[tool, &arguments]].concat();
         let mut command = self.toolstead(&words);
         block_in_place(|| command.output().unwrap())
     }

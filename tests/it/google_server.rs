@@ -1,6 +1,7 @@
-//! Google, on a port of its own: tokens by OAuth 2.0, and Gmail, in the shapes that Google documents. It checks the token and
+//! Google, on a port of its own: tokens by OAuth 2.0, Gmail and Calendar, in the shapes that Google documents. It checks the token and
 //! the scopes of each request, and keeps the requests that it got.
 
+pub(crate) mod calendar;
 pub(crate) mod gmail;
 
 use axum::{
@@ -9,6 +10,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
+use calendar::Agenda;
 use gmail::Mailbox;
 use serde_json::{Value, json};
 use std::{
@@ -70,7 +72,10 @@ struct State {
     access_tokens: BTreeMap<String, Grant>,
     refresh_tokens: BTreeMap<String, Grant>,
     issued: usize,
+    /// The user who opens pages.
+    at_browser: Option<String>,
     mailboxes: BTreeMap<String, Mailbox>,
+    agendas: BTreeMap<String, Agenda>,
 }
 
 impl Reply {
@@ -158,11 +163,12 @@ impl GoogleServer {
 
     /// A code, as the page where the user says yes gives it to the one who asked from `redirect_uri`.
     pub(crate) fn code(&self, user: &str, scopes: &[&str], redirect_uri: &str, challenge: Option<&str>) -> String {
-        let mut state = self.state.lock().unwrap();
-        state.issued += 1;
-        let code = format!("4/code-{}", state.issued);
-        state.codes.insert(code.clone(), (grant(user, scopes), redirect_uri.into(), challenge.map(str::to_owned)));
-        code
+        self.state.lock().unwrap().code(user, scopes, redirect_uri, challenge)
+    }
+
+    /// This user opens the page (`/auth`) and grants all that is asked there; nobody grants nothing.
+    pub(crate) fn at_browser(&self, user: Option<&str>) {
+        self.state.lock().unwrap().at_browser = user.map(str::to_owned);
     }
 
     /// No access token that was issued so far counts any more.
@@ -178,6 +184,11 @@ impl GoogleServer {
     /// Works on the mailbox of a user, which is there from the first time on.
     pub(crate) fn mailbox<T>(&self, user: &str, work: impl FnOnce(&mut Mailbox) -> T) -> T {
         work(self.state.lock().unwrap().mailboxes.entry(user.to_owned()).or_default())
+    }
+
+    /// Works on the events of a user.
+    pub(crate) fn agenda<T>(&self, user: &str, work: impl FnOnce(&mut Agenda) -> T) -> T {
+        work(self.state.lock().unwrap().agendas.entry(user.to_owned()).or_default())
     }
 
     /// The requests that it got, in their order.
@@ -208,10 +219,31 @@ impl State {
     fn answered(&mut self, seen: Seen) -> Reply {
         self.seen.push(seen.clone());
         match seen.path.as_str() {
+            "/auth" => self.page(&seen),
             "/token" => self.token(&seen),
             "/revoke" => self.revoked(&seen),
             _ => self.api(&seen),
         }
+    }
+
+    fn code(&mut self, user: &str, scopes: &[&str], redirect_uri: &str, challenge: Option<&str>) -> String {
+        self.issued += 1;
+        let code = format!("4/code-{}", self.issued);
+        self.codes.insert(code.clone(), (grant(user, scopes), redirect_uri.into(), challenge.map(str::to_owned)));
+        code
+    }
+
+    /// The page where a user grants: it leads back at once.
+    fn page(&mut self, seen: &Seen) -> Reply {
+        let said = |name: &str| seen.parameter(name).unwrap_or_default();
+        let scopes: Vec<&str> = said("scope").split(' ').collect();
+        let (name, value) = match self.at_browser.clone() {
+            Some(user) => ("code", self.code(&user, &scopes, said("redirect_uri"), seen.parameter("code_challenge"))),
+            None => ("error", "access_denied".to_owned()),
+        };
+        let mut back = url::Url::parse(said("redirect_uri")).unwrap();
+        back.query_pairs_mut().extend_pairs([("state", said("state")), (name, &value), ("scope", said("scope"))]);
+        Reply { status: 302, headers: vec![("location", back.into())], body: Value::Null }
     }
 
     fn issue(&mut self, grant: &Grant) -> String {
@@ -291,6 +323,14 @@ impl State {
             let needed = if seen.method == Method::POST { GMAIL_SEND } else { GMAIL_READ };
             return match has(needed) {
                 true => gmail::answered(self.mailboxes.entry(grant.user).or_default(), rest, seen),
+                false => insufficient(),
+            };
+        }
+        if let Some(rest) = seen.path.strip_prefix("/calendar/v3/calendars/") {
+            return match has(CALENDAR) {
+                true => {
+                    calendar::answered(self.agendas.entry(grant.user.clone()).or_default(), &grant.user, rest, seen)
+                }
                 false => insufficient(),
             };
         }

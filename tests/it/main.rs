@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout, reason = "what a long test measured is worth reading")]
 #![allow(missing_docs, reason = "tests are named as sentences")]
 
+/// Signing in to services.
+mod accounts;
 /// Agents on the command line and in programs, with a model over real HTTP.
 mod agent;
 /// Somebody is asked, and what they said is remembered as far as they said.
@@ -15,6 +17,8 @@ mod architecture;
 mod asked_models;
 /// An agent asks the person: by forms, at a terminal, and later.
 mod asked_person;
+/// The tools of Google Calendar, against a fake of it.
+mod calendar;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
 /// Resources and prompts: both transports, both generations, the command line.
@@ -137,6 +141,8 @@ mod subagents;
 mod trust;
 /// Over which connection a real server hears a call.
 mod upstream_connections;
+/// Pages are fetched, through the binaries.
+mod web_fetch;
 /// Searches of the web and reports of usage, by services over real HTTP.
 mod web_search;
 /// Web servers for tests through the binaries.

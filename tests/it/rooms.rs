@@ -44,10 +44,10 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "models", 150),
     ("toolstead-infrastructure", "documents", 175),
     ("toolstead-infrastructure", "hooks", 135),
-    ("toolstead-infrastructure", "web", 185),
-    ("toolstead-infrastructure", "accounts", 190),
-    ("toolstead-infrastructure", "services", 205),
-    ("toolstead-infrastructure", "builtin", 265),
+    ("toolstead-infrastructure", "web", 172),
+    ("toolstead-infrastructure", "accounts", 180),
+    ("toolstead-infrastructure", "services", 185),
+    ("toolstead-infrastructure", "builtin", 262),
     ("toolstead-infrastructure", "schema-validation", 165),
 ];
 

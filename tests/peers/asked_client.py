@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A client that is asked, on the official Python SDK: it answers forms, samples and names its folders. Calls tools, and prints
-one line of JSON: what each said, and what the client was asked.
+"""A client that is asked, on the official Python SDK: it answers forms, opens pages, samples and names its folders. Calls tools,
+and prints one line of JSON: what each said, and what the client was asked.
 
     asked_client.py COMMAND ARG…    environment: MODE (legacy or 2026-07-28), TOOLS (names, with commas between), ROOTS (URIs
                                     likewise), REFUSE (any text: answers sampling with an error that says it), ARGUMENTS (of
@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import sys
+import urllib.request
 
 from mcp import Client, StdioServerParameters
 from mcp_types import CreateMessageResult, ElicitResult, ErrorData, ListRootsResult, Root, TextContent
@@ -18,10 +19,15 @@ from mcp_types import CreateMessageResult, ElicitResult, ErrorData, ListRootsRes
 FORM = {"name": "ada", "username": "ada", "email": "a@b.org"}
 
 asked = []
+opening = []
 
 
 async def fill_in(context, params) -> ElicitResult:
     asked.append({"message": params.message, "meta": params.meta, "form": getattr(params, "requested_schema", None)})
+    if page := getattr(params, "url", None):
+        asked[-1]["page"] = page
+        opening.append(asyncio.create_task(asyncio.to_thread(urllib.request.urlopen, page)))
+        return ElicitResult(action="accept")
     content = json.loads(os.environ.get("CONTENT", json.dumps(FORM)))
     return ElicitResult(action="accept", content=content)
 

@@ -26,9 +26,14 @@ impl Touch {
         let Some(accesses) = &foreseen.accesses else { return Self::Anything };
         let only_reads = foreseen.tool.annotations().read_only_hint == Some(true)
             && matches!(foreseen.tool.source(), ToolSource::BuiltIn);
+        // What it does may be done twice, and it changes no more than the paths that it says: a page is fetched.
+        let hints = foreseen.tool.annotations();
+        let is_harmless = matches!(foreseen.tool.source(), ToolSource::BuiltIn)
+            && (hints.destructive_hint, hints.idempotent_hint) == (Some(false), Some(true));
         let (mut read, mut written) = (Vec::new(), Vec::new());
         for access in accesses {
             match access {
+                Access::ReachHost(_) if is_harmless && !only_reads => {}
                 Access::ReadPath(path) => read.push(path.clone()),
                 Access::WritePath(path) => written.push(path.clone()),
                 Access::RunAgent(_) if accesses.len() == 1 => return Self::HandsOver,
@@ -83,6 +88,10 @@ mod tests {
 
     fn touch(reads_only: bool, source: ToolSource, accesses: Option<Vec<Access>>) -> Touch {
         let hints = if reads_only { ToolAnnotations::READ_ONLY } else { ToolAnnotations::WRITING };
+        hinted(hints, source, accesses)
+    }
+
+    fn hinted(hints: ToolAnnotations, source: ToolSource, accesses: Option<Vec<Access>>) -> Touch {
         let definition = json!({"annotations": hints.to_json()}).as_object().unwrap().clone();
         let tool = Tool::new(samples::tool("t").name().clone(), definition, Category::Utility, source);
         Touch::of(&ForeseenCall::new(Arc::new(tool), accesses))
@@ -94,6 +103,14 @@ mod tests {
 
     fn write(path: &str) -> Touch {
         touch(false, ToolSource::BuiltIn, Some(vec![Access::WritePath(PathAccess::plain(path))]))
+    }
+
+    /// Fetches a page, and perhaps saves it.
+    fn fetch(saved: Option<&str>) -> Touch {
+        let hints =
+            ToolAnnotations { destructive_hint: Some(false), idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
+        let saved = saved.map(|path| Access::WritePath(PathAccess::plain(path)));
+        hinted(hints, ToolSource::BuiltIn, Some([Access::ReachHost("a.org".into())].into_iter().chain(saved).collect()))
     }
 
     fn agent(name: &str) -> Touch {
@@ -132,6 +149,11 @@ mod tests {
             (unknown.clone(), clock, true),
             (unknown.clone(), unknown, true),
             (touch(true, ToolSource::BuiltIn, None), read("/w/a"), true),
+            (fetch(None), fetch(None), false),
+            (fetch(None), write("/w/a"), false),
+            (fetch(Some("/w/a")), fetch(Some("/w/b")), false),
+            (fetch(Some("/w/a")), fetch(Some("/w/a")), true),
+            (fetch(Some("/w/a")), read("/w/a"), true),
         ] {
             check(&one, &other, expected);
         }

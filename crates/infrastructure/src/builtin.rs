@@ -9,6 +9,7 @@ mod aliases;
 mod answer;
 mod blocking;
 pub mod built_in_tool;
+mod calendar_event;
 pub mod commands;
 pub mod context;
 mod faces;
@@ -24,6 +25,7 @@ pub mod question_form;
 pub mod run;
 pub mod schema;
 mod seen_images;
+mod seen_pages;
 #[cfg(any(test, feature = "testing"))]
 #[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
 #[expect(clippy::disallowed_methods, reason = "the folder is the test's own")]
@@ -31,6 +33,7 @@ pub mod testing;
 mod text;
 mod tools;
 pub mod typed_tool;
+mod web_address;
 pub mod world;
 
 pub use tools::all;

@@ -4,6 +4,7 @@
 
 mod address;
 pub mod anthropic_admin;
+pub mod calendar;
 pub mod foreign_text;
 pub mod gmail;
 pub mod google;

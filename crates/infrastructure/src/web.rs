@@ -10,6 +10,7 @@ pub mod page;
 mod pool;
 pub mod reach;
 pub mod reach_error;
+pub mod robots;
 #[cfg(any(test, feature = "testing"))]
 #[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
 pub mod testing;

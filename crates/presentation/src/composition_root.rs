@@ -22,7 +22,8 @@ mod reports;
 mod stores;
 mod upstream;
 
-pub use accounts::{accounts, vault};
+use accounts::accounts;
+pub use accounts::accounts_alone;
 pub use orchestration::orchestration;
 use orchestration::orchestration_of;
 pub use stores::trail_to_read;
@@ -567,6 +568,7 @@ impl AppBuilder {
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
             .with_reach(reach)
+            .respecting_robots(config.outside.respects_robots)
             .with_services(Arc::new(config.outside.services.clone()))
             .with_credentials(Arc::new(accounts));
         let world = match self.web_search {

@@ -39,6 +39,7 @@ fn tools() -> Vec<Advertised> {
         tool("thinking", &[("thought", "string")], &[]),
         tool("todo_read", &[], &[]),
         tool("todo_write", &[("todos", "array")], &[]),
+        tool("web_fetch", &[("url", "string")], &[("prompt", "string")]),
     ]
 }
 

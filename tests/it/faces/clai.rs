@@ -34,6 +34,7 @@ fn tools_are_listed_as_clai_knows_them() {
             "rg(pattern: string, path?: string, case_sensitive?: boolean, line_number?: boolean, hidden?: boolean)",
             "rows_between(file_path: string, start_line: integer, end_line: integer)",
             "sed(file_path: string, pattern: string, repl: string, start_line?: integer, end_line?: integer)",
+            "website_text(url: string)",
             "write_file(file_path: string, content: string, append?: boolean)",
         ],
         &["ffprobe", "git", "go"],

@@ -21,6 +21,7 @@ fn tools_are_listed_as_claude_code_knows_them() {
             "NotebookEdit(notebook_path: string, cell_id?: string, new_source: string, cell_type?: string, edit_mode?: string)",
             "Read(file_path: string, offset?: number, limit?: number, pages?: string)",
             "TodoWrite(todos: array)",
+            "WebFetch(url: string, prompt: string)",
             "Write(file_path: string, content: string)",
         ],
         &[],

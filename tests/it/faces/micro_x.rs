@@ -17,6 +17,7 @@ fn tools_are_listed_as_micro_x_knows_them() {
             "system-info__disk_info()",
             "system-info__network_info()",
             "system-info__system_info()",
+            "web_fetch(url: string, maxChars?: integer)",
             "write_file(path: string, content: string)",
         ],
         &[],

@@ -71,6 +71,29 @@ const TABLE: &[Row] = &[
     ),
     ("batch", "batch", KODELET, &[]),
     (
+        "calendar_create_event",
+        "calendar_create_event",
+        MICRO_X,
+        &[Commas("attendees"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_get_event",
+        "calendar_get_event",
+        MICRO_X,
+        &[Rename("eventId", "event_id"), Rename("calendarId", "calendar_id")],
+    ),
+    (
+        "calendar_list_events",
+        "calendar_list_events",
+        MICRO_X,
+        &[
+            Rename("timeMin", "time_min"),
+            Rename("timeMax", "time_max"),
+            Rename("maxResults", "max_results"),
+            Rename("calendarId", "calendar_id"),
+        ],
+    ),
+    (
         "current_time",
         "date",
         CLAI,
@@ -352,6 +375,10 @@ const TABLE: &[Row] = &[
     ("todo_read", "todo_read", KODELET, &[]),
     ("todo_write", "todo_write", KODELET, &[]),
     ("todo_write", "TodoWrite", CLAUDE_CODE, &[Each("todos", &[Rename("activeForm", "active_form")])]),
+    ("web_fetch", "WebFetch", CLAUDE_CODE, &[]),
+    ("web_fetch", "web_fetch", KODELET, &[]),
+    ("web_fetch", "web_fetch", MICRO_X, &[Rename("maxChars", "max_chars")]),
+    ("web_fetch", "website_text", CLAI, &[Set("format", r#""text""#), Default("timeout_ms", "10000")]),
     ("web_search", "WebSearch", CLAUDE_CODE, &[]),
     ("web_search", "web_search", MICRO_X, &[]),
     ("working_directory", "pwd", CLAI, &[]),
@@ -480,6 +507,18 @@ mod tests {
             let schema = ToolInputSchema::compile(definition.input_schema(), Formats::Asserted).unwrap();
             schema.validate(&expected).unwrap();
         }
+    }
+
+    #[test]
+    fn pages_are_fetched_in_every_spelling() {
+        let url = "https://example.com/";
+        check("WebFetch", json!({"url": url, "prompt": "Why?"}), "web_fetch", json!({"url": url, "prompt": "Why?"}));
+        check(
+            "website_text",
+            json!({"url": url}),
+            "web_fetch",
+            json!({"url": url, "format": "text", "timeout_ms": 10_000}),
+        );
     }
 
     #[test]

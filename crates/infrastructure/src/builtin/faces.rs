@@ -2,6 +2,7 @@
 
 mod clai;
 mod claude_code;
+mod fetched;
 mod given;
 mod kodelet;
 mod micro_x;

@@ -10,6 +10,7 @@ use crate::{
         files::{file_limits::FileLimits, reverting::judged::JudgedEntries, seen_files::SeenInMemory},
         plans_in_memory::PlansInMemory,
         seen_images::SeenImages,
+        seen_pages::SeenPages,
         text::line_index::LineIndexes,
     },
     sandbox::{
@@ -18,7 +19,7 @@ use crate::{
         workspace::Workspace,
     },
     services::{search::SearchService, settings::Services},
-    web::reach::Reach,
+    web::{reach::Reach, robots::Robots},
 };
 use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
@@ -60,6 +61,8 @@ pub struct World {
     todos: Arc<dyn TodoStore>,
     questions: Option<Arc<dyn QuestionStore>>,
     seen_images: Arc<SeenImages>,
+    seen_pages: Arc<SeenPages>,
+    robots: Option<Arc<Robots>>,
     reach: Reach,
     services: Arc<Services>,
     web_search: Option<Arc<dyn WebSearch>>,
@@ -92,6 +95,8 @@ impl World {
             todos: Arc::new(PlansInMemory::default()),
             questions: None,
             seen_images: Arc::default(),
+            seen_pages: Arc::default(),
+            robots: None,
             reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
             services: Arc::default(),
             web_search: None,
@@ -169,6 +174,12 @@ impl World {
     #[must_use]
     pub fn with_reach(self, reach: Reach) -> Self {
         Self { reach, ..self }
+    }
+
+    /// Asks `robots.txt` before a page is fetched, or does not.
+    #[must_use]
+    pub fn respecting_robots(self, respects: bool) -> Self {
+        Self { robots: respects.then(Arc::default), ..self }
     }
 
     /// With these services.
@@ -273,6 +284,16 @@ impl World {
     /// The words of models on images.
     pub(super) fn seen_images(&self) -> &SeenImages {
         &self.seen_images
+    }
+
+    /// What was fetched from the web lately.
+    pub(super) fn seen_pages(&self) -> &SeenPages {
+        &self.seen_pages
+    }
+
+    /// The rules of sites for programs, where they are asked.
+    pub(super) fn robots(&self) -> Option<&Robots> {
+        self.robots.as_deref()
     }
 
     /// The child processes that read documents.

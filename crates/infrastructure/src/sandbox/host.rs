@@ -27,6 +27,15 @@ pub fn time_zone(name: &str) -> Option<Vec<u8>> {
     system_bytes(&format!("{TIME_ZONES}/{name}"))
 }
 
+/// The name of the system's own time zone, as in `Europe/Berlin`; `None` where it does not say one. What the environment
+/// says of a time zone is not in it. Blocks for moments.
+#[expect(clippy::disallowed_methods, reason = "a file of the system under a name of our own, not of a caller")]
+pub fn local_time_zone_name() -> Option<String> {
+    let link = std::fs::read_link("/etc/localtime").ok().and_then(|target| target.to_str().map(str::to_owned));
+    let linked = link.and_then(|target| Some(target.split_once("zoneinfo/")?.1.to_owned()));
+    linked.or_else(|| Some(system_file("/etc/timezone")?.trim().to_owned())).filter(|name| time_zone(name).is_some())
+}
+
 #[expect(clippy::disallowed_methods, reason = "files of the system under names of our own, not of a caller")]
 fn system_bytes(path: &str) -> Option<Vec<u8>> {
     let mut content = Vec::new();

@@ -9,7 +9,7 @@ use super::{
     terminal::{Input, Terminal, forget_typed, key},
 };
 use crate::{
-    composition_root::accounts,
+    composition_root::accounts_alone,
     config::{Config, environment::Environment, programs::out_of_reach_of_tools},
 };
 use clap::{Args, Subcommand, ValueEnum};
@@ -18,7 +18,7 @@ use std::{
     fs::File,
     io::{self, BufRead, IsTerminal, Read, Write},
     path::PathBuf,
-    sync::{Arc, atomic::AtomicBool},
+    sync::atomic::AtomicBool,
     time::Duration,
 };
 use tokio::{sync::mpsc, time::timeout};
@@ -29,9 +29,7 @@ use toolstead_infrastructure::{
         grant::{GRANTS, Grant},
         sign_in_error::SignInError,
     },
-    sandbox::{browser::Browser, egress::connector::SystemNetwork},
-    system_clock::SystemClock,
-    web::reach::Reach,
+    sandbox::browser::Browser,
 };
 
 /// A person who has a browser before them comes back so soon.
@@ -109,8 +107,7 @@ impl Auth {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let principal = principal(self.principal.as_deref())?;
         let config = global.load()?;
-        let reach = Reach::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
-        let accounts = accounts(&config, reach, Arc::new(SystemClock));
+        let accounts = accounts_alone(&config);
         match self.command {
             Command::Login { service: Service::Google, chosen, no_browser } => {
                 let browser = if no_browser { None } else { browser(&config) };

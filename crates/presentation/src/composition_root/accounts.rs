@@ -9,6 +9,8 @@ use toolstead_infrastructure::{
         grant::{CALENDAR, GMAIL},
         vault::Vault,
     },
+    sandbox::egress::connector::SystemNetwork,
+    system_clock::SystemClock,
     web::reach::Reach,
 };
 
@@ -17,8 +19,14 @@ const FOLDER: &str = "accounts";
 /// The file of their key, in the folder of the user's configuration.
 const KEY_FILE: &str = "secrets.key";
 
+/// The accounts of this configuration for a program that does nothing else, over the machine's own network.
+pub fn accounts_alone(config: &Config) -> Accounts {
+    let reach = Reach::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
+    accounts(config, reach, Arc::new(SystemClock))
+}
+
 /// The accounts of this configuration. Nothing is asked and nothing is made yet.
-pub fn accounts(config: &Config, reach: Reach, clock: Arc<dyn Clock>) -> Accounts {
+pub(super) fn accounts(config: &Config, reach: Reach, clock: Arc<dyn Clock>) -> Accounts {
     let services = [(&GMAIL, &config.outside.services.gmail), (&CALENDAR, &config.outside.services.calendar)];
     let services = services.into_iter().filter_map(|(grant, url)| Some((grant, url.as_ref().ok()?.clone())));
     Accounts::new(AccountsParts {
@@ -31,11 +39,8 @@ pub fn accounts(config: &Config, reach: Reach, clock: Arc<dyn Clock>) -> Account
     })
 }
 
-/// The vault of this configuration.
-///
-/// # Errors
-/// Why there is none, for people.
-pub fn vault(config: &Config) -> Result<Vault, String> {
+/// The vault of this configuration, or why there is none, for people.
+fn vault(config: &Config) -> Result<Vault, String> {
     let nowhere = |what: &str, variable: &str| format!("no place is known for {what}: set HOME or {variable}");
     let folder = config.folders.data.as_ref().ok_or_else(|| nowhere("tokens", "XDG_DATA_HOME"))?.join(FOLDER);
     let usual = || config.folders.config.as_ref().map(|folder| folder.join(KEY_FILE));

@@ -7,6 +7,7 @@ mod tree;
 
 use super::{
     Faces,
+    fetched::{content, remark},
     given::telling,
     wording::{is_dry_run, notes, with_remarks},
 };
@@ -251,6 +252,18 @@ pub(super) const FACES: Faces = &[
         .saying(|answered| shown(answered, "sed", replaced)),
     ),
     (
+        "website_text",
+        Face::new(
+            "Get the text of a website.",
+            r#"{"type": "object", "required": ["url"], "properties": {
+                "url": {"type": "string", "description": "The URL of the website."}}}"#,
+        )
+        .saying(|answered| {
+            let is_shown = answered.error_kind().is_some() || answered.is_text_alone();
+            is_shown.then(|| shown(answered, "website_text", website)).flatten()
+        }),
+    ),
+    (
         "write_file",
         Face::new(
             "Write a file, or add to its end. It is created with its folders if it is not there.",
@@ -397,6 +410,14 @@ fn written(answered: &Answered<'_>) -> Option<String> {
 fn changed(answered: &Answered<'_>, text: String) -> Option<String> {
     let notes = notes(answered).map(|notes| format!("\n{notes}")).unwrap_or_default();
     (!is_dry_run(answered)).then(|| text + &notes)
+}
+
+fn website(answered: &Answered<'_>) -> Option<String> {
+    let text = content(answered)?.to_owned();
+    Some(match remark(answered) {
+        Some(remark) => format!("{text}\n[{remark}]"),
+        None => text,
+    })
 }
 
 fn time(answered: &Answered<'_>) -> Option<String> {

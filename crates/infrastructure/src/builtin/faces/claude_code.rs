@@ -181,6 +181,18 @@ pub(super) const FACES: Faces = &[
         .saying(asking::planned),
     ),
     (
+        "WebFetch",
+        Face::new(
+            "Fetches a page and has a small model answer a prompt about it. http becomes https. A redirect to another \
+             host is told and not followed: call again with the new URL.",
+            r#"{"type": "object", "properties": {
+                "url": {"type": "string", "description": "A whole URL."},
+                "prompt": {"type": "string", "description": "What to find out from the page."}},
+                "required": ["url", "prompt"]}"#,
+        )
+        .saying(web::fetched),
+    ),
+    (
         "WebSearch",
         Face::new(
             "Searches the web and gives titles and URLs. Domains may be allowed or blocked, not both.",

@@ -1,10 +1,14 @@
 //! The faces of kodelet: plain text, an error as `Error: …`, or, where tags are wanted, both in `<error>` and `<result>`.
 
-use super::{Faces, wording::with_remarks};
+use super::{
+    Faces,
+    fetched::{content, remark},
+    wording::with_remarks,
+};
 use serde_json::Value;
 use std::fmt::Write as _;
 use toolstead_domain::alias::{
-    Rewrite::{Default, DefaultUnless},
+    Rewrite::{Default, DefaultUnless, Set},
     face::{Answered, Face, Said},
 };
 
@@ -121,6 +125,16 @@ pub(super) const FACES: Faces = &[
         "view_background_processes",
         Face::new("Monitor background processes.", r#"{"type": "object", "properties": {}}"#).saying(processes),
     ),
+    (
+        "web_fetch",
+        Face::new(
+            "Fetch web content with domain filtering. Pages come as Markdown; other texts are saved below web-archives \
+             and shown with line numbers.",
+            r#"{"type": "object", "properties": {"url": {"type": "string", "description": "The https URL"}, "prompt": {"type": "string", "description": "What to extract from a page, by a model"}}, "required": ["url"]}"#,
+        )
+        .with_defaults(&[Set("save_text", "true"), Default("max_chars", "100000")])
+        .saying(fetched),
+    ),
 ];
 
 /// An answer as it is there: an error, or what the tool said, or both.
@@ -204,6 +218,28 @@ fn batch(answered: &Answered<'_>) -> Option<Said> {
         let _ = writeln!(text, "<invocation.{index}.{tag}>\n{said}\n</invocation.{index}.{tag}>");
     }
     Some(Said { is_error: answered.error_kind().is_some(), ..Said::text(text.trim_end()) })
+}
+
+/// A page as it is; a text that was saved with its lines numbered.
+fn fetched(answered: &Answered<'_>) -> Option<Said> {
+    let Some(content) = content(answered) else { return plain(answered) };
+    let mut text = match answered.member("saved_path") {
+        None => content.to_owned(),
+        Some(_) => {
+            let width = content.lines().count().to_string().len();
+            let numbered = content.lines().zip(1_usize..).map(|(line, number)| format!("{number:>width$}: {line}"));
+            numbered.collect::<Vec<_>>().join("\n")
+        }
+    };
+    if answered.in_tags {
+        // What a page says cannot end the tag that it stands in.
+        for tag in ["result", "error"] {
+            text = text
+                .replace(&format!("</{tag}"), &format!("&lt;/{tag}"))
+                .replace(&format!("<{tag}"), &format!("&lt;{tag}"));
+        }
+    }
+    Some(told(answered, None, Some(text)).beside(remark(answered)))
 }
 
 fn processes(answered: &Answered<'_>) -> Option<Said> {

@@ -1,7 +1,10 @@
 //! The tool `image_recognition`.
 
+mod remote;
+
 use crate::builtin::{
     answer::answer,
+    blocking::on_blocking_thread,
     built_in_tool::BuiltInTool,
     files::{
         content::Content,
@@ -16,6 +19,7 @@ use crate::builtin::{
     run::Run,
     schema::output_schema,
     seen_images::ImageQuestion,
+    web_address::{self, web_address},
     world::World,
 };
 use async_trait::async_trait;
@@ -38,6 +42,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
+use url::Url;
 
 /// Has a model look at an image.
 pub(crate) struct ImageRecognition;
@@ -52,9 +57,9 @@ const MAX_TOKENS: u64 = 4096;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path of the image, a `file:///` address, or the handle of a stored output, like "o17".
+    /// Path of the image, a `file:///` or `https://` address, or the handle of a stored output, like "o17".
     #[schemars(length(min = 1, max = 8_192))]
-    #[schemars(extend("x-advertised" = "Path, or handle of a stored output."))]
+    #[schemars(extend("x-advertised" = "Path, https address, or handle of a stored output."))]
     image: String,
     /// The question about it.
     #[serde(default = "usual_question")]
@@ -119,8 +124,12 @@ impl BuiltInTool for ImageRecognition {
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = source::accesses(&local_path(&input.image)?, world).await?;
-        accesses.extend(model_answer::access(&*model(world)?));
+        let mut accesses = match place(&input.image)? {
+            Place::Path(path) => source::accesses(&path, world).await?,
+            Place::Web(url) => vec![web_address::access(&url)],
+        };
+        let of_model = model_answer::access(&*model(world)?);
+        accesses.extend(of_model.into_iter().filter(|access| !accesses.contains(access)).collect::<Vec<_>>());
         Ok(accesses)
     }
 
@@ -130,13 +139,23 @@ impl BuiltInTool for ImageRecognition {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let (world, model) = (run.world(), model(run.world())?);
-        let _seat = world.decoding().acquire().await.ok();
         let limits = world.limits().clone();
-        let picture = on_source(local_path(&input.image)?, run, move |files, source| {
-            picture(Content::open(source, files)?, &limits)
-        });
-        let Picture { name, digest, mime, width, height, shown } = picture.await?;
-        drop(_seat);
+        let picture = match place(&input.image)? {
+            Place::Path(path) => {
+                let _seat = world.decoding().acquire().await.ok();
+                let read = on_source(path, run, move |files, source| {
+                    let mut content = Content::open(source, files)?;
+                    picture(&content.read_whole(MAX_FILE_BYTES, "an image")?, content.name, &limits)
+                });
+                read.await?
+            }
+            Place::Web(url) => {
+                let body = remote::fetch(&url, run).await?;
+                let _seat = world.decoding().acquire().await.ok();
+                on_blocking_thread(move || picture(&body, url.into(), &limits)).await?
+            }
+        };
+        let Picture { name, digest, mime, width, height, shown } = picture;
         let question = ImageQuestion {
             principal: run.context().principal.clone(),
             image: digest,
@@ -192,37 +211,41 @@ fn model(world: &World) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
     with_eyes(world).map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason))
 }
 
-/// The path that names the image.
+/// A place that an image is read from.
+enum Place {
+    /// A file, or a stored output.
+    Path(String),
+    Web(Url),
+}
+
+/// The place that names the image.
 ///
 /// # Errors
-/// `unavailable` for a page's address: nothing here fetches from the web. `invalid_input` for another address.
-fn local_path(image: &str) -> Result<String, ToolFailure> {
-    let Some((scheme, _)) = image.split_once("://") else { return Ok(image.to_owned()) };
-    match scheme.to_ascii_lowercase().as_str() {
-        "file" => file_uri::path_of(image),
-        "http" | "https" => {
-            let message = format!("`{image}` lies on the web, and images are not fetched from there");
-            Err(ToolFailure::new(ErrorKind::Unavailable, message).next("Save it as a file, and give the path."))
-        }
-        _ => Err(ToolFailure::new(
-            ErrorKind::InvalidInput,
-            format!("`{image}` is neither a path nor a `file:///` address"),
-        )),
+/// `invalid_input` for an address that is neither a file's nor one of https.
+fn place(image: &str) -> Result<Place, ToolFailure> {
+    let Some((scheme, _)) = image.split_once("://") else { return Ok(Place::Path(image.to_owned())) };
+    let wrong = |reason: &str| ToolFailure::new(ErrorKind::InvalidInput, format!("`{image}` {reason}"));
+    match scheme.trim_start().to_ascii_lowercase().as_str() {
+        "file" => file_uri::path_of(image).map(Place::Path),
+        "https" => web_address(image).map(Place::Web),
+        "http" => Err(wrong("is fetched without encryption").next("Give its `https://` address.")),
+        _ => Err(wrong("is neither a path nor a `file:///` or `https://` address")),
     }
 }
 
 /// Decodes the image and makes it fit. What it is, its bytes say. Blocks.
-fn picture(mut content: Content, limits: &FileLimits) -> Result<Picture, ToolFailure> {
-    let bytes = content.read_whole(MAX_FILE_BYTES, "an image")?;
-    let FileKindByContent::Image(format) = sniff(&bytes, true, &content.name) else {
-        let message = format!("`{}` is no PNG, JPEG, GIF or WebP image, whatever its name says", content.name);
-        return Err(ToolFailure::new(ErrorKind::UnsupportedType, message).next("`read_file` shows what it is."));
+fn picture(bytes: &[u8], name: String, limits: &FileLimits) -> Result<Picture, ToolFailure> {
+    let FileKindByContent::Image(format) = sniff(bytes, true, &name) else {
+        let message = format!("`{name}` is no PNG, JPEG, GIF or WebP image, whatever its name says");
+        return Err(
+            ToolFailure::new(ErrorKind::UnsupportedType, message).next("`read_file` and `web_fetch` show what it is.")
+        );
     };
-    let view = view(&bytes, format, limits, None, &content.name)?;
+    let view = view(bytes, format, limits, None, &name)?;
     let shown = Image { media_type: view.format.to_mime_type().to_owned(), data: STANDARD.encode(&view.bytes).into() };
     Ok(Picture {
-        name: content.name,
-        digest: digest_of(&bytes),
+        name,
+        digest: digest_of(bytes),
         mime: format.to_mime_type(),
         width: view.width,
         height: view.height,
@@ -311,7 +334,8 @@ mod tests {
             ("text.png", ErrorKind::UnsupportedType),
             ("cut.png", ErrorKind::UnsupportedType),
             ("missing.png", ErrorKind::NotFound),
-            ("https://example.org/a.png", ErrorKind::Unavailable),
+            ("http://example.org/a.png", ErrorKind::InvalidInput),
+            ("https://me@example.org/a.png", ErrorKind::InvalidInput),
             ("ftp://example.org/a.png", ErrorKind::InvalidInput),
             ("file://other/a.png", ErrorKind::InvalidInput),
         ] {

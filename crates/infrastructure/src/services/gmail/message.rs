@@ -287,8 +287,8 @@ fn parts(payload: &Value) -> (Vec<Part<'_>>, bool) {
 fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<Piece>)>) -> Vec<Piece> {
     let with_text = || within.iter().enumerate().filter(|(_, (_, pieces))| !pieces.is_empty());
     let is = |at: usize, mime: &str| parts[within[at].0].mime == mime;
-    let html = with_text().map(|(at, _)| at).filter(|at| is(*at, "text/html")).last();
-    let nested = || with_text().map(|(at, _)| at).filter(|at| !parts[within[*at].0].children.is_empty()).last();
+    let html = with_text().map(|(at, _)| at).rfind(|at| is(*at, "text/html"));
+    let nested = || with_text().map(|(at, _)| at).rfind(|at| !parts[within[*at].0].children.is_empty());
     let plain = || with_text().map(|(at, _)| at).find(|at| is(*at, "text/plain"));
     let any = || with_text().map(|(at, _)| at).next();
     let found = html.or_else(nested).or_else(plain).or_else(any);

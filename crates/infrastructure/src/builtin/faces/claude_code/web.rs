@@ -1,7 +1,48 @@
-//! Answers of the tools for the web.
+//! What is fetched from the web and found there.
 
+use crate::builtin::faces::{
+    fetched::{content, remark},
+    given::with_members,
+};
+use http::StatusCode;
 use serde_json::{Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
+
+/// The answer of the model, else the page; beside it the members that clients know.
+pub(super) fn fetched(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind().is_some() || !answered.is_text_alone() {
+        return None;
+    }
+    let member = |name: &str| answered.member(name);
+    let text = |name: &str| member(name).and_then(Value::as_str);
+    let code = member("status").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok())?;
+    let status = StatusCode::from_u16(code).ok().and_then(|status| status.canonical_reason()).unwrap_or_default();
+    let (result, beside) = match (text("redirect_to"), member("processed").is_some_and(|made| made == "extracted")) {
+        (Some(to), _) => (moved(answered, to, &format!("{code} {status}")), None),
+        (None, true) => (content(answered)?.to_owned(), remark(answered)),
+        // The page itself, between its marked lines.
+        (None, false) => (answered.text().into_owned(), None),
+    };
+    let members = json!({
+        "bytes": member("bytes"),
+        "code": code,
+        "codeText": status,
+        "result": result,
+        "durationMs": member("duration_ms"),
+        "url": text("url"),
+    });
+    Some(with_members(answered, Said::text(result).beside(beside), members))
+}
+
+fn moved(answered: &Answered<'_>, to: &str, status: &str) -> String {
+    let given = |name: &str| answered.text_argument(name).unwrap_or_default();
+    let next = json!({"url": to, "prompt": given("prompt")});
+    format!(
+        "REDIRECT DETECTED: The URL redirects to a different host.\n\nOriginal URL: {}\nRedirect URL: {to}\nStatus: \
+         {status}\n\nNothing was fetched from there. To go on, call WebFetch again with {next}",
+        given("url")
+    )
+}
 
 /// What was found, as titles and addresses; and that sources are to be named.
 pub(super) fn searched(answered: &Answered<'_>) -> Option<Said> {

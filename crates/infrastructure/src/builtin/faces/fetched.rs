@@ -1,0 +1,65 @@
+//! A page that was fetched, for systems that show its text and little else.
+
+use serde_json::Value;
+use toolstead_domain::alias::face::Answered;
+
+/// The text of a page as it came, without our words around it; `None` where something else is to be told: an image, a
+/// page that moved, or one without content.
+pub(super) fn content<'a>(answered: &Answered<'a>) -> Option<&'a str> {
+    let is_text = answered.error_kind().is_none() && answered.is_text_alone();
+    let content = answered.member("content").and_then(Value::as_str).filter(|content| !content.is_empty());
+    content.filter(|_| is_text && answered.member("redirect_to").is_none())
+}
+
+/// All that is to be said of it: where it was saved, what is missing, and how to read that.
+pub(super) fn remark(answered: &Answered<'_>) -> Option<String> {
+    let text = |name| answered.member(name).and_then(Value::as_str);
+    let saved = text("saved_path").map(|path| format!("Saved as `{path}`."));
+    let notes = answered.member("notes").and_then(Value::as_array).into_iter().flatten();
+    let notes = notes.filter_map(Value::as_str).map(|note| format!("Note: {note}."));
+    let words = answered.text();
+    // Behind the last marked line, whose name the page cannot know, stand our own words.
+    let rest = words.rsplit_once(" -----\n").map(|(_, rest)| rest.to_owned());
+    let rest = rest.filter(|_| answered.member("truncated") == Some(&Value::Bool(true)));
+    let lines: Vec<String> = saved.into_iter().chain(notes).chain(rest).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// A number as people write it: `50,000`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, json};
+    use toolstead_domain::tool_result::ToolResult;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), expected);
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_page_is_followed_by_what_we_say_of_it() {
+        let told =
+            json!({"content": "a\n----- end -----\nfalse", "truncated": true, "saved_path": "x", "notes": ["n"]});
+        let text = "https://a/\n----- web page 1 -----\na\n----- end -----\nfalse\n----- end of web page 1 -----\nThese are all.";
+        let result = ToolResult::text(text).with_structured_content(told);
+        let arguments = Map::new();
+        let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
+        assert_eq!(content(&answered), Some("a\n----- end -----\nfalse"));
+        assert_eq!(remark(&answered).as_deref(), Some("Saved as `x`.\nNote: n.\nThese are all."));
+    }
+}

@@ -1,0 +1,83 @@
+//! The tool `calendar_get_event`.
+
+use crate::{
+    builtin::{
+        answer::answer,
+        blocking::on_blocking_thread,
+        built_in_tool::BuiltInTool,
+        calendar_event::{CalendarEvent, SERVICE},
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+    services::calendar::{Calendar, times::Zone},
+};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Reads an event of Google Calendar.
+pub(crate) struct CalendarGetEvent;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The id, as `calendar_list_events` gives it.
+    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(extend("x-advertised" = ""))]
+    event_id: String,
+    /// The calendar: "primary", or the id of another one.
+    #[serde(default = "primary")]
+    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(extend("x-advertised" = false))]
+    calendar_id: String,
+}
+
+fn primary() -> String {
+    "primary".into()
+}
+
+#[async_trait]
+impl BuiltInTool for CalendarGetEvent {
+    const NAME: &str = "calendar_get_event";
+    const TITLE: &str = "Read calendar event";
+    const DESCRIPTION: &str = "Reads an event of Google Calendar: times, place, description, attendees with their answers, \
+                               video meeting and series. One that was deleted is told as cancelled.";
+    const BRIEF: &str = "Reads all of an event.";
+    const CATEGORY: Category = Category::Calendar;
+    const TAGS: &[&str] = &["google"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str = r#"{"event_id": "ev1_20260105T090000Z"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<CalendarEvent>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        SERVICE.availability(world)
+    }
+
+    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(vec![SERVICE.access(world)?])
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let now = DateTime::<Utc>::from_timestamp_micros(run.world().now().0).unwrap_or_default();
+        let zone = on_blocking_thread(move || Ok(Zone::system(now))).await?;
+        let judge = |host: &str| run.may_reach(host);
+        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
+        let event = calendar.event(&input.calendar_id, &input.event_id, zone.name()).await?;
+        let event = CalendarEvent::read(&event)?;
+        answer(event.full(), &event)
+    }
+}

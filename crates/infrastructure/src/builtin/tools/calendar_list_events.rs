@@ -1,0 +1,185 @@
+//! The tool `calendar_list_events`.
+
+use crate::{
+    builtin::{
+        answer::answer,
+        blocking::on_blocking_thread,
+        built_in_tool::BuiltInTool,
+        calendar_event::{CalendarEvent, SERVICE},
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+    services::calendar::{
+        Calendar, EventQuery, MAX_RESULTS,
+        times::{Moment, WrongTime, Zone, rfc3339},
+    },
+};
+use async_trait::async_trait;
+use chrono::{DateTime, FixedOffset, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Lists events of Google Calendar.
+pub(crate) struct CalendarListEvents;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Events that end after it: a day ("2026-01-05"), a time in the time zone ("2026-01-05T14:00"), or one with an
+    /// offset. Default: the beginning of today.
+    #[schemars(length(max = 64))]
+    #[schemars(extend("x-advertised" = "\"2026-01-05\" or \"2026-01-05T14:00\". Default: today."))]
+    time_min: Option<String>,
+    /// Events that begin before it; of a day before its end. Default: the end of today where no time is given, else none.
+    #[schemars(length(max = 64))]
+    #[schemars(extend("x-advertised" = ""))]
+    time_max: Option<String>,
+    /// Words that stand in title, description, place or attendees.
+    #[schemars(length(max = 1000))]
+    #[schemars(extend("x-advertised" = "Words in them."))]
+    query: Option<String>,
+    /// The most events of one answer.
+    #[serde(default = "usual_results")]
+    #[schemars(range(min = 1, max = MAX_RESULTS))]
+    #[schemars(extend("x-advertised" = ""))]
+    max_results: u32,
+    /// The calendar: "primary", or the id of another one.
+    #[serde(default = "primary")]
+    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(extend("x-advertised" = false))]
+    calendar_id: String,
+    /// The time zone of days and of times without an offset: a name like "Europe/Berlin", an offset, or "UTC". Default:
+    /// that of this machine.
+    #[schemars(length(min = 1, max = 64))]
+    #[schemars(extend("x-advertised" = false))]
+    time_zone: Option<String>,
+    /// The `next_page_token` of an answer with the same arguments: gives the events after it.
+    #[schemars(length(max = 1024))]
+    #[schemars(extend("x-advertised" = ""))]
+    page_token: Option<String>,
+}
+
+fn usual_results() -> u32 {
+    10
+}
+
+fn primary() -> String {
+    "primary".into()
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// In the order in which they begin; of a series each one for itself.
+    events: Vec<CalendarEvent>,
+    /// There are more: give it as `page_token`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
+    /// The times that were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_min: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_max: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for CalendarListEvents {
+    const NAME: &str = "calendar_list_events";
+    const TITLE: &str = "List calendar events";
+    const DESCRIPTION: &str = "Lists events of Google Calendar by time or words, in the order in which they begin. Without \
+                               times these are the events of today, in the time zone of this machine. Of a series each \
+                               event is listed for itself. Times are told with their offset; the end of whole days is the \
+                               day after the last one.";
+    const BRIEF: &str = "Lists events of Google Calendar; without times those of today.";
+    const CATEGORY: Category = Category::Calendar;
+    const TAGS: &[&str] = &["google"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str = r#"{"time_min": "2026-01-05", "time_max": "2026-01-09", "query": "review"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        SERVICE.availability(world)
+    }
+
+    async fn accesses(&self, _: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(vec![SERVICE.access(world)?])
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let now = DateTime::<Utc>::from_timestamp_micros(run.world().now().0).unwrap_or_default();
+        let query = on_blocking_thread(move || {
+            asked(input, now).map_err(|wrong| ToolFailure::new(ErrorKind::InvalidInput, wrong.to_string()))
+        })
+        .await?;
+        let judge = |host: &str| run.may_reach(host);
+        let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
+        let page = calendar.events(&query).await?;
+        let output = Output {
+            events: page.events.iter().map(CalendarEvent::read).collect::<Result<_, _>>()?,
+            next_page_token: page.next_page_token,
+            time_min: query.time_min.as_ref().map(rfc3339),
+            time_max: query.time_max.as_ref().map(rfc3339),
+        };
+        answer(told(&output), &output)
+    }
+}
+
+/// The query that the arguments mean. Blocks for moments.
+fn asked(input: Input, now: DateTime<Utc>) -> Result<EventQuery, WrongTime> {
+    let zone = match &input.time_zone {
+        Some(name) => Zone::parse(name, now)?,
+        None => Zone::system(now),
+    };
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let moment = |text: Option<String>| given(text).map(|text| Moment::parse(&text, &zone)).transpose();
+    let today = zone.day_of(now);
+    let (time_min, time_max): (Option<DateTime<FixedOffset>>, _) =
+        match (moment(input.time_min)?, moment(input.time_max)?) {
+            (None, None) => (Some(zone.start_of(today)), Some(zone.end_of(today))),
+            (Some(from), until) => (Some(from.start(&zone)), until.map(|until| until.end(&zone))),
+            (None, Some(until)) => {
+                let (start, end) = (zone.start_of(today), until.end(&zone));
+                ((start < end).then_some(start), Some(end))
+            }
+        };
+    Ok(EventQuery {
+        calendar_id: input.calendar_id,
+        time_min,
+        time_max,
+        query: given(input.query),
+        max_results: input.max_results,
+        page_token: given(input.page_token),
+        time_zone: zone.name().map(str::to_owned),
+    })
+}
+
+fn told(output: &Output) -> String {
+    let range = match (&output.time_min, &output.time_max) {
+        (Some(from), Some(until)) => format!(" from {from} until {until}"),
+        (Some(from), None) => format!(" from {from} on"),
+        (None, Some(until)) => format!(" until {until}"),
+        (None, None) => String::new(),
+    };
+    let events: Vec<String> = output.events.iter().map(CalendarEvent::brief).collect();
+    let mut text = match events.is_empty() {
+        true => format!("No events{range}."),
+        false => events.join("\n\n"),
+    };
+    if let Some(token) = &output.next_page_token {
+        text.push_str(&format!("\n\n[There are more: the next ones with page_token {token:?}]"));
+    }
+    text
+}

@@ -1,0 +1,70 @@
+//! An image on the web: asked about first, then fetched; without a redirect, from the very address that was judged.
+
+use crate::{
+    builtin::run::Run,
+    web::reach::{Again, Answer, Asked, NamedBy, Redirects},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use std::time::{Duration, Instant};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use url::Url;
+
+/// Bytes of an image that is fetched.
+const MAX_BYTES: usize = 5 << 20;
+const TIME: Duration = Duration::from_secs(30);
+
+/// The bytes of the image.
+///
+/// # Errors
+/// `unsupported_type` where the server says that it is none, `too_large` beyond 5 MiB, `upstream_http` for a redirect or
+/// an error, and whatever is in the way of a request.
+pub(super) async fn fetch(url: &Url, run: &Run<'_>) -> Result<Bytes, ToolFailure> {
+    let told = ask(Method::HEAD, url, run).await?;
+    let header = |name| told.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let content_type = header(header::CONTENT_TYPE);
+    if !content_type.to_ascii_lowercase().starts_with("image/") {
+        let message = format!("the server of `{url}` does not call it an image, but `{}`", content_type.escape_debug());
+        return Err(ToolFailure::new(ErrorKind::UnsupportedType, message).next("`web_fetch` shows what it is."));
+    }
+    let is_large = header(header::CONTENT_LENGTH).parse::<usize>().is_ok_and(|bytes| bytes > MAX_BYTES);
+    let too_large = || {
+        ToolFailure::new(ErrorKind::TooLarge, format!("the image `{url}` has more than 5 MiB"))
+            .next("Look for a smaller version of it.")
+    };
+    if is_large {
+        return Err(too_large());
+    }
+    let answer = ask(Method::GET, url, run).await?;
+    if answer.is_cut { Err(too_large()) } else { Ok(answer.body) }
+}
+
+async fn ask(method: Method, url: &Url, run: &Run<'_>) -> Result<Answer, ToolFailure> {
+    let asked = Asked {
+        method,
+        url,
+        headers: HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("image/*"))]),
+        body: Bytes::new(),
+        named_by: NamedBy::Anybody,
+        redirects: Redirects::None,
+        again: Again::Reading,
+        body_bytes: MAX_BYTES,
+        deadline: run.deadline().min(Instant::now() + TIME),
+    };
+    let answer = run.world().reach().send(asked, &|host| run.may_reach(host)).await;
+    let answer = answer.map_err(|error| error.into_failure(&format!("the image `{url}` could not be fetched")))?;
+    match answer.status.as_u16() {
+        200..300 => Ok(answer),
+        status @ 300..400 => {
+            let to = answer.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+            let to = to.and_then(|to| url.join(to).ok()).map(|to| format!(" to {to}")).unwrap_or_default();
+            let message =
+                format!("the image `{url}` is redirected{to} (HTTP {status}), and no redirect is followed here");
+            Err(ToolFailure::new(ErrorKind::UpstreamHttp, message)
+                .next("If that address is what you want, give it instead."))
+        }
+        404 | 410 => Err(ToolFailure::new(ErrorKind::NotFound, format!("there is no image at `{url}`"))),
+        status => Err(ToolFailure::new(ErrorKind::UpstreamHttp, format!("`{url}` answered HTTP {status}"))
+            .next("Use another address of the image.")),
+    }
+}

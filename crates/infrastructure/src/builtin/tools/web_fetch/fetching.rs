@@ -1,0 +1,184 @@
+//! The request: from the cache or from the server.
+
+use super::Format;
+use crate::{
+    builtin::{run::Run, seen_pages::PageRequest, web_address::host},
+    sandbox::egress::host::Host,
+    web::{
+        reach::{Again, Answer, Asked, NamedBy, Redirects},
+        reach_error::ReachError,
+    },
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use std::time::{Duration, Instant};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use url::Url;
+
+/// Bytes of what a server sends, unpacked.
+pub(super) const MAX_BYTES: usize = 5 << 20;
+const REDIRECTS: u32 = 5;
+/// As long a host is given to answer by https that was named with http.
+const TIME_FOR_TLS: Duration = Duration::from_secs(5);
+
+/// What a server answered.
+pub(super) struct Fetched {
+    pub(super) answer: Answer,
+    pub(super) from_cache: bool,
+}
+
+impl Fetched {
+    /// The media type with its parameters, as the server says it; empty for none.
+    pub(super) fn content_type(&self) -> &str {
+        self.header(header::CONTENT_TYPE)
+    }
+
+    /// The media type alone, in lower case.
+    pub(super) fn media_type(&self) -> String {
+        self.content_type().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// The charset that the server names.
+    pub(super) fn charset(&self) -> Option<&str> {
+        let parameters = self.content_type().split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+        let charset = parameters.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+        charset.map(|(_, value)| value.trim().trim_matches('"')).filter(|value| !value.is_empty())
+    }
+
+    /// A header; empty for none.
+    pub(super) fn header(&self, name: header::HeaderName) -> &str {
+        self.answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+/// Fetches the page, unless it was fetched lately on behalf of the same principal. The host is judged either way.
+pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: Instant) -> Result<Fetched, ToolFailure> {
+    let world = run.world();
+    run.may_reach(host(url))?;
+    let accept = accepted(format);
+    let request = PageRequest { principal: run.context().principal.clone(), url: url.to_string(), accept };
+    if let Some(answer) = world.seen_pages().answer(&request, world.now()) {
+        return Ok(Fetched { answer, from_cache: true });
+    }
+    let answer = match upgraded(url) {
+        None => send(url, accept, Again::Reading, run, deadline).await,
+        Some(secure) => {
+            let soon = deadline.min(Instant::now() + TIME_FOR_TLS);
+            match send(&secure, accept, Again::Never, run, soon).await {
+                // Nobody speaks TLS there: as it was asked.
+                Err(Unanswered::Reach(error)) if is_silence(&error) => {
+                    send(url, accept, Again::Reading, run, deadline).await
+                }
+                other => other,
+            }
+        }
+    };
+    let answer = answer.map_err(|error| error.into_failure(url))?;
+    world.seen_pages().remember(request, answer.clone(), world.now());
+    Ok(Fetched { answer, from_cache: false })
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    Reach(ReachError),
+    /// The site keeps programs out.
+    Robots,
+}
+
+impl Unanswered {
+    fn into_failure(self, url: &Url) -> ToolFailure {
+        match self {
+            Self::Reach(error @ (ReachError::TimedOut | ReachError::Silent(_))) => {
+                error.into_failure(&format!("`{url}` could not be fetched")).next("Give a longer `timeout_ms`.")
+            }
+            Self::Reach(error) => error.into_failure(&format!("`{url}` could not be fetched")),
+            Self::Robots => ToolFailure::new(
+                ErrorKind::PermissionDenied,
+                format!("`{url}` is not fetched: the `robots.txt` of its site keeps programs out of there"),
+            )
+            .next("Use another source; `[web] respect_robots` of the configuration decides whether it is heeded."),
+        }
+    }
+}
+
+async fn send(
+    url: &Url,
+    accept: &'static str,
+    again: Again,
+    run: &Run<'_>,
+    deadline: Instant,
+) -> Result<Answer, Unanswered> {
+    let (world, judge) = (run.world(), |host: &str| run.may_reach(host));
+    if let Some(robots) = world.robots() {
+        let allowed = robots.allow(url, world.reach(), &judge, world.now(), deadline).await;
+        if !allowed.map_err(Unanswered::Reach)? {
+            return Err(Unanswered::Robots);
+        }
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+    let asked = Asked {
+        method: Method::GET,
+        url,
+        headers,
+        body: Bytes::new(),
+        named_by: NamedBy::Anybody,
+        redirects: Redirects::SameHost(REDIRECTS),
+        again,
+        body_bytes: MAX_BYTES,
+        deadline,
+    };
+    world.reach().send(asked, &judge).await.map_err(Unanswered::Reach)
+}
+
+/// The same page by https, which is tried first: for a host that has a name, at the usual port.
+fn upgraded(url: &Url) -> Option<Url> {
+    let is_plain = url.scheme() == "http" && url.port().is_none();
+    let host = Host::parse(url.host_str()?).ok()?;
+    if !is_plain || matches!(&host, Host::Address(_)) || url.host_str() == Some("localhost") {
+        return None;
+    }
+    let mut secure = url.clone();
+    secure.set_scheme("https").ok()?;
+    Some(secure)
+}
+
+/// Whether nobody answered there at all.
+fn is_silence(error: &ReachError) -> bool {
+    match error {
+        ReachError::TimedOut | ReachError::Silent(_) => true,
+        ReachError::Http(error) => error.is_unsent(),
+        _ => false,
+    }
+}
+
+fn accepted(format: Format) -> &'static str {
+    match format {
+        Format::Markdown | Format::Page => {
+            "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
+        }
+        Format::Text => "text/html, application/xhtml+xml, text/plain;q=0.9, */*;q=0.5",
+        Format::Html => "text/html, application/xhtml+xml;q=0.9, */*;q=0.5",
+        Format::Raw => "*/*",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_with_a_name_is_asked_by_https_first() {
+        for (url, expected) in [
+            ("http://example.com/a?b", Some("https://example.com/a?b")),
+            ("https://example.com/", None),
+            ("http://example.com:8080/", None),
+            ("http://localhost/", None),
+            ("http://127.0.0.1/", None),
+            ("http://[::1]/", None),
+        ] {
+            let secure = upgraded(&url.parse().unwrap());
+            assert_eq!(secure.as_ref().map(Url::as_str), expected, "{url}");
+        }
+    }
+}

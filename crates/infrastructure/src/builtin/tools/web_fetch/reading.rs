@@ -1,0 +1,181 @@
+//! What a server sent, by its bytes and then by what it is called: as text where it has one.
+
+use super::{
+    Format, Processed,
+    fetching::Fetched,
+    foreign::{cleaned, one_line},
+    json::indented,
+    outline::{Heading, outline},
+};
+use crate::{
+    builtin::{
+        blocking::on_blocking_thread,
+        files::sniff::{FileKindByContent, sniff},
+        run::Run,
+        text::text_encoding::{Detected, TextEncoding, detect},
+    },
+    web::page::{self, Form, PageLimits, PageOrder},
+};
+use bytes::Bytes;
+use image::ImageFormat;
+use std::time::Instant;
+use toolstead_domain::tool_failure::ToolFailure;
+
+/// Characters of a title.
+const MAX_TITLE: usize = 200;
+
+/// The content of an answer.
+pub(super) enum Read {
+    Text(Text),
+    Image(ImageFormat),
+    /// For the reader of documents.
+    Document,
+    /// What it is, in words.
+    Binary(String),
+    /// There is none.
+    Nothing,
+}
+
+/// A text of the web, cleaned.
+pub(super) struct Text {
+    pub(super) title: Option<String>,
+    pub(super) text: String,
+    pub(super) outline: Vec<Heading>,
+    pub(super) notes: Vec<String>,
+    pub(super) processed: Processed,
+    /// It is a page, or Markdown: text to read, and no file of a program.
+    pub(super) is_page: bool,
+}
+
+/// Reads what came. Pages are parsed in a process of their own.
+pub(super) async fn read(
+    fetched: &Fetched,
+    format: Format,
+    run: &Run<'_>,
+    deadline: Instant,
+) -> Result<Read, ToolFailure> {
+    let body = fetched.answer.body.clone();
+    if body.is_empty() {
+        return Ok(Read::Nothing);
+    }
+    let media_type = fetched.media_type();
+    let kind = Kind::of(&media_type, &body);
+    let (charset, name) = (fetched.charset().map(str::to_owned), fetched.answer.url.path().to_owned());
+    if kind == Kind::Page && !matches!(format, Format::Html | Format::Raw) && is_text(&body, charset.as_deref()) {
+        return page(fetched, format, run, deadline).await.map(Read::Text);
+    }
+    let is_cut = fetched.answer.is_cut;
+    on_blocking_thread(move || {
+        let encoding = match (sniff(&body, true, &name), charset.and_then(|label| TextEncoding::named(&label, &body))) {
+            (FileKindByContent::Image(format), _) => return Ok(Read::Image(format)),
+            (FileKindByContent::Document(_), _) => return Ok(Read::Document),
+            // Bytes that are no text in any other encoding.
+            (FileKindByContent::Binary(_), Some(named)) if named.name().starts_with("utf-16") => named,
+            (FileKindByContent::Binary(what), _) => return Ok(Read::Binary(what.into_owned())),
+            (FileKindByContent::Text(_), Some(named)) => named,
+            (FileKindByContent::Text(found), None) => found,
+        };
+        Ok(Read::Text(text(&body, encoding, kind, format, is_cut)))
+    })
+    .await
+}
+
+/// What a text is, by its name and its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Page,
+    Markdown,
+    Json,
+    Other,
+}
+
+impl Kind {
+    fn of(media_type: &str, body: &Bytes) -> Self {
+        match media_type {
+            "text/html" | "application/xhtml+xml" => Self::Page,
+            "text/markdown" | "text/x-markdown" => Self::Markdown,
+            "application/json" | "text/json" => Self::Json,
+            json if json.ends_with("+json") => Self::Json,
+            "" | "application/octet-stream" => Self::by_beginning(body),
+            _ => Self::Other,
+        }
+    }
+
+    /// Of what its server has no name for.
+    fn by_beginning(body: &Bytes) -> Self {
+        let start = body.trim_ascii_start();
+        let begins =
+            |mark: &str| start.get(..mark.len()).is_some_and(|found| found.eq_ignore_ascii_case(mark.as_bytes()));
+        match start.first() {
+            Some(b'<') if begins("<!doctype html") || begins("<html") => Self::Page,
+            Some(b'{' | b'[') => Self::Json,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn is_text(body: &Bytes, charset: Option<&str>) -> bool {
+    let is_wide = || charset.is_some_and(|label| label.to_ascii_lowercase().starts_with("utf-16"));
+    matches!(detect(body, true), Detected::Text(_)) || is_wide()
+}
+
+async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instant) -> Result<Text, ToolFailure> {
+    let form = match format {
+        Format::Markdown => Form::Article,
+        Format::Page => Form::Markdown,
+        _ => Form::Text,
+    };
+    let order = PageOrder {
+        html: fetched.answer.body.to_vec(),
+        content_type: Some(fetched.content_type().to_owned()).filter(|named| !named.is_empty()),
+        url: fetched.answer.url.clone(),
+        form,
+    };
+    let page = page::read(run.world().helpers(), PageLimits::default(), deadline, order).await?;
+    let mut notes = page.notes;
+    if page.is_article && form == Form::Article {
+        notes.push("this is the article of the page: `format: \"page\"` gives all of it, with menus and lists".into());
+    }
+    if page.looks_like_script_shell {
+        notes.push(
+            "the page builds itself by scripts, which are not run: this may not be all of it. Its site may have an API, \
+             a feed or a plain page"
+                .into(),
+        );
+    }
+    notes.extend(cut_note(fetched.answer.is_cut));
+    let processed = if form == Form::Text { Processed::Text } else { Processed::Markdown };
+    let title = page.title;
+    let made = on_blocking_thread(move || {
+        let text = cleaned(&page.text);
+        let outline = if processed == Processed::Markdown { outline(&text) } else { Vec::new() };
+        Ok((text, outline))
+    });
+    let (text, outline) = made.await?;
+    Ok(Text { title: named(title), text, outline, notes, processed, is_page: true })
+}
+
+/// A text that is no page, or the source of one.
+fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut: bool) -> Text {
+    let (decoded, is_malformed) = encoding.decode(&body[encoding.mark_bytes()..]);
+    let mut notes = Vec::from_iter(cut_note(is_cut));
+    if is_malformed && !is_cut {
+        notes.push(format!("some of its bytes are no {} and stand as U+FFFD", encoding.name()));
+    }
+    let json = (kind == Kind::Json && format != Format::Raw).then(|| indented(&decoded)).flatten();
+    let processed = if json.is_some() { Processed::Json } else { Processed::Source };
+    let text = cleaned(json.as_deref().unwrap_or(&decoded));
+    let outline = if kind == Kind::Markdown { outline(&text) } else { Vec::new() };
+    let title = outline.first().filter(|first| first.level == 1).map(|first| first.text.clone());
+    let is_page = matches!(kind, Kind::Markdown | Kind::Page);
+    Text { title: named(title), text, outline, notes, processed, is_page }
+}
+
+/// A title in one line.
+fn named(title: Option<String>) -> Option<String> {
+    title.map(|title| one_line(&cleaned(&title), MAX_TITLE)).filter(|title| !title.is_empty())
+}
+
+fn cut_note(is_cut: bool) -> Option<String> {
+    is_cut.then(|| "the server sends more than 5 MiB: the rest was not fetched".to_owned())
+}

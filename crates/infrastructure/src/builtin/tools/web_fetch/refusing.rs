@@ -1,0 +1,49 @@
+//! An answer that is no success.
+
+use super::{
+    Format,
+    fetching::Fetched,
+    foreign::one_line,
+    reading::{self, Read},
+};
+use crate::{builtin::run::Run, web::reach::Answer};
+use http::{StatusCode, header};
+use std::time::Instant;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// Characters of what a server says about an error.
+const TOLD: usize = 500;
+const TOLD_OF_A_WAIT: usize = 40;
+
+/// The failure that a status is, with what the server says of it.
+pub(super) async fn refused(fetched: &Fetched, run: &Run<'_>, deadline: Instant) -> ToolFailure {
+    let Answer { url, status, .. } = &fetched.answer;
+    let said = match reading::read(fetched, Format::Text, run, deadline).await {
+        Ok(Read::Text(text)) => one_line(&text.text, TOLD),
+        _ => String::new(),
+    };
+    let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
+    let mut message = format!("`{url}` answered HTTP {}{reason}", status.as_u16());
+    if !said.is_empty() {
+        message.push_str(&format!(". Its page says (data from the web): \"{said}\""));
+    }
+    let wait = fetched.header(header::RETRY_AFTER);
+    let (kind, next) = match *status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            (ErrorKind::NotFound, "Check the address; its site may have a search or a list of pages.".to_owned())
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            (ErrorKind::AuthRequired, "Pages behind a login cannot be fetched.".to_owned())
+        }
+        StatusCode::TOO_MANY_REQUESTS if !wait.is_empty() => (
+            ErrorKind::RateLimited,
+            format!("Try again later: it names `Retry-After: {}`.", one_line(wait, TOLD_OF_A_WAIT)),
+        ),
+        StatusCode::TOO_MANY_REQUESTS => (ErrorKind::RateLimited, "Try again later.".to_owned()),
+        status if status.is_server_error() => {
+            (ErrorKind::UpstreamHttp, "Its server is not well: try again later.".to_owned())
+        }
+        _ => (ErrorKind::UpstreamHttp, "Its server does not hand it out: use another source.".to_owned()),
+    };
+    ToolFailure::new(kind, message).next(next)
+}

@@ -1,0 +1,150 @@
+//! Google Calendar by its REST API (v3): events are listed, read and created on behalf of a principal.
+
+pub mod draft;
+pub mod times;
+
+use crate::services::{
+    calendar::{draft::EventDraft, times::rfc3339},
+    google::{Effect, GoogleAccount, GoogleRequest, address},
+};
+use chrono::{DateTime, FixedOffset};
+use serde_json::Value;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use url::Url;
+
+/// The grant that covers the calendar.
+pub const GRANT: &str = "calendar";
+/// Events of one page at the most, as Google has it.
+pub const MAX_RESULTS: u32 = 2500;
+
+/// Bytes of a page of events, and of one.
+const PAGE_BYTES: usize = 16 << 20;
+const EVENT_BYTES: usize = 4 << 20;
+/// Characters of the id of a calendar or an event, and of the name of a page.
+const ID_CHARACTERS: usize = 1024;
+/// Stands behind the failure of a creation that may have reached Google.
+const IN_DOUBT: &str =
+    "The event may have been created all the same: look for it with `calendar_list_events` before you create it again.";
+
+/// The calendars of one principal.
+#[derive(Debug)]
+pub struct Calendar<'a> {
+    account: GoogleAccount<'a>,
+    base_url: &'a Url,
+}
+
+/// Which events are listed.
+#[derive(Debug, Clone)]
+pub struct EventQuery {
+    /// The calendar: `primary`, or an address.
+    pub calendar_id: String,
+    /// Events that end after it.
+    pub time_min: Option<DateTime<FixedOffset>>,
+    /// Events that begin before it.
+    pub time_max: Option<DateTime<FixedOffset>>,
+    /// Words that stand in them.
+    pub query: Option<String>,
+    /// Events of one page.
+    pub max_results: u32,
+    /// The page, as the one before named it.
+    pub page_token: Option<String>,
+    /// The zone that times are told in; `None`: that of the calendar.
+    pub time_zone: Option<String>,
+}
+
+/// One page of events, as Google writes them.
+#[derive(Debug, Clone, Default)]
+pub struct EventPage {
+    /// Single events, in the order in which they begin.
+    pub events: Vec<Value>,
+    /// The next page.
+    pub next_page_token: Option<String>,
+}
+
+impl<'a> Calendar<'a> {
+    /// Those of this account, at this address.
+    pub fn new(account: GoogleAccount<'a>, base_url: &'a Url) -> Self {
+        Self { account, base_url }
+    }
+
+    /// One page of events; of a series each one for itself.
+    ///
+    /// # Errors
+    /// `invalid_input` for what is no id, and [`GoogleAccount::call`].
+    pub async fn events(&self, query: &EventQuery) -> Result<EventPage, ToolFailure> {
+        let (from, until) = (query.time_min.as_ref().map(rfc3339), query.time_max.as_ref().map(rfc3339));
+        let max_results = query.max_results.clamp(1, MAX_RESULTS).to_string();
+        let page_token = query.page_token.as_deref().map(|token| id("page_token", token)).transpose()?;
+        let mut parameters = vec![("singleEvents", "true"), ("orderBy", "startTime"), ("maxResults", &*max_results)];
+        parameters.extend(from.as_deref().map(|time| ("timeMin", time)));
+        parameters.extend(until.as_deref().map(|time| ("timeMax", time)));
+        parameters.extend(query.query.as_deref().map(|words| ("q", words)));
+        parameters.extend(page_token.map(|token| ("pageToken", token)));
+        parameters.extend(query.time_zone.as_deref().map(|zone| ("timeZone", zone)));
+        let url = self.events_of(&query.calendar_id, &[], &parameters)?;
+        let mut page = self.get(url, PAGE_BYTES).await?;
+        let next_page_token = page.get("nextPageToken").and_then(Value::as_str).map(str::to_owned);
+        match page.get_mut("items").map(Value::take) {
+            Some(Value::Array(events)) => Ok(EventPage { events, next_page_token }),
+            None | Some(Value::Null) if page.is_object() => Ok(EventPage { events: Vec::new(), next_page_token }),
+            _ => Err(odd("it holds no list of events")),
+        }
+    }
+
+    /// One event, as Google writes it. One that was deleted is still there, and cancelled.
+    ///
+    /// # Errors
+    /// As [`events`](Self::events); `not_found` where there is none of that id.
+    pub async fn event(
+        &self,
+        calendar_id: &str,
+        event_id: &str,
+        time_zone: Option<&str>,
+    ) -> Result<Value, ToolFailure> {
+        let parameters: Vec<_> = time_zone.map(|zone| ("timeZone", zone)).into_iter().collect();
+        let url = self.events_of(calendar_id, &[id("event_id", event_id)?], &parameters)?;
+        self.get(url, EVENT_BYTES).await
+    }
+
+    /// Creates an event, once; `request` names the meeting that is made for it, where one is.
+    ///
+    /// # Errors
+    /// As [`events`](Self::events).
+    pub async fn create(&self, calendar_id: &str, draft: &EventDraft, request: &str) -> Result<Value, ToolFailure> {
+        let mut parameters = vec![("sendUpdates", draft.send_updates().as_str())];
+        if draft.makes_conference() {
+            parameters.push(("conferenceDataVersion", "1"));
+        }
+        let url = self.events_of(calendar_id, &[], &parameters)?;
+        let effect = Effect::Changes { body: draft.body(request), doubt: IN_DOUBT };
+        self.account.call(&GoogleRequest { url, effect, answer_bytes: EVENT_BYTES }).await
+    }
+
+    async fn get(&self, url: Url, answer_bytes: usize) -> Result<Value, ToolFailure> {
+        self.account.call(&GoogleRequest { url, effect: Effect::Reads, answer_bytes }).await
+    }
+
+    fn events_of(&self, calendar_id: &str, event: &[&str], parameters: &[(&str, &str)]) -> Result<Url, ToolFailure> {
+        let mut segments = vec!["calendar", "v3", "calendars", id("calendar_id", calendar_id)?, "events"];
+        segments.extend(event);
+        Ok(address(self.base_url, &segments, parameters))
+    }
+}
+
+/// The text, if it can be an id. Dots alone would lead to another address.
+fn id<'a>(name: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
+    let is_one = !text.is_empty()
+        && text.len() <= ID_CHARACTERS
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && text.bytes().any(|byte| byte != b'.');
+    match is_one {
+        true => Ok(text),
+        false => Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{name}` is no id that Google gives"))
+            .next("`calendar_list_events` gives those of events; the usual calendar is `primary`.")),
+    }
+}
+
+/// An answer that cannot be used.
+pub fn odd(why: &str) -> ToolFailure {
+    ToolFailure::new(ErrorKind::UpstreamProtocol, format!("Google Calendar: the answer cannot be used: {why}"))
+}

@@ -1,0 +1,408 @@
+//! An event to be created: checked before anybody is asked about it.
+
+use crate::services::calendar::times::{Moment, WrongTime, Zone, rfc3339};
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// Characters of attendees and summary together: as many as somebody who is asked sees at once.
+const SHOWN_CHARACTERS: usize = 1_800;
+/// Attendees that Google takes.
+pub const MAX_ATTENDEES: usize = 200;
+/// Bytes of the part before the `@`, and of an address (RFC 5321, section 4.5.3.1).
+const LOCAL_BYTES: usize = 64;
+const ADDRESS_BYTES: usize = 254;
+const RULE_BYTES: usize = 500;
+
+/// Who is told of an event by mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SendUpdates {
+    /// Nobody.
+    #[default]
+    None,
+    /// All attendees.
+    All,
+    /// Those who use another calendar than Google's.
+    ExternalOnly,
+}
+
+impl SendUpdates {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::All => "all",
+            Self::ExternalOnly => "externalOnly",
+        }
+    }
+}
+
+/// An event, as somebody wrote it.
+#[derive(Debug, Clone, Copy)]
+pub struct WrittenEvent<'a> {
+    /// The title.
+    pub summary: &'a str,
+    /// When it begins.
+    pub start: &'a str,
+    /// When it ends; of whole days the day after the last.
+    pub end: &'a str,
+    /// More about it.
+    pub description: &'a str,
+    /// The place.
+    pub location: &'a str,
+    /// Addresses of those who are invited.
+    pub attendees: &'a [String],
+    /// Rules of a series (RFC 5545).
+    pub recurrence: &'a [String],
+    /// Who is told by mail.
+    pub send_updates: SendUpdates,
+    /// Whether a video meeting is made for it.
+    pub conference: bool,
+}
+
+/// An event that can be created.
+#[derive(Debug, Clone)]
+pub struct EventDraft {
+    event: Map<String, Value>,
+    summary: String,
+    attendees: Vec<String>,
+    send_updates: SendUpdates,
+    conference: bool,
+}
+
+/// Why an event is not created.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitEvent {
+    /// A time that cannot be read.
+    #[error("`{0}`: {1}")]
+    Time(&'static str, WrongTime),
+    /// A day and a time.
+    #[error("`start` and `end` are of two kinds: give days for whole days (\"2026-01-05\"), or times for both")]
+    Kinds,
+    /// It ends before it begins, or when it does.
+    #[error("it ends when it begins, or before: `start` is {start}, `end` {end}")]
+    Order {
+        /// The start.
+        start: String,
+        /// The end.
+        end: String,
+    },
+    /// Whole days without the one that is not theirs any more.
+    #[error("`end` is the day after the last one: for an event on {0} alone it is \"{1}\"")]
+    NoDays(String, String),
+    /// A control character.
+    #[error("`{0}` holds a line break or another control character; nothing was created")]
+    Control(&'static str),
+    /// An address that is none.
+    #[error(
+        "`attendees`: {0:?} is no mail address; write \"name@example.com\", and hosts with other letters as `xn--…`"
+    )]
+    Address(String),
+    /// More than there may be.
+    #[error("`attendees` has {0}, and an event takes {MAX_ATTENDEES}")]
+    Attendees(usize),
+    /// More than a person can be shown.
+    #[error(
+        "attendees and summary have {0} characters, and the one who is asked sees {SHOWN_CHARACTERS}: invite a group"
+    )]
+    TooMuch(usize),
+    /// A rule of a series that is none.
+    #[error("`recurrence`: {0:?} is no rule like \"RRULE:FREQ=WEEKLY;COUNT=4\"")]
+    Rule(String),
+    /// A series knows when clocks are set only by the name of a zone.
+    #[error("a series of times needs the name of a time zone: give `time_zone`, like \"Europe/Berlin\"")]
+    NamelessZone,
+}
+
+impl EventDraft {
+    /// Checks it. Times without an offset are those of the zone.
+    ///
+    /// # Errors
+    /// [`UnfitEvent`].
+    pub fn new(written: &WrittenEvent<'_>, zone: &Zone) -> Result<Self, UnfitEvent> {
+        let moment = |name, text| Moment::parse(text, zone).map_err(|error| UnfitEvent::Time(name, error));
+        let (start, end) = (moment("start", written.start)?, moment("end", written.end)?);
+        check_order(start, end)?;
+        for (name, text) in [("summary", written.summary), ("location", written.location)] {
+            if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+                return Err(UnfitEvent::Control(name));
+            }
+        }
+        if written.description.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+            return Err(UnfitEvent::Control("description"));
+        }
+        let attendees = addresses(written.attendees)?;
+        let mut event = Map::new();
+        event.insert("summary".into(), written.summary.into());
+        event.insert("start".into(), bound(start, zone));
+        event.insert("end".into(), bound(end, zone));
+        for (name, text) in [("description", written.description), ("location", written.location)] {
+            if !text.is_empty() {
+                event.insert(name.into(), text.into());
+            }
+        }
+        if !attendees.is_empty() {
+            let list: Vec<Value> = attendees.iter().map(|address| json!({"email": address})).collect();
+            event.insert("attendees".into(), list.into());
+        }
+        if !written.recurrence.is_empty() {
+            let is_nameless = matches!(start, Moment::Instant(_)) && zone.name().is_none();
+            if let Some(odd) = written.recurrence.iter().find(|rule| !is_rule(rule)) {
+                return Err(UnfitEvent::Rule(odd.chars().take(100).collect()));
+            }
+            if is_nameless {
+                return Err(UnfitEvent::NamelessZone);
+            }
+            event.insert("recurrence".into(), written.recurrence.into());
+        }
+        let draft = Self {
+            event,
+            summary: written.summary.to_owned(),
+            attendees,
+            send_updates: written.send_updates,
+            conference: written.conference,
+        };
+        match draft.invitation().map_or(0, |text| text.chars().count()) {
+            characters if characters > SHOWN_CHARACTERS => Err(UnfitEvent::TooMuch(characters)),
+            _ => Ok(draft),
+        }
+    }
+
+    /// Who is invited to what, for the one who is asked; `None` where nobody is. Addresses stand first and hold no blank,
+    /// comma or semicolon, so that no summary can pass for one.
+    pub fn invitation(&self) -> Option<String> {
+        (!self.attendees.is_empty()).then(|| self.to_string())
+    }
+
+    /// Who is told by mail.
+    pub fn send_updates(&self) -> SendUpdates {
+        self.send_updates
+    }
+
+    /// Whether a video meeting is made for it.
+    pub fn makes_conference(&self) -> bool {
+        self.conference
+    }
+
+    /// The body of the request; `request` names the meeting that is made.
+    pub fn body(&self, request: &str) -> Value {
+        let mut event = self.event.clone();
+        if self.conference {
+            let solution = json!({"type": "hangoutsMeet"});
+            let create = json!({"requestId": request, "conferenceSolutionKey": solution});
+            event.insert("conferenceData".into(), json!({"createRequest": create}));
+        }
+        event.into()
+    }
+}
+
+impl fmt::Display for EventDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self.send_updates {
+            SendUpdates::None => "without a mail",
+            SendUpdates::All => "by mail",
+            SendUpdates::ExternalOnly => "by mail outside of Google Calendar",
+        };
+        write!(f, "{}; invitation {by}: {}", self.attendees.join(", "), self.summary)
+    }
+}
+
+fn check_order(start: Moment, end: Moment) -> Result<(), UnfitEvent> {
+    match (start, end) {
+        (Moment::Day(first), Moment::Day(end)) if end <= first => {
+            let next = first.succ_opt().unwrap_or(first).to_string();
+            if end == first {
+                Err(UnfitEvent::NoDays(first.to_string(), next))
+            } else {
+                Err(UnfitEvent::Order { start: first.to_string(), end: end.to_string() })
+            }
+        }
+        (Moment::Instant(start), Moment::Instant(end)) if end <= start => {
+            Err(UnfitEvent::Order { start: rfc3339(&start), end: rfc3339(&end) })
+        }
+        (Moment::Day(_), Moment::Day(_)) | (Moment::Instant(_), Moment::Instant(_)) => Ok(()),
+        _ => Err(UnfitEvent::Kinds),
+    }
+}
+
+/// The start or the end, as the API takes it: never a time without a zone.
+fn bound(moment: Moment, zone: &Zone) -> Value {
+    match moment {
+        Moment::Day(day) => json!({"date": day.to_string()}),
+        Moment::Instant(time) => {
+            let mut bound = json!({"dateTime": rfc3339(&time)});
+            if let Some(name) = zone.name() {
+                bound["timeZone"] = name.into();
+            }
+            bound
+        }
+    }
+}
+
+fn addresses(texts: &[String]) -> Result<Vec<String>, UnfitEvent> {
+    let mut addresses: Vec<String> = Vec::new();
+    for text in texts {
+        let address = text.trim_matches(' ');
+        if !is_address(address) {
+            return Err(UnfitEvent::Address(text.chars().take(ADDRESS_BYTES).collect()));
+        }
+        if !addresses.iter().any(|other| other.eq_ignore_ascii_case(address)) {
+            addresses.push(address.to_owned());
+        }
+    }
+    match addresses.len() {
+        count if count > MAX_ATTENDEES => Err(UnfitEvent::Attendees(count)),
+        _ => Ok(addresses),
+    }
+}
+
+/// Whether it is `local@host` with nothing around it: a dot-atom (RFC 5322, section 3.2.3) and a name of DNS.
+fn is_address(text: &str) -> bool {
+    let Some((local, host)) = text.split_once('@') else { return false };
+    let is_atom = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
+    };
+    let is_label = |part: &str| {
+        (1..=63).contains(&part.len())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= ADDRESS_BYTES
+        && local.len() <= LOCAL_BYTES
+        && local.split('.').all(is_atom)
+        && host.contains('.')
+        && host.split('.').all(is_label)
+}
+
+fn is_rule(rule: &str) -> bool {
+    rule.len() <= RULE_BYTES
+        && rule.bytes().all(|byte| byte.is_ascii_graphic())
+        && ["RRULE:", "EXRULE:", "RDATE:", "RDATE;", "EXDATE:", "EXDATE;"].iter().any(|name| rule.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::Utc;
+    use proptest::prelude::*;
+
+    fn zone(name: &str) -> Zone {
+        Zone::parse(name, Utc::now()).unwrap()
+    }
+
+    const REVIEW: WrittenEvent<'_> = WrittenEvent {
+        summary: "Review",
+        start: "2026-01-05T14:00:00",
+        end: "2026-01-05T15:00:00",
+        description: "",
+        location: "",
+        attendees: &[],
+        recurrence: &[],
+        send_updates: SendUpdates::None,
+        conference: false,
+    };
+
+    #[track_caller]
+    fn check(written: &WrittenEvent<'_>, zone_name: &str, expected: Value) {
+        assert_eq!(EventDraft::new(written, &zone(zone_name)).unwrap().body("r1"), expected);
+    }
+
+    #[test]
+    fn what_is_sent_has_a_zone_or_is_a_day() {
+        let at = |time: &str| json!({"dateTime": time, "timeZone": "Europe/Berlin"});
+        let (start, end) = (at("2026-01-05T14:00:00+01:00"), at("2026-01-05T15:00:00+01:00"));
+        check(&REVIEW, "Europe/Berlin", json!({"summary": "Review", "start": start, "end": end}));
+        check(
+            &WrittenEvent { start: "2026-01-05", end: "2026-01-06", ..REVIEW },
+            "Europe/Berlin",
+            json!({"summary": "Review", "start": {"date": "2026-01-05"}, "end": {"date": "2026-01-06"}}),
+        );
+        let (start, end) =
+            (json!({"dateTime": "2026-01-05T14:00:00-03:00"}), json!({"dateTime": "2026-01-05T15:00:00-03:00"}));
+        check(&REVIEW, "-03:00", json!({"summary": "Review", "start": start, "end": end}));
+        let utc = |time: &str| json!({"dateTime": time, "timeZone": "UTC"});
+        check(
+            &WrittenEvent {
+                description: "Q1\nand Q2",
+                location: "Room 2",
+                attendees: &["ann@example.com".into(), " ANN@example.com ".into(), "bob@example.org".into()],
+                recurrence: &["RRULE:FREQ=WEEKLY;COUNT=4".into()],
+                conference: true,
+                ..REVIEW
+            },
+            "UTC",
+            json!({
+                "summary": "Review", "start": utc("2026-01-05T14:00:00Z"), "end": utc("2026-01-05T15:00:00Z"),
+                "description": "Q1\nand Q2", "location": "Room 2",
+                "attendees": [{"email": "ann@example.com"}, {"email": "bob@example.org"}],
+                "recurrence": ["RRULE:FREQ=WEEKLY;COUNT=4"],
+                "conferenceData": {"createRequest": {"requestId": "r1", "conferenceSolutionKey": {"type": "hangoutsMeet"}}},
+            }),
+        );
+    }
+
+    #[track_caller]
+    fn refused(written: &WrittenEvent<'_>, expected: &str) {
+        let error = EventDraft::new(written, &zone("-03:00")).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn what_google_would_refuse_or_a_person_would_not_mean_is_told() {
+        refused(&WrittenEvent { end: "2026-01-06", ..REVIEW }, "of two kinds");
+        refused(&WrittenEvent { end: REVIEW.start, ..REVIEW }, "it ends when it begins");
+        refused(&WrittenEvent { end: "2026-01-05T16:00:00Z", ..REVIEW }, "it ends when it begins");
+        refused(&WrittenEvent { start: "2026-01-05", end: "2026-01-05", ..REVIEW }, "it is \"2026-01-06\"");
+        refused(&WrittenEvent { start: "soon", ..REVIEW }, "`start`");
+        refused(&WrittenEvent { summary: "a\r\nBcc: eve@example.com", ..REVIEW }, "`summary`");
+        refused(&WrittenEvent { location: "a\u{2028}b", ..REVIEW }, "`location`");
+        refused(&WrittenEvent { description: "\u{1b}[0m", ..REVIEW }, "`description`");
+        refused(&WrittenEvent { recurrence: &["RRULE:FREQ=DAILY\nEXDATE:1".into()], ..REVIEW }, "`recurrence`");
+        refused(&WrittenEvent { recurrence: &["weekly".into()], ..REVIEW }, "`recurrence`");
+        refused(&WrittenEvent { recurrence: &["RRULE:FREQ=DAILY".into()], ..REVIEW }, "`time_zone`");
+        for address in [
+            "",
+            "ann",
+            "ann@",
+            "@example.com",
+            "ann@example",
+            "ann@example.com\r\nBcc: eve@example.com",
+            "a b@example.com",
+            "<ann@example.com>",
+            "ann@example.com, bob@example.com",
+            "ann@ex_ample.com",
+            "ann@-a.com",
+            "a..b@example.com",
+            "änn@example.com",
+            "ann@bücher.example",
+            "ann@b@example.com",
+            "ann@example.com;",
+            "\u{202e}ann@example.com",
+        ] {
+            refused(&WrittenEvent { attendees: &[address.into()], ..REVIEW }, "is no mail address");
+        }
+        let many: Vec<String> = (0..201).map(|n| format!("a{n}@example.com")).collect();
+        refused(&WrittenEvent { attendees: &many, ..REVIEW }, "takes 200");
+        refused(&WrittenEvent { attendees: &many[..150], ..REVIEW }, "the one who is asked sees");
+    }
+
+    #[test]
+    fn the_one_who_is_asked_reads_who_is_invited_first() {
+        let attendees = ["ann@example.com".to_owned(), "bob@example.org".to_owned()];
+        let written = WrittenEvent { attendees: &attendees, send_updates: SendUpdates::All, ..REVIEW };
+        let draft = EventDraft::new(&written, &zone("UTC")).unwrap();
+        assert_eq!(draft.invitation().unwrap(), "ann@example.com, bob@example.org; invitation by mail: Review");
+        assert_eq!(EventDraft::new(&REVIEW, &zone("UTC")).unwrap().invitation(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_that_is_taken_is_one_word_with_one_at(text in "[ -~\r\n\u{a0}-\u{2fff}]{0,30}@[a-z.,;@ \r\n-]{0,30}") {
+            if let Ok(taken) = addresses(&[text]) {
+                prop_assert!(taken[0].matches('@').count() == 1);
+                prop_assert!(taken[0].chars().all(|c| c.is_ascii_graphic() && !",;<>\"()[]\\:".contains(c)));
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Days and times as people write them, in a time zone.
+
+use crate::sandbox::host::{local_time_zone_name, time_zone};
+use chrono::{
+    DateTime, Days, Duration, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, Offset, SecondsFormat,
+    TimeZone as _, Utc,
+};
+use tz::TimeZone;
+
+/// A longer text is no time.
+const MAX_BYTES: usize = 40;
+/// The steps in which the first moment of a day is looked for where its midnight is left out.
+const STEP_MINUTES: i64 = 15;
+
+/// A time zone.
+#[derive(Debug, Clone)]
+pub struct Zone {
+    name: Option<String>,
+    rules: Rules,
+}
+
+#[derive(Debug, Clone)]
+enum Rules {
+    /// As the system's own clock has it.
+    System,
+    Fixed(FixedOffset),
+    Named(TimeZone),
+}
+
+/// A day, or a point in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// A whole day, wherever it is.
+    Day(NaiveDate),
+    /// A point in time, with the offset that it was written with or that its zone has then.
+    Instant(DateTime<FixedOffset>),
+}
+
+/// A text that is no time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WrongTime {
+    /// It cannot be read.
+    #[error(
+        "{0:?} is no time: write \"2026-01-05\" for a day, \"2026-01-05T14:00\" for a time in the time zone, or \"2026-01-05T14:00:00+01:00\""
+    )]
+    Unreadable(String),
+    /// The clocks are set forward over it.
+    #[error("{0:?} does not exist in the time zone: the clocks are set forward over it")]
+    Skipped(String),
+    /// The clocks are set back to before it.
+    #[error(
+        "{text:?} is there twice in the time zone, because the clocks are set back: write \"{first}\" or \"{second}\""
+    )]
+    Twice {
+        /// The text.
+        text: String,
+        /// The earlier one.
+        first: String,
+        /// The later one.
+        second: String,
+    },
+    /// No zone that is known.
+    #[error(
+        "{0:?} is no time zone that this machine knows: give a name like \"Europe/Berlin\", an offset like \"+02:00\", or \"UTC\""
+    )]
+    Zone(String),
+}
+
+impl Zone {
+    /// That of the system. Its name is known where the system says one that agrees with its clock around `now`. Blocks for
+    /// moments.
+    pub fn system(now: DateTime<Utc>) -> Self {
+        let system = Self { name: None, rules: Rules::System };
+        let named = local_time_zone_name().and_then(|name| Self::parse(&name, now).ok());
+        let agrees = |named: &Self| {
+            (0..4).all(|quarter| {
+                let time = now.naive_utc() + Duration::days(91 * quarter);
+                named.offset_at(time) == system.offset_at(time)
+            })
+        };
+        named.filter(agrees).unwrap_or(system)
+    }
+
+    /// That of a name, an offset or `local`. Blocks for moments.
+    ///
+    /// # Errors
+    /// [`WrongTime::Zone`].
+    pub fn parse(text: &str, now: DateTime<Utc>) -> Result<Self, WrongTime> {
+        let unknown = || WrongTime::Zone(text.chars().take(64).collect());
+        if text.eq_ignore_ascii_case("local") {
+            return Ok(Self::system(now));
+        }
+        if text.eq_ignore_ascii_case("utc") || text == "Z" {
+            return Ok(Self { name: Some("UTC".into()), rules: Rules::Fixed(Utc.fix()) });
+        }
+        if text.starts_with(['+', '-']) {
+            return Ok(Self { name: None, rules: Rules::Fixed(text.parse().map_err(|_| unknown())?) });
+        }
+        let file = time_zone(text).ok_or_else(unknown)?;
+        let named = TimeZone::from_tz_data(&file).map_err(|_| unknown())?;
+        Ok(Self { name: Some(text.to_owned()), rules: Rules::Named(named) })
+    }
+
+    /// Its name, as others know it too. An offset has none.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn offset_at(&self, utc: NaiveDateTime) -> FixedOffset {
+        match &self.rules {
+            Rules::System => Local.offset_from_utc_datetime(&utc).fix(),
+            Rules::Fixed(offset) => *offset,
+            Rules::Named(zone) => zone
+                .find_local_time_type(utc.and_utc().timestamp())
+                .ok()
+                .and_then(|kind| FixedOffset::east_opt(kind.ut_offset()))
+                .unwrap_or_else(|| Utc.fix()),
+        }
+    }
+
+    /// The points in time that clocks there show so: one, none, or two; the earlier one first.
+    fn instants(&self, local: NaiveDateTime) -> Vec<DateTime<FixedOffset>> {
+        let day = Duration::days(1);
+        let mut found: Vec<DateTime<FixedOffset>> = [local.checked_sub_signed(day), local.checked_add_signed(day)]
+            .into_iter()
+            .flatten()
+            .map(|around| self.offset_at(around))
+            .filter_map(|offset| Some((offset, local.checked_sub_offset(offset)?)))
+            .filter(|(offset, utc)| self.offset_at(*utc) == *offset)
+            .map(|(offset, utc)| offset.from_utc_datetime(&utc))
+            .collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// The first moment of a day.
+    pub fn start_of(&self, day: NaiveDate) -> DateTime<FixedOffset> {
+        let midnight = day.and_time(NaiveTime::MIN);
+        let steps = (0..24 * 60 / STEP_MINUTES).map(|step| midnight + Duration::minutes(STEP_MINUTES * step));
+        let first = steps.flat_map(|time| self.instants(time)).next();
+        first.unwrap_or_else(|| midnight.and_utc().fixed_offset())
+    }
+
+    /// The first moment after a day.
+    pub fn end_of(&self, day: NaiveDate) -> DateTime<FixedOffset> {
+        self.start_of(day.checked_add_days(Days::new(1)).unwrap_or(day))
+    }
+
+    /// The day that it is there.
+    pub fn day_of(&self, now: DateTime<Utc>) -> NaiveDate {
+        now.with_timezone(&self.offset_at(now.naive_utc())).date_naive()
+    }
+}
+
+impl Moment {
+    /// Reads a day, a time with an offset, or a time on the clocks of the zone.
+    ///
+    /// # Errors
+    /// [`WrongTime`].
+    pub fn parse(text: &str, zone: &Zone) -> Result<Self, WrongTime> {
+        let unreadable = || WrongTime::Unreadable(text.chars().take(MAX_BYTES).collect());
+        let trimmed = text.trim();
+        // Four digits of a year: others have room for more.
+        if trimmed.len() > MAX_BYTES
+            || !trimmed.as_bytes().get(..4).is_some_and(|year| year.iter().all(u8::is_ascii_digit))
+        {
+            return Err(unreadable());
+        }
+        if trimmed.len() == "2026-01-05".len() {
+            return NaiveDate::parse_from_str(trimmed, "%Y-%m-%d").map(Self::Day).map_err(|_| unreadable());
+        }
+        let time = trimmed.replacen(' ', "T", 1);
+        let exact = match time.strip_suffix(['Z', 'z']) {
+            Some(utc) => format!("{utc}+00:00"),
+            None => time.clone(),
+        };
+        let exact = ["%Y-%m-%dT%H:%M:%S%.f%:z", "%Y-%m-%dT%H:%M%:z"]
+            .iter()
+            .find_map(|format| DateTime::parse_from_str(&exact, format).ok());
+        if let Some(exact) = exact {
+            return Ok(Self::Instant(exact));
+        }
+        let local = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"]
+            .iter()
+            .find_map(|format| NaiveDateTime::parse_from_str(&time, format).ok());
+        match zone.instants(local.ok_or_else(unreadable)?).as_slice() {
+            [one] => Ok(Self::Instant(*one)),
+            [first, second, ..] => Err(WrongTime::Twice { text: time, first: rfc3339(first), second: rfc3339(second) }),
+            [] => Err(WrongTime::Skipped(time)),
+        }
+    }
+
+    /// Its first moment in the zone.
+    pub fn start(self, zone: &Zone) -> DateTime<FixedOffset> {
+        match self {
+            Self::Day(day) => zone.start_of(day),
+            Self::Instant(time) => time,
+        }
+    }
+
+    /// The first moment after it in the zone.
+    pub fn end(self, zone: &Zone) -> DateTime<FixedOffset> {
+        match self {
+            Self::Day(day) => zone.end_of(day),
+            Self::Instant(time) => time,
+        }
+    }
+}
+
+/// In RFC 3339, with its offset. Clocks of long ago had offsets with seconds, which it has no room for: such a time is
+/// written in UTC.
+pub fn rfc3339(time: &DateTime<FixedOffset>) -> String {
+    let is_whole = time.offset().local_minus_utc() % 60 == 0;
+    let time = if is_whole { *time } else { time.to_utc().fixed_offset() };
+    time.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn zone(name: &str) -> Zone {
+        Zone::parse(name, "2026-01-05T12:00:00Z".parse().unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(text: &str, zone_name: &str, expected: Result<&str, &str>) {
+        let read = Moment::parse(text, &zone(zone_name));
+        match (&read, expected) {
+            (Ok(Moment::Day(day)), Ok(expected)) => assert_eq!(day.to_string(), expected, "{text}"),
+            (Ok(Moment::Instant(time)), Ok(expected)) => assert_eq!(rfc3339(time), expected, "{text}"),
+            (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{text}: {error}"),
+            _ => panic!("{text} in {zone_name}: {read:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn times_without_an_offset_are_those_of_the_zone() {
+        check("2026-01-05", "Europe/Berlin", Ok("2026-01-05"));
+        check("2026-01-05T14:00", "Europe/Berlin", Ok("2026-01-05T14:00:00+01:00"));
+        check("2026-07-05 14:00:30", "Europe/Berlin", Ok("2026-07-05T14:00:30+02:00"));
+        check("2026-01-05T14:00", "America/New_York", Ok("2026-01-05T14:00:00-05:00"));
+        check("2026-01-05T14:00", "Asia/Kolkata", Ok("2026-01-05T14:00:00+05:30"));
+        check("2026-01-05T14:00", "+02:00", Ok("2026-01-05T14:00:00+02:00"));
+        check("2026-01-05T14:00:00Z", "Europe/Berlin", Ok("2026-01-05T14:00:00Z"));
+        check("2026-01-05T14:00-08:00", "Europe/Berlin", Ok("2026-01-05T14:00:00-08:00"));
+        check("2026-01-05T14:00:00.250+01:00", "UTC", Ok("2026-01-05T14:00:00.250+01:00"));
+    }
+
+    #[test]
+    fn a_time_that_is_none_or_twice_is_told() {
+        check("2026-03-29T02:30", "Europe/Berlin", Err("set forward"));
+        check(
+            "2026-10-25T02:30",
+            "Europe/Berlin",
+            Err("\"2026-10-25T02:30:00+02:00\" or \"2026-10-25T02:30:00+01:00\""),
+        );
+        check("2026-10-25T02:30+01:00", "Europe/Berlin", Ok("2026-10-25T02:30:00+01:00"));
+        for text in [
+            "",
+            "tomorrow",
+            "2026-13-01",
+            "2026-02-30",
+            "2026-1-5",
+            "2026-01-05T25:00",
+            "12026-01-05",
+            "2026-01-05T14:00 Europe/Berlin",
+        ] {
+            check(text, "UTC", Err("is no time"));
+        }
+        let unknown = Zone::parse("Atlantis/Capital", Utc::now()).unwrap_err();
+        assert!(unknown.to_string().contains("no time zone that this machine knows"), "{unknown}");
+    }
+
+    #[test]
+    fn a_day_begins_with_its_first_moment_and_is_as_long_as_it_is() {
+        for (name, day, start, hours) in [
+            ("Europe/Berlin", "2026-01-05", "2026-01-05T00:00:00+01:00", 24),
+            ("Europe/Berlin", "2026-03-29", "2026-03-29T00:00:00+01:00", 23),
+            ("Europe/Berlin", "2026-10-25", "2026-10-25T00:00:00+02:00", 25),
+            // Its clocks are set forward at midnight.
+            ("Asia/Beirut", "2026-03-29", "2026-03-29T01:00:00+03:00", 23),
+        ] {
+            let (zone, day) = (zone(name), day.parse().unwrap());
+            assert_eq!(rfc3339(&zone.start_of(day)), start);
+            assert_eq!((zone.end_of(day) - zone.start_of(day)).num_hours(), hours, "{name} {day}");
+        }
+        // In the evening of one place it is the next day at another.
+        let now = "2026-01-05T23:30:00Z".parse().unwrap();
+        assert_eq!(zone("Europe/Berlin").day_of(now).to_string(), "2026-01-06");
+        assert_eq!(zone("America/New_York").day_of(now).to_string(), "2026-01-05");
+    }
+
+    proptest! {
+        #[test]
+        fn a_moment_that_is_read_is_written_so_that_it_reads_the_same(text in "[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9])?(Z|[+-]0[0-9]:00)?)?") {
+            let zone = zone("Europe/Berlin");
+            if let Ok(Moment::Instant(time)) = Moment::parse(&text, &zone) {
+                prop_assert_eq!(Moment::parse(&rfc3339(&time), &zone), Ok(Moment::Instant(time)));
+            }
+        }
+
+        #[test]
+        fn no_text_brings_it_down(text in ".{0,60}") {
+            let _ = Moment::parse(&text, &zone("UTC"));
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! The tools of Google Calendar through the binary, against a fake of its API; tokens lie in the vault as if somebody had
+//! signed in.
+
+use crate::{
+    binaries::{Home, Pipe, stderr, stdout},
+    google_server::{CALENDAR, CLIENT_ID, CLIENT_SECRET, GMAIL_READ, GoogleServer, Reply},
+};
+use serde_json::{Value, json};
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+};
+use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
+use toolstead_infrastructure::accounts::vault::{TokenKey, Tokens, Vault};
+
+const USER: &str = "bob@example.com";
+const EVENTS: &str = "/calendar/v3/calendars/primary/events";
+/// In the year 2100.
+const FAR: Timestamp = Timestamp(4_102_444_800_000_000);
+
+/// A home of somebody who signed in at a Google of its own.
+struct Desk {
+    home: Home,
+    google: GoogleServer,
+    config: PathBuf,
+}
+
+impl Desk {
+    async fn new() -> Self {
+        Self::granting(&[CALENDAR], "").await
+    }
+
+    async fn granting(scopes: &[&str], more: &str) -> Self {
+        let (home, google) = (Home::new(), GoogleServer::start().await);
+        let url = google.url();
+        let config = home.config(&format!(
+            "{more}\n[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\", \"calendar_create_event\"]\n[google]\n\
+             client_id = {CLIENT_ID:?}\ncalendar_base_url = {url:?}\nauthorization_url = \"{url}/auth\"\n\
+             token_url = \"{url}/token\"\nrevocation_url = \"{url}/revoke\"\n",
+        ));
+        let data = home.data().join("toolstead");
+        let key_file = data.with_file_name("../config/toolstead/secrets.key");
+        let vault = Vault::open(data.join("accounts"), key_file).unwrap();
+        let key = TokenKey { principal: Principal::local(), issuer: url.into(), resource: format!("calendar {url}") };
+        let tokens = Tokens {
+            access_token: Secret::new(google.signed_in(USER, scopes)),
+            refresh_token: Some(Secret::new(google.refresh_token(USER, scopes))),
+            expires_at: Some(FAR),
+            scopes: vec![CALENDAR.into()],
+        };
+        vault.put(&key, tokens).await.unwrap();
+        Self { home, google, config }
+    }
+
+    fn command(&self, words: &[&str], zone: &str) -> Command {
+        let mut command = self.home.toolstead(words);
+        command.arg("--config").arg(&self.config).env("GOOGLE_CLIENT_SECRET", CLIENT_SECRET).env("TZ", zone);
+        command
+    }
+
+    /// The tools as an MCP client has them, in the clocks of Kolkata, which are never set.
+    fn client(&self, zone: &str) -> Client {
+        let mut pipe = Pipe::start(self.command(&["mcp"], zone));
+        pipe.send(
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+                "capabilities": {"elicitation": {}}, "clientInfo": {"name": "test", "version": "1"}}})
+            .to_string(),
+        );
+        pipe.answer(0);
+        pipe.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        Client { pipe, asked: Vec::new() }
+    }
+
+    fn micro_x(&self, name: &str, arguments: &Value) -> (bool, String) {
+        let words = ["call", "--dialect", "micro_x", name, &arguments.to_string()];
+        let output = self.command(&words, "Asia/Kolkata").output().unwrap();
+        let text = if output.status.success() { stdout(&output) } else { said(&output) };
+        (output.status.success(), text.trim_end().to_owned())
+    }
+
+    /// The requests that created something.
+    fn created(&self) -> Vec<Value> {
+        let seen = self.google.seen_at(EVENTS);
+        seen.into_iter().filter(|seen| seen.method == "POST").map(|seen| seen.body).collect()
+    }
+}
+
+/// All that a program wrote.
+fn said(output: &Output) -> String {
+    stdout(output) + &stderr(output)
+}
+
+struct Client {
+    pipe: Pipe,
+    asked: Vec<String>,
+}
+
+impl Client {
+    /// The result of a call; whatever is asked meanwhile is answered so.
+    fn call(&mut self, name: &str, arguments: &Value, choice: &str) -> Value {
+        let call = json!({"name": name, "arguments": arguments});
+        self.pipe.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).to_string());
+        loop {
+            let message = self.pipe.receive();
+            match message["method"].as_str() {
+                Some("elicitation/create") => {
+                    self.asked.push(message["params"]["message"].as_str().unwrap().to_owned());
+                    let fields = message["params"]["requestedSchema"]["properties"].as_object().unwrap();
+                    let content: Value = fields.keys().map(|field| (field.clone(), Value::from(choice))).collect();
+                    let answer = json!({"action": "accept", "content": content});
+                    self.pipe.send(json!({"jsonrpc": "2.0", "id": message["id"], "result": answer}).to_string());
+                }
+                Some(_) => {}
+                None => return message["result"].clone(),
+            }
+        }
+    }
+
+    /// What a call that somebody says yes to answers.
+    #[track_caller]
+    fn told(&mut self, name: &str, arguments: &Value) -> Value {
+        let result = self.call(name, arguments, "once");
+        assert_ne!(result["isError"], true, "{result}");
+        result["structuredContent"].clone()
+    }
+
+    #[track_caller]
+    fn fails(&mut self, name: &str, arguments: &Value, kind: &str, text: &str) {
+        let result = self.call(name, arguments, "once");
+        assert_eq!(result["_meta"]["toolstead/errorKind"], kind, "{result}");
+        assert!(result["content"][0]["text"].as_str().unwrap().contains(text), "{result}");
+    }
+}
+
+fn stand_up() -> Value {
+    json!({
+        "id": "ev1_20260105T090000Z", "summary": "Stand-up", "location": "Room 1", "recurringEventId": "ev1",
+        "start": {"dateTime": "2026-01-05T10:00:00+01:00", "timeZone": "Europe/Berlin"},
+        "end": {"dateTime": "2026-01-05T10:15:00+01:00", "timeZone": "Europe/Berlin"},
+        "attendees": [{"email": "ann@example.com", "displayName": "Ann", "responseStatus": "needsAction"},
+            {"email": USER, "organizer": true, "self": true, "responseStatus": "accepted"}],
+        "conferenceData": {"entryPoints": [{"entryPointType": "phone", "uri": "tel:+1-555"},
+            {"entryPointType": "video", "uri": "https://meet.google.com/abc"}]},
+        "description": "Daily.",
+    })
+}
+
+fn holiday() -> Value {
+    json!({"id": "h1", "summary": "Holiday", "start": {"date": "2026-01-06"}, "end": {"date": "2026-01-08"}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_times_the_day_is_that_of_this_machine_and_never_that_of_utc() {
+    let desk = Desk::new().await;
+    for (zone, start) in [("Asia/Kolkata", "T00:00:00+05:30"), ("America/Phoenix", "T00:00:00-07:00")] {
+        let told = desk.client(zone).told("calendar_list_events", &json!({}));
+        assert_eq!(told["events"], json!([]));
+        let seen = desk.google.seen_at(EVENTS).pop().unwrap();
+        for name in ["timeMin", "timeMax"] {
+            assert!(seen.parameter(name).unwrap().ends_with(start), "{zone}: {seen:?}");
+        }
+        assert_ne!(seen.parameter("timeMin"), seen.parameter("timeMax"));
+        assert_eq!((seen.parameter("singleEvents"), seen.parameter("orderBy")), (Some("true"), Some("startTime")));
+    }
+    let mut client = desk.client("Asia/Kolkata");
+    client.told("calendar_list_events", &json!({"time_min": "2026-01-05", "time_max": "2026-01-05T18:00"}));
+    let range = json!({"time_min": "2026-07-01", "time_max": "2026-07-01", "time_zone": "Europe/Berlin"});
+    client.told("calendar_list_events", &range);
+    let seen = desk.google.seen_at(EVENTS);
+    let asked: Vec<_> = seen[2..].iter().map(|seen| (seen.parameter("timeMin"), seen.parameter("timeMax"))).collect();
+    let expected = [
+        (Some("2026-01-05T00:00:00+05:30"), Some("2026-01-05T18:00:00+05:30")),
+        (Some("2026-07-01T00:00:00+02:00"), Some("2026-07-02T00:00:00+02:00")),
+    ];
+    assert_eq!(asked, expected);
+    assert_eq!(seen[3].parameter("timeZone"), Some("Europe/Berlin"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_listed_page_by_page_and_read_as_they_are() {
+    let desk = Desk::new().await;
+    desk.google.agenda(USER, |agenda| {
+        agenda.add(holiday());
+        agenda.add(stand_up());
+        let at = |hour: u32| json!({"dateTime": format!("2026-01-07T{hour:02}:00:00+01:00")});
+        agenda.add(json!({"id": "p1", "visibility": "private", "start": at(9), "end": at(10)}));
+        agenda.add(json!({"id": "x1", "status": "cancelled", "start": at(9), "end": at(10)}));
+    });
+    let mut client = desk.client("Asia/Kolkata");
+    let range = json!({"time_min": "2026-01-05", "time_max": "2026-01-09", "max_results": 2});
+    let first = client.told("calendar_list_events", &range);
+    let ids = |page: &Value| page["events"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&first), ["ev1_20260105T090000Z", "h1"]);
+    assert_eq!((&first["events"][1]["all_day"], &first["events"][1]["last_day"]), (&json!(true), &json!("2026-01-07")));
+    let mut next = range.clone();
+    next["page_token"] = first["next_page_token"].clone();
+    let second = client.told("calendar_list_events", &next);
+    assert_eq!((ids(&second), second.get("next_page_token")), (vec![json!("p1")], None));
+    assert_eq!((&second["events"][0]["visibility"], second["events"][0].get("summary")), (&json!("private"), None));
+    let found = client.told("calendar_list_events", &json!({"time_min": "2026-01-01", "query": "ann@example.com"}));
+    assert_eq!(ids(&found), ["ev1_20260105T090000Z"]);
+    let read = client.told("calendar_get_event", &json!({"event_id": "ev1_20260105T090000Z"}));
+    let ann = json!({"email": "ann@example.com", "name": "Ann", "response": "needsAction"});
+    assert_eq!((&read["attendees"][0], &read["video_link"]), (&ann, &json!("https://meet.google.com/abc")));
+    assert_eq!(client.told("calendar_get_event", &json!({"event_id": "x1"}))["status"], "cancelled");
+    assert_eq!(client.asked, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_created_in_the_zone_of_this_machine_or_in_the_one_that_was_named() {
+    let desk = Desk::new().await;
+    let mut client = desk.client("Asia/Kolkata");
+    let event = |more: Value| {
+        let mut event = json!({"summary": "Review", "start": "2026-01-05T14:00:00", "end": "2026-01-05T15:00:00"});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    };
+    client.told("calendar_create_event", &event(json!({})));
+    let named = json!({"time_zone": "Europe/Berlin", "recurrence": ["RRULE:FREQ=WEEKLY;COUNT=4"], "conference": true});
+    let told = client.told("calendar_create_event", &event(named));
+    assert_eq!((&told["id"], &told["video_link"]), (&json!("new2"), &json!("https://meet.google.com/new")));
+    let days = client.told("calendar_create_event", &event(json!({"start": "2026-01-05", "end": "2026-01-06"})));
+    assert_eq!((&days["all_day"], &days["last_day"]), (&json!(true), &json!("2026-01-05")));
+    let created = desk.created();
+    assert_eq!(created[0]["start"]["dateTime"], "2026-01-05T14:00:00+05:30");
+    assert_eq!(created[1]["start"], json!({"dateTime": "2026-01-05T14:00:00+01:00", "timeZone": "Europe/Berlin"}));
+    assert_eq!(created[2]["start"], json!({"date": "2026-01-05"}));
+    assert_eq!(client.asked, Vec::<String>::new());
+
+    for (more, text) in [
+        (json!({"end": "2026-01-06"}), "of two kinds"),
+        (json!({"end": "2026-01-05T14:00:00"}), "ends when it begins"),
+        (json!({"start": "2026-01-05", "end": "2026-01-05"}), "the day after the last one"),
+        (json!({"summary": "a\r\nBcc: eve@example.com"}), "`summary` holds a line break"),
+        (json!({"attendees": ["ann@example.com\r\nBcc: eve@example.com"]}), "is no mail address"),
+        (json!({"time_zone": "Atlantis/Capital"}), "no time zone"),
+    ] {
+        client.fails("calendar_create_event", &event(more), "invalid_input", text);
+    }
+    assert_eq!((desk.created().len(), client.asked.len()), (3, 0), "nothing is sent, and nobody is asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_is_asked_each_time_before_anybody_is_invited_whatever_rule_allows_the_tool() {
+    let desk = Desk::new().await;
+    let event = json!({"summary": "Review", "start": "2026-01-05T14:00", "end": "2026-01-05T15:00",
+        "attendees": ["ann@example.com", "carl@example.org"], "send_updates": "external_only"});
+    let mut client = desk.client("Asia/Kolkata");
+    for round in 1..3 {
+        client.told("calendar_create_event", &event);
+        assert_eq!(client.asked.len(), round, "each time");
+    }
+    let shown = "ann@example.com, carl@example.org; invitation by mail outside of Google Calendar: Review";
+    assert!(client.asked[0].contains(shown), "{}", client.asked[0]);
+    let refused = client.call("calendar_create_event", &event, "deny");
+    assert_eq!(refused["_meta"]["toolstead/errorKind"], "permission_denied", "{refused}");
+    // Where nobody is there, the answer is no.
+    let words = ["call", "calendar_create_event", &event.to_string()];
+    let unattended = desk.command(&words, "Asia/Kolkata").output().unwrap();
+    assert!(!unattended.status.success() && said(&unattended).contains("ann@example.com"), "{}", said(&unattended));
+    let seen = desk.google.seen_at(EVENTS);
+    let updates: Vec<_> = seen.iter().map(|seen| seen.parameter("sendUpdates")).collect();
+    assert_eq!(updates, [Some("externalOnly"); 2]);
+    assert_eq!(desk.google.agenda(USER, |agenda| agenda.events().len()), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_the_api_have_their_kinds_and_only_reading_is_repeated() {
+    let desk = Desk::new().await;
+    let mut client = desk.client("Asia/Kolkata");
+    let event = json!({"summary": "Review", "start": "2026-01-05T14:00", "end": "2026-01-05T15:00"});
+    client.fails("calendar_get_event", &json!({"event_id": "none"}), "not_found", "notFound");
+    client.fails("calendar_get_event", &json!({"event_id": "../x y"}), "invalid_input", "`event_id`");
+    client.fails("calendar_list_events", &json!({"page_token": "odd"}), "invalid_input", "Invalid page token");
+    for (code, reason, status, kind) in [
+        (400, "timeRangeEmpty", "INVALID_ARGUMENT", "invalid_input"),
+        (403, "insufficientPermissions", "PERMISSION_DENIED", "auth_required"),
+        (403, "accessNotConfigured", "PERMISSION_DENIED", "permission_denied"),
+        (403, "dailyLimitExceeded", "PERMISSION_DENIED", "permission_denied"),
+        (403, "userRateLimitExceeded", "PERMISSION_DENIED", "rate_limited"),
+        (409, "duplicate", "ALREADY_EXISTS", "upstream_http"),
+        (410, "deleted", "GONE", "upstream_http"),
+        (412, "conditionNotMet", "FAILED_PRECONDITION", "upstream_http"),
+        (429, "rateLimitExceeded", "RESOURCE_EXHAUSTED", "rate_limited"),
+        (500, "backendError", "INTERNAL", "upstream_http"),
+    ] {
+        desk.google.answer_next(EVENTS, Reply::error(code, reason, status, "As told."));
+        let before = desk.google.seen_at(EVENTS).len();
+        client.fails("calendar_create_event", &event, kind, reason);
+        assert_eq!(desk.google.seen_at(EVENTS).len(), before + 1, "{code} {reason}");
+    }
+    let busy = Reply::error(503, "backendError", "UNAVAILABLE", "Busy.").with("Retry-After", "0");
+    desk.google.answer_next(EVENTS, busy);
+    client.told("calendar_list_events", &json!({}));
+    desk.google.answer_next(EVENTS, Reply::json(json!({"items": [{"summary": "no id"}]})));
+    client.fails("calendar_list_events", &json!({}), "upstream_protocol", "has no id");
+    desk.google.expire_access_tokens();
+    client.told("calendar_list_events", &json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_for_mail_alone_does_not_open_the_calendar() {
+    let desk = Desk::granting(&[GMAIL_READ], "").await;
+    desk.client("UTC").fails("calendar_list_events", &json!({}), "auth_required", "toolstead auth login google");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_client_the_tools_are_not_listed_and_say_why() {
+    let home = Home::new();
+    let words = ["call", "calendar_list_events", "{}"];
+    let output = home.run(&words);
+    assert!(!output.status.success() && said(&output).contains("GOOGLE_CLIENT_ID"), "{}", said(&output));
+    let mut pipe = Pipe::start(home.toolstead(&["mcp"]));
+    pipe.initialize();
+    pipe.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let listed = pipe.answer(1)["result"]["tools"].to_string();
+    assert!(listed.contains("\"read_file\"") && !listed.contains("calendar_"), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn literal_calls_of_micro_x_are_answered_in_its_words() {
+    let desk = Desk::new().await;
+    desk.google.agenda(USER, |agenda| agenda.add(stand_up()));
+    let day = json!({"timeMin": "2026-01-05T00:00:00Z", "timeMax": "2026-01-05T23:59:59Z", "maxResults": 10,
+        "calendarId": "primary"});
+    for (name, arguments, expected) in [
+        (
+            "calendar_list_events",
+            day,
+            "ID: ev1_20260105T090000Z\n  Summary: Stand-up\n  Start: 2026-01-05T10:00:00+01:00\n  End: \
+             2026-01-05T10:15:00+01:00\n  Location: Room 1\n  Status: confirmed\n  Organizer: bob@example.com",
+        ),
+        ("calendar_list_events", json!({"query": "nothing"}), "No events found."),
+        (
+            "calendar_get_event",
+            json!({"eventId": "ev1_20260105T090000Z", "calendarId": "primary"}),
+            "Summary: Stand-up\nStatus: confirmed\nStart: 2026-01-05T10:00:00+01:00\nEnd: 2026-01-05T10:15:00+01:00\n\
+             Location: Room 1\nDescription: Daily.\nOrganizer: bob@example.com\nCreator: bob@example.com\nAttendees:\n    \
+             ann@example.com (needsAction)\n    bob@example.com (accepted)\nConference Link: https://meet.google.com/abc",
+        ),
+        (
+            "calendar_create_event",
+            json!({"summary": "Review", "start": "2026-01-05T14:00:00", "end": "2026-01-05T15:00:00", "description": "",
+                "location": "Room 2", "attendees": "", "calendarId": "primary"}),
+            "Event created successfully.\n  ID: new1\n  Summary: Review\n  Start: 2026-01-05T14:00:00+05:30\n  End: \
+             2026-01-05T15:00:00+05:30\n  Link: https://www.google.com/calendar/event?eid=ZXYx",
+        ),
+        (
+            "calendar_create_event",
+            json!({"summary": "Holiday", "start": "2026-01-05", "end": "2026-01-06"}),
+            "Event created successfully.\n  ID: new2\n  Summary: Holiday\n  Start: 2026-01-05\n  End: 2026-01-06\n  Link: \
+             https://www.google.com/calendar/event?eid=ZXYx",
+        ),
+    ] {
+        assert_eq!(desk.micro_x(name, &arguments), (true, expected.to_owned()), "{name} {arguments}");
+    }
+    for (name, arguments, expected) in [
+        ("calendar_get_event", json!({"eventId": "none"}), "Error getting calendar event: "),
+        ("calendar_list_events", json!({"timeMin": "soon"}), "Error listing calendar events: "),
+        (
+            "calendar_create_event",
+            json!({"summary": "a", "start": "2026-01-05", "end": "x"}),
+            "Error creating calendar event: ",
+        ),
+    ] {
+        let (is_good, told) = desk.micro_x(name, &arguments);
+        assert!(!is_good && told.contains(expected), "{told}");
+    }
+    // As it writes attendees; it has nobody to ask here.
+    let invited = json!({"summary": "a", "start": "2026-01-05", "end": "2026-01-06",
+        "attendees": "ann@example.com, carl@example.org"});
+    let (is_good, told) = desk.micro_x("calendar_create_event", &invited);
+    assert!(!is_good && told.contains("ann@example.com, carl@example.org; invitation"), "{told}");
+    assert_eq!(desk.created().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_tool_reads_the_key_of_tokens_or_the_tokens_wherever_they_lie() {
+    let home = Home::new();
+    let (key_file, tokens) = (home.work().join("my.key"), home.data().join("toolstead/accounts"));
+    let config = home.config(&format!(
+        "read_only_roots = [{:?}]\n[secrets]\nkey_file = {key_file:?}\n[permissions]\nallow = [\"Read\", \"Bash\"]\n",
+        home.data()
+    ));
+    let vault = Vault::open(tokens.clone(), key_file.clone()).unwrap();
+    let key = TokenKey { principal: Principal::local(), issuer: "i".into(), resource: "r".into() };
+    let access_token = Secret::new("hunter2");
+    vault.put(&key, Tokens { access_token, refresh_token: None, expires_at: None, scopes: Vec::new() }).await.unwrap();
+    let mut files = std::fs::read_dir(&tokens).unwrap().map(|entry| entry.unwrap().path());
+    let sealed = files.find(|path| path.extension().is_some_and(|ending| ending == "sealed")).unwrap();
+    for (tool, arguments) in [
+        ("read_file", json!({"path": key_file})),
+        ("read_file", json!({"path": sealed})),
+        ("bash", json!({"command": format!("cat {}", key_file.display())})),
+        ("bash", json!({"command": format!("cat {}", sealed.display())})),
+    ] {
+        let output = home.run(&["call", tool, &arguments.to_string(), "--config", config.to_str().unwrap()]);
+        assert!(!output.status.success(), "{tool} {arguments}: {}", stdout(&output));
+        assert!(!stdout(&output).contains("key_id"), "{}", stdout(&output));
+    }
+}
