@@ -40,9 +40,10 @@ impl Place {
         command.arg(&self.config).args(flags).args(["call", tool]).arg(arguments.to_string());
         command.env("SEARCH_KEY", KEY).env("ADMIN_KEY", KEY).stdin(Stdio::null());
         let output = block_in_place(|| command.output().unwrap());
-        let printed = format!("{}{}", stdout(&output), stderr(&output));
-        assert!(!printed.contains(KEY), "the key was printed: {printed}");
-        (output.status.code(), printed)
+        let (printed, beside) = (stdout(&output), stderr(&output));
+        assert!(!printed.contains(KEY) && !beside.contains(KEY), "the key was printed: {printed}{beside}");
+        let told = if output.status.success() { printed } else { format!("{printed}{beside}") };
+        (output.status.code(), told)
     }
 }
 
@@ -84,7 +85,7 @@ async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_h
         "1. Rust & MCP (2 days ago)\n   https://example.com/a\n   About Rust\n2. Other\n   https://other.example/b\n";
     let events = place.home.data().join("search.events");
     for rule in ["web_search", "WebSearch", "WebFetch(domain:127.0.0.1)"] {
-        let flags = ["--allow", rule, "--verbose", "--events", events.to_str().unwrap()];
+        let flags = ["--allow", rule, "--events", events.to_str().unwrap()];
         let (code, told) = place.call(&flags, "web_search", &asked);
         assert!(code == Some(0) && told.starts_with(ours), "{rule}: {told}");
     }
