@@ -106,7 +106,7 @@ fn costly_article(reader: &Reader) {
         "<p>Words of an article, with commas, and with more words, so that it is one, and is long enough.</p>";
     let html = paragraph.repeat(30);
     let limits = PageLimits { memory_bytes: 1 << 30, ..PageLimits::default() };
-    let page = reader.read(html.clone(), Form::Article, limits).unwrap();
+    let page = reader.read(html, Form::Article, limits).unwrap();
     assert!(page.is_article, "{:?}", page.notes);
     assert!(
         reader.read("<ul><li><a href=/x>x</a></ul>", Form::Article, PageLimits::default()).unwrap().notes[0]
@@ -114,7 +114,7 @@ fn costly_article(reader: &Reader) {
     );
     // So little memory that nothing is read.
     let limits = PageLimits { memory_bytes: 16 << 20, ..PageLimits::default() };
-    let failure = reader.read(html, Form::Article, limits).unwrap_err();
+    let failure = reader.read(paragraph.repeat(30_000), Form::Article, limits).unwrap_err();
     assert!(matches!(failure.kind, ErrorKind::TooLarge | ErrorKind::ExecutionFailed), "{failure}");
 }
 

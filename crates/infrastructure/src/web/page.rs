@@ -11,7 +11,6 @@ mod numbers;
 mod plain;
 mod reading;
 pub mod tree;
-mod visible;
 
 pub use crate::web::page::{
     plain::{LinkStyle, text_below},

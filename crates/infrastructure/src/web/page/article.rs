@@ -3,8 +3,7 @@
 use super::{
     addresses::Addresses,
     characters,
-    tree::{self, Step, Tree},
-    visible,
+    tree::{self, Step, Tree, visible},
 };
 use legible::{Document, Options};
 use std::borrow::Cow;

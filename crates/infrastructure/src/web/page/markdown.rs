@@ -10,8 +10,10 @@ use super::{
     addresses::Addresses,
     characters, has_text,
     numbers::Numbers,
-    tree::{NodeId, Step, Tree},
-    visible::{is_block, is_left_out},
+    tree::{
+        NodeId, Step, Tree,
+        visible::{is_block, is_left_out},
+    },
 };
 use inline::{Inline, Mark, Target, escaped_start};
 use lines::{Gap, Lines};

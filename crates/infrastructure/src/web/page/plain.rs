@@ -5,8 +5,10 @@ use super::{
     addresses::Addresses,
     characters, has_text,
     numbers::Numbers,
-    tree::{NodeId, Step, Tree},
-    visible::{is_block, is_left_out},
+    tree::{
+        NodeId, Step, Tree,
+        visible::{is_block, is_left_out},
+    },
 };
 use std::collections::HashSet;
 use url::Url;

@@ -4,6 +4,7 @@
 
 mod bounded;
 mod sink;
+pub(super) mod visible;
 
 use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
@@ -170,8 +171,8 @@ impl Tree {
             let Step::Enter(node) = step else { continue };
             match self.text(node) {
                 Some(part) => text.push_str(part),
-                None if super::visible::is_left_out(self, node) => walk.pass_over(node),
-                None if self.tag(node).is_some_and(super::visible::is_block) || self.tag(node) == Some("br") => {
+                None if visible::is_left_out(self, node) => walk.pass_over(node),
+                None if self.tag(node).is_some_and(visible::is_block) || self.tag(node) == Some("br") => {
                     text.push(' ');
                 }
                 None => {}

@@ -1,8 +1,8 @@
 //! Blocks of code: their text as it stands, and their language.
 
 use super::{
-    super::{
-        tree::{NodeId, Step, Tree},
+    super::tree::{
+        NodeId, Step, Tree,
         visible::{is_block, is_left_out},
     },
     inline::longest_run,

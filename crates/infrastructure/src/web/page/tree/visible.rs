@@ -1,6 +1,6 @@
 //! Parts of a page that a reader does not see.
 
-use super::tree::{NodeId, Tree};
+use super::{NodeId, Tree};
 
 /// Elements with a place of their own, above and below others.
 const BLOCKS: [&str; 52] = [
@@ -65,12 +65,12 @@ const LEFT_OUT: [&str; 20] = [
 ];
 
 /// Whether an element of this tag stands on lines of its own.
-pub(super) fn is_block(tag: &str) -> bool {
+pub(in crate::web::page) fn is_block(tag: &str) -> bool {
     BLOCKS.contains(&tag)
 }
 
 /// Whether a reader does not see an element and all below it.
-pub(super) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
+pub(in crate::web::page) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
     tree.tag(node).is_some_and(|tag| {
         LEFT_OUT.contains(&tag)
             || tag == "dialog" && tree.attribute(node, "open").is_none()
