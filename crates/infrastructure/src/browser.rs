@@ -1,0 +1,9 @@
+//! A browser of the machine, confined like any other program, and driven over its DevTools pipe (`docs/browser.md`).
+
+mod accessibility;
+mod devtools;
+mod program;
+mod references;
+mod session;
+mod snapshot;
+mod state;
