@@ -96,6 +96,7 @@ mod events;
 /// Real clients use all that a real server offers, through us.
 mod everything;
 /// Hooks of the user.
+mod google_server;
 mod hooks;
 mod hostile_schemas;
 /// What providers of models are told of tools.
@@ -129,5 +130,7 @@ mod subagents;
 mod trust;
 /// Over which connection a real server hears a call.
 mod upstream_connections;
+/// Web servers for tests through the binaries.
+mod web_server;
 /// What belongs to a workspace.
 mod workspaces;

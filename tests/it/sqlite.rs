@@ -642,6 +642,33 @@ async fn a_lock_holds_up_no_call_at_first_and_takes_nothing_away() {
 }
 
 #[tokio::test]
+async fn a_call_is_listed_as_what_it_became_before_that_is_in_the_database() {
+    let folder = closed_database().await;
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    let log = database.execution_log();
+    let running = samples::running_execution(2);
+    log.record(running.clone()).await.unwrap();
+    let mut other = raw(folder.path()).await;
+    let transaction = loop {
+        let mut transaction = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        let rows: Vec<Uuid> =
+            sqlx::query_scalar("SELECT id FROM tool_executions").fetch_all(&mut *transaction).await.unwrap();
+        if rows.len() == 2 {
+            break transaction;
+        }
+        transaction.rollback().await.unwrap();
+    };
+    let waiting = ToolExecution { outcome: Outcome::InputRequired, ..running };
+    log.record(waiting.clone()).await.unwrap();
+    for (outcome, expected) in [(OutcomeKind::InputRequired, vec![waiting]), (OutcomeKind::Running, vec![])] {
+        let filter = ExecutionFilter { outcome: Some(outcome), ..ExecutionFilter::default() };
+        assert_eq!(log.list(&filter).await.unwrap(), expected);
+    }
+    transaction.rollback().await.unwrap();
+    database.close().await;
+}
+
+#[tokio::test]
 async fn a_kill_loses_nothing_that_was_acknowledged_and_leaves_the_living_alone() {
     if let Some(path) = std::env::var_os(OTHER_PROCESS) {
         return record_for_ever(path.into()).await;

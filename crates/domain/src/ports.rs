@@ -29,3 +29,4 @@ pub mod todo_store;
 pub mod tool_hook;
 pub mod tool_provider;
 pub mod tool_repository;
+pub mod web_search;

@@ -24,6 +24,7 @@ pub mod scripted_model;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]
 pub mod scripted_schema_validator;
+pub mod scripted_search;
 
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod change_journal_contract;

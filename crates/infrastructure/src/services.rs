@@ -2,4 +2,10 @@
 //!
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
+pub mod google;
+mod address;
+mod markup;
+mod one_line;
+mod retry_after;
+pub mod search;
 pub mod settings;

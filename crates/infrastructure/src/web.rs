@@ -5,3 +5,6 @@
 
 pub mod reach;
 pub mod reach_error;
+#[cfg(any(test, feature = "testing"))]
+#[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
+pub mod testing;

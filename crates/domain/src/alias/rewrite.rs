@@ -41,6 +41,8 @@ pub enum Rewrite {
     CommandLine(&'static str, &'static str, &'static [&'static str], &'static [(&'static str, &'static str)]),
     /// A text becomes the list of its words, divided by blanks.
     Fields(&'static str),
+    /// A text becomes the list of what stands between its commas; one in quotes or in angle brackets divides nothing.
+    Commas(&'static str),
 }
 
 impl Rewrite {
@@ -119,8 +121,40 @@ impl Rewrite {
                 }
                 Ok(())
             }
+            Self::Commas(name) => {
+                if let Some(value) = arguments.get_mut(name)
+                    && let Some(text) = value.as_str()
+                {
+                    *value = between_commas(text).into();
+                }
+                Ok(())
+            }
         }
     }
+}
+
+/// The pieces without the blanks around them; none is empty.
+fn between_commas(text: &str) -> Vec<String> {
+    let (mut pieces, mut piece) = (Vec::new(), String::new());
+    let (mut is_quoted, mut is_bracketed, mut is_escaped) = (false, false, false);
+    for c in text.chars() {
+        match c {
+            ',' if !is_quoted && !is_bracketed => pieces.push(std::mem::take(&mut piece)),
+            c => {
+                match c {
+                    '"' if !is_escaped => is_quoted = !is_quoted,
+                    '<' if !is_quoted => is_bracketed = true,
+                    '>' if !is_quoted => is_bracketed = false,
+                    _ => {}
+                }
+                is_escaped = c == '\\' && is_quoted && !is_escaped;
+                piece.push(c);
+            }
+        }
+    }
+    pieces.push(piece);
+    // Only the blanks: what else cannot be seen is for the tool to refuse.
+    pieces.iter().map(|piece| piece.trim_matches(' ').to_owned()).filter(|piece| !piece.is_empty()).collect()
 }
 
 fn literal(json: &'static str) -> Value {
@@ -307,6 +341,15 @@ mod tests {
         let fields = &[Rewrite::Fields("args")];
         check(fields, json!({"args": " -v  ./... "}), Ok(json!({"args": ["-v", "./..."]})));
         check(fields, json!({"args": ["a b"]}), Ok(json!({"args": ["a b"]})));
+        let commas = &[Rewrite::Commas("to")];
+        check(commas, json!({"to": "a@b.c"}), Ok(json!({"to": ["a@b.c"]})));
+        check(
+            commas,
+            json!({"to": r#"a@b.c, "Doe, \"J\", Jane" <j@b.c>,,<d,e@f>"#}),
+            Ok(json!({"to": ["a@b.c", r#""Doe, \"J\", Jane" <j@b.c>"#, "<d,e@f>"]})),
+        );
+        check(commas, json!({"to": "a@b.c\r\n,d@e.f"}), Ok(json!({"to": ["a@b.c\r\n", "d@e.f"]})));
+        check(commas, json!({"to": ["a,b"]}), Ok(json!({"to": ["a,b"]})));
         let each = &[Rewrite::Each("list", &[Rewrite::Rename("a", "b")])];
         check(each, json!({"list": [{"a": 1}, 2, {"b": 3}]}), Ok(json!({"list": [{"b": 1}, 2, {"b": 3}]})));
         check(each, json!({"list": "none"}), Ok(json!({"list": "none"})));

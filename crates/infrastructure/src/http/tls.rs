@@ -33,14 +33,15 @@ impl Tls {
         made.as_ref().map_err(|reason| HttpError::Certificates(reason.clone()))
     }
 
-    /// Takes exactly this certificate for good.
-    #[cfg(test)]
-    pub(super) fn trusting(certificate: rustls::pki_types::CertificateDer<'static>) -> Self {
+    /// Takes servers that this certificate, as DER, vouches for, and no others.
+    #[cfg(any(test, feature = "testing"))]
+    #[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
+    pub(super) fn trusting(certificate: &[u8]) -> Self {
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(certificate).unwrap();
+        roots.add(certificate.to_vec().into()).expect("a certificate");
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-        Self(OnceLock::from(Ok(connector(builder.with_no_client_auth()))))
+        let builder = builder.with_safe_default_protocol_versions().expect("TLS 1.2 and 1.3");
+        Self(OnceLock::from(Ok(connector(builder.with_root_certificates(roots).with_no_client_auth()))))
     }
 }
 

@@ -8,3 +8,6 @@ pub mod address;
 pub mod connector;
 pub mod host;
 pub mod proxy;
+#[cfg(any(test, feature = "testing"))]
+#[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
+pub mod testing;

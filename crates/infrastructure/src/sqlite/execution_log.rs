@@ -101,15 +101,15 @@ impl SqliteExecutionLog {
                 && let Some((seq, stored)) = self.stored(id).await?
                 && let Some(read) = listed.remove(&place)
             {
-                listed.insert(Place::Stored(seq), if read.outcome.is_final() { read } else { stored });
+                listed.insert(Place::Stored(seq), if stored.outcome.is_final() { stored } else { read });
             }
         }
         for row in &rows {
             let stored = execution_row::read(row)?;
-            // What was read first is the newer one where it was not committed yet.
+            // A final row is never changed; of others the one that waits is the newer one, or the same.
             match listed.entry(Place::Stored(execution_row::seq(row)?)) {
-                Entry::Occupied(known) if known.get().outcome.is_final() => {}
-                Entry::Occupied(mut known) => _ = known.insert(stored),
+                Entry::Occupied(mut known) if stored.outcome.is_final() => _ = known.insert(stored),
+                Entry::Occupied(_) => {}
                 Entry::Vacant(free) => _ = free.insert(stored),
             }
         }

@@ -101,6 +101,15 @@ impl Reach {
         }
     }
 
+    /// As [`new`](Self::new), and believes servers that this certificate (DER) vouches for, and no others.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn trusting(network: Arc<dyn Network>, private: HostPatterns, certificate: &[u8]) -> Self {
+        Self {
+            pages: HttpClient::trusting(Connector::new(network.clone(), private), certificate),
+            configured: HttpClient::trusting(Connector::to_configured_hosts(network), certificate),
+        }
+    }
+
     /// Makes the request.
     ///
     /// # Errors

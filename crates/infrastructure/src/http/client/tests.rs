@@ -180,7 +180,7 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
             acceptor.accept(stream).await.unwrap_err();
         }
     });
-    let known = HttpClient::trusting(everywhere(), certificate(CERTIFICATE));
+    let known = HttpClient::trusting(everywhere(), &certificate(CERTIFICATE));
     for (host, answers) in [("localhost", vec![b"1", b"1"]), ("127.0.0.1", vec![b"2"])] {
         let endpoint = known.endpoint(&format!("https://{host}:{port}/mcp?a=b").parse().unwrap()).unwrap();
         for expected in answers {
@@ -189,7 +189,7 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
         }
     }
     let strange = [
-        (HttpClient::trusting(everywhere(), certificate(OTHER)), "localhost", "UnknownIssuer"),
+        (HttpClient::trusting(everywhere(), &certificate(OTHER)), "localhost", "UnknownIssuer"),
         (known, "localhost.localdomain", "not valid for name"),
     ];
     for (client, name, reason) in strange {

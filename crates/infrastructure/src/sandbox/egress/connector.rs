@@ -229,56 +229,10 @@ fn named(host: &Host) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::sandbox::egress::address::Range;
-    use std::{
-        collections::{HashMap, VecDeque},
-        sync::Mutex,
-    };
+    use crate::sandbox::egress::{address::Range, testing::FakeNetwork};
     use tokio::time::Instant;
-
-    /// A network of names and servers that a test puts up. Each server listens on this machine, and is reached at the
-    /// address that the test gave it alone.
-    #[derive(Debug, Default)]
-    pub(in crate::sandbox::egress) struct FakeNetwork {
-        names: Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>,
-        servers: Mutex<HashMap<SocketAddr, SocketAddr>>,
-        pub(in crate::sandbox::egress) resolved: Mutex<Vec<String>>,
-        pub(in crate::sandbox::egress) connected: Mutex<Vec<SocketAddr>>,
-    }
-
-    impl FakeNetwork {
-        /// The name gives these answers, one after the other, and the last for ever.
-        pub(in crate::sandbox::egress) fn name(&self, name: &str, answers: &[&[&str]]) {
-            let answer = |addresses: &&[&str]| addresses.iter().map(|text| text.parse().unwrap()).collect();
-            self.names.lock().unwrap().insert(name.into(), answers.iter().map(answer).collect());
-        }
-
-        /// Who connects to `address` comes to `server`.
-        pub(in crate::sandbox::egress) fn server(&self, address: &str, server: SocketAddr) {
-            self.servers.lock().unwrap().insert(address.parse().unwrap(), server);
-        }
-    }
-
-    #[async_trait]
-    impl Network for FakeNetwork {
-        async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-            self.resolved.lock().unwrap().push(name.into());
-            let mut names = self.names.lock().unwrap();
-            let answers = names.get_mut(name).ok_or_else(|| io::Error::other("no such name"))?;
-            if answers.len() > 1 { Ok(answers.pop_front().unwrap()) } else { Ok(answers[0].clone()) }
-        }
-
-        async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
-            self.connected.lock().unwrap().push(address);
-            let server = self.servers.lock().unwrap().get(&address).copied();
-            match server {
-                Some(server) => TcpStream::connect(server).await,
-                None => Err(io::ErrorKind::ConnectionRefused.into()),
-            }
-        }
-    }
 
     fn connector(network: &Arc<FakeNetwork>, private: &[&str]) -> Connector {
         Connector::new(network.clone(), HostPatterns::parse(private).unwrap())
@@ -314,8 +268,8 @@ pub(super) mod tests {
             let answer = connector(&network, &[]).connect(&host, 443).await.unwrap_err();
             assert_eq!(matches!(answer, ConnectError::NotGlobal { .. }), refused, "{answer}");
         }
-        assert_eq!(*network.connected.lock().unwrap(), ["93.184.216.34:443".parse().unwrap()]);
-        assert!(network.resolved.lock().unwrap().is_empty());
+        assert_eq!(network.connected(), ["93.184.216.34:443".parse().unwrap()]);
+        assert!(network.resolved().is_empty());
     }
 
     #[tokio::test]
@@ -354,7 +308,7 @@ pub(super) mod tests {
             ("mcp.example", &["0.0.0.0"], Some(Range::Special)),
         ] {
             network.name(host, &[addresses]);
-            network.connected.lock().unwrap().clear();
+            network.forget();
             for address in ["93.184.216.34:80", "10.1.2.3:80", "127.0.0.1:80", "192.168.0.7:80", "[::1]:80"] {
                 network.server(address, listener.local_addr().unwrap());
             }
@@ -363,7 +317,7 @@ pub(super) mod tests {
                 (Ok(_), None) => {}
                 (Err(ConnectError::NotGlobal { reason, .. }), Some(range)) => {
                     assert_eq!(reason.range, range);
-                    assert!(network.connected.lock().unwrap().is_empty(), "{host}: nothing is dialled");
+                    assert!(network.connected().is_empty(), "{host}: nothing is dialled");
                 }
                 (answer, _) => panic!("{host} {addresses:?}: {answer:?}"),
             }
@@ -378,9 +332,9 @@ pub(super) mod tests {
         network.server("93.184.216.35:443", listener.local_addr().unwrap());
         let host = Host::parse("example.com").unwrap();
         connector(&network, &[]).connect(&host, 443).await.unwrap();
-        assert_eq!(*network.resolved.lock().unwrap(), ["example.com"]);
+        assert_eq!(network.resolved(), ["example.com"]);
         let tried = ["93.184.216.34:443", "93.184.216.35:443"].map(|address| address.parse().unwrap());
-        assert_eq!(*network.connected.lock().unwrap(), tried);
+        assert_eq!(network.connected(), tried);
         // The name leads elsewhere now, and that is judged as well.
         let again = connector(&network, &[]).connect(&host, 443).await.unwrap_err().to_string();
         assert_eq!(

@@ -1,7 +1,7 @@
 use super::*;
 use crate::sandbox::{
     child_environment,
-    egress::connector::tests::FakeNetwork,
+    egress::testing::FakeNetwork,
     launcher::{Input, LaunchSpec, Launcher},
 };
 use tokio::{
@@ -169,7 +169,7 @@ async fn a_socks_tunnel_passes_everything_unchanged_to_a_name_and_to_addresses()
         assert_eq!(exactly(&mut client).await, [5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         check_tunnel(client, &server, b"").await;
     }
-    assert_eq!(*rig.network.resolved.lock().unwrap(), ["example.com"]);
+    assert_eq!(rig.network.resolved(), ["example.com"]);
 }
 
 #[tokio::test]
@@ -297,7 +297,7 @@ async fn what_may_not_be_reached_is_refused_with_what_would_allow_it() {
     }
     assert_eq!(rig.proxy.report().connections + listed.proxy.report().connections, 0);
     // Nothing but what is public and listed was so much as tried.
-    let tried = rig.network.connected.lock().unwrap();
+    let tried = rig.network.connected();
     assert!(tried.iter().all(|address| matches!(address.port(), 80 | 443) && !address.ip().is_loopback()), "{tried:?}");
     assert_eq!(tried.len(), 4);
 }
@@ -308,7 +308,7 @@ async fn an_empty_list_is_no_host_at_all() {
     let _server = rig.server(443).await;
     let answer = rig.ask(b"CONNECT example.com:443 HTTP/1.1\r\n\r\n").await;
     assert!(answer.starts_with(b"HTTP/1.1 403 "));
-    assert!(rig.network.resolved.lock().unwrap().is_empty(), "a name that is not listed was looked up");
+    assert!(rig.network.resolved().is_empty(), "a name that is not listed was looked up");
 }
 
 #[tokio::test]
@@ -385,7 +385,7 @@ async fn a_name_that_turns_to_this_machine_is_refused_the_second_time() {
     until(&mut client, b"\r\n\r\n").await;
     check_tunnel(client, &server, b"").await;
     assert!(rig.ask(request).await.starts_with(b"HTTP/1.1 403 "));
-    assert_eq!(*rig.network.connected.lock().unwrap(), [format!("{PUBLIC}:443").parse().unwrap()]);
+    assert_eq!(rig.network.connected(), [format!("{PUBLIC}:443").parse().unwrap()]);
 }
 
 #[tokio::test]
@@ -402,7 +402,7 @@ async fn a_head_that_is_too_large_is_refused() {
         let answer = String::from_utf8(rest(&mut client).await).unwrap();
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     }
-    assert!(rig.network.resolved.lock().unwrap().is_empty());
+    assert!(rig.network.resolved().is_empty());
 }
 
 /// Sends one byte after the other until the other side has closed.
@@ -556,6 +556,6 @@ async fn a_confined_command_reaches_a_listed_host_and_no_other() {
     let (hello, refusal) = told.split_once("hello").unwrap_or_else(|| panic!("{told}"));
     assert!(hello.starts_with("HTTP/1.1 200 "), "{told}");
     assert!(refusal.starts_with("HTTP/1.1 403 ") && refusal.contains("other.example"), "{told}");
-    assert_eq!(*rig.network.connected.lock().unwrap(), [format!("{PUBLIC}:80").parse().unwrap()]);
+    assert_eq!(rig.network.connected(), [format!("{PUBLIC}:80").parse().unwrap()]);
     assert!(rig.proxy.report().refusals_told().is_some_and(|told| told.contains("other.example")));
 }

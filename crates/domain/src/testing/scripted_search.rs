@@ -1,0 +1,66 @@
+//! A search whose answers a test wrote beforehand.
+
+use super::lock;
+use crate::ports::web_search::{SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError};
+use async_trait::async_trait;
+use std::{collections::VecDeque, sync::Mutex};
+
+/// Answers in the order of the script, as far as the hits are of the domains of the query; when the script is at its end,
+/// it finds nothing.
+#[derive(Debug, Default)]
+pub struct ScriptedSearch {
+    host: Option<String>,
+    answers: Mutex<VecDeque<Result<Vec<WebHit>, WebSearchError>>>,
+    queries: Mutex<Vec<WebQuery>>,
+}
+
+impl ScriptedSearch {
+    /// A search that asks this host.
+    pub fn at(host: &str) -> Self {
+        Self { host: Some(host.into()), ..Self::default() }
+    }
+
+    /// Finds these, after what is scripted.
+    #[must_use]
+    pub fn finding(self, hits: impl IntoIterator<Item = WebHit>) -> Self {
+        lock(&self.answers).push_back(Ok(hits.into_iter().collect()));
+        self
+    }
+
+    /// Fails so, after what is scripted.
+    #[must_use]
+    pub fn failing(self, error: WebSearchError) -> Self {
+        lock(&self.answers).push_back(Err(error));
+        self
+    }
+
+    /// The searches so far, in order.
+    pub fn queries(&self) -> Vec<WebQuery> {
+        lock(&self.queries).clone()
+    }
+}
+
+#[async_trait]
+impl WebSearch for ScriptedSearch {
+    fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    async fn search<'s, 'q, 'b>(
+        &'s self,
+        query: &'q WebQuery,
+        bounds: SearchBounds<'b>,
+    ) -> Result<Vec<WebHit>, WebSearchError> {
+        if let Some(host) = &self.host {
+            (bounds.may_reach)(host).map_err(WebSearchError::NotReached)?;
+        }
+        lock(&self.queries).push(query.clone());
+        let mut hits = lock(&self.answers).pop_front().unwrap_or_else(|| Ok(Vec::new()))?;
+        hits.retain(|hit| {
+            let host = hit.url.split_once("://").and_then(|(_, rest)| rest.split(['/', ':', '?', '#']).next());
+            query.domains.admits(host.unwrap_or_default())
+        });
+        hits.truncate(query.count);
+        Ok(hits)
+    }
+}

@@ -1,0 +1,364 @@
+//! Tokens that Micro-X left in a folder: read as anybody's text, shown to a person, and taken after a yes.
+//!
+//! Files stay where they are. What they say of a client's secret is not looked at.
+
+use crate::accounts::{
+    oauth_client::OAuthClient,
+    private_file::{OTHERS, OwnFile, PrivateFileError},
+    vault::{TokenKey, Tokens, Vault, VaultError},
+};
+use chrono::{DateTime, NaiveDateTime};
+use rustix::fs::CWD;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
+use url::Url;
+
+/// The folders that Micro-X keeps tokens in, below the one that it was started in.
+const FOLDERS: [&str; 2] = [".gmail-tokens", ".calendar-tokens"];
+/// The file in each.
+const FILE: &str = "token.json";
+/// A larger file is not read.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+const MAX_TOKEN_BYTES: usize = 8 << 10;
+const MAX_SCOPES: usize = 50;
+const MAX_SCOPE_BYTES: usize = 200;
+/// Characters that are repeated of what a file says.
+const MAX_SAID: usize = 120;
+
+/// Scopes that make tokens those of a grant.
+const GRANTS: [(&str, &[&str]); 2] = [
+    ("gmail", &["https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/gmail.send"]),
+    ("calendar", &["https://www.googleapis.com/auth/calendar"]),
+];
+
+/// All that was found, before anything is done.
+#[derive(Debug, Default)]
+pub struct ImportPlan {
+    /// Tokens that can be taken.
+    pub found: Vec<FoundTokens>,
+    /// Files that cannot, with the reason.
+    pub refused: Vec<(PathBuf, ImportError)>,
+}
+
+/// Tokens in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundTokens {
+    /// The file.
+    pub path: PathBuf,
+    /// The grants that they are for: `gmail`, `calendar`.
+    pub grants: Vec<&'static str>,
+    /// When the file was written last.
+    pub written_at: Timestamp,
+    /// The mode of a file that others may read: whoever did has the tokens.
+    pub open_to_others: Option<u32>,
+    /// The tokens.
+    pub tokens: Tokens,
+}
+
+/// Why a file is left alone.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file is none of this user, or none at all.
+    #[error("{0}")]
+    File(#[from] PrivateFileError),
+    /// Something else than tokens stands in it.
+    #[error("it holds no tokens as Micro-X writes them: {0}")]
+    NoTokens(String),
+    /// They are of another issuer.
+    #[error("its tokens come from {said}, and those of the configuration from `{configured}`")]
+    OtherIssuer {
+        /// What the file says.
+        said: String,
+        /// The issuer of the configuration.
+        configured: Url,
+    },
+    /// They were issued to another client, which alone can renew them.
+    #[error(
+        "its tokens were issued to the client {said}, and `[google] client_id` is `{configured}`: make it that one, or \
+         sign in anew"
+    )]
+    OtherClient {
+        /// What the file says.
+        said: String,
+        /// The client of the configuration.
+        configured: String,
+    },
+    /// They cannot be renewed.
+    #[error("it has no refresh token, so that it is of use for an hour at the most: sign in instead")]
+    NotRenewable,
+    /// No scope is one that is used here.
+    #[error("its scopes are for neither Gmail nor Calendar: {0}")]
+    OtherScopes(String),
+}
+
+/// As `google.oauth2.credentials` writes itself.
+#[derive(Deserialize)]
+struct Written {
+    token: Option<String>,
+    refresh_token: Option<String>,
+    token_uri: Option<String>,
+    client_id: Option<String>,
+    scopes: Option<Value>,
+    expiry: Option<String>,
+}
+
+/// Looks for tokens: a place is a file of tokens, a folder that holds one, or a folder that Micro-X was started in. Changes
+/// nothing. Blocks.
+pub fn plan(places: &[PathBuf], client: &OAuthClient) -> ImportPlan {
+    let mut plan = ImportPlan::default();
+    let mut seen = Vec::new();
+    for place in places {
+        let inside = FOLDERS.map(|folder| place.join(folder).join(FILE));
+        for path in [place.clone(), place.join(FILE)].into_iter().chain(inside) {
+            if seen.contains(&path) {
+                continue;
+            }
+            match read(&path, client) {
+                Ok(found) => plan.found.extend(found),
+                // The folder that was named.
+                Err(ImportError::File(PrivateFileError::NoFile)) if path == *place => continue,
+                Err(reason) => plan.refused.push((path.clone(), reason)),
+            }
+            seen.push(path);
+        }
+    }
+    plan
+}
+
+impl FoundTokens {
+    /// Puts them into the vault, for each of their grants under the key that `key` says, in the place of what lies there.
+    ///
+    /// # Errors
+    /// [`VaultError`].
+    pub async fn take(&self, vault: &Vault, key: impl Fn(&str) -> TokenKey + Send) -> Result<(), VaultError> {
+        let keys: Vec<TokenKey> = self.grants.iter().map(|grant| key(grant)).collect();
+        for key in keys {
+            vault.put(&key, self.tokens.clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// What to do with the file once its tokens were taken.
+    pub fn advice(&self) -> String {
+        let file = self.path.display();
+        match self.open_to_others {
+            Some(mode) => format!(
+                "`{file}` still holds the tokens in clear, and others may read it (mode {mode:03o}): delete it once Micro-X \
+                 is no longer used, or `chmod 600` it"
+            ),
+            None => format!("`{file}` still holds the tokens in clear: delete it once Micro-X is no longer used"),
+        }
+    }
+}
+
+fn read(path: &Path, client: &OAuthClient) -> Result<Option<FoundTokens>, ImportError> {
+    let Some(file) = OwnFile::open(CWD, path)? else { return Ok(None) };
+    let open_to_others = (file.mode & OTHERS != 0).then_some(file.mode);
+    let written_at = Timestamp(file.written_at.saturating_mul(1_000_000));
+    let (grants, tokens) = parsed(&file.read(MAX_FILE_BYTES)?, client)?;
+    Ok(Some(FoundTokens { path: path.to_owned(), grants, written_at, open_to_others, tokens }))
+}
+
+/// Reads the content of a file. Pure.
+fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Tokens), ImportError> {
+    let wrong = |reason: &str| ImportError::NoTokens(reason.to_owned());
+    let written: Written = serde_json::from_slice(bytes).map_err(|_| wrong("it is no JSON object with them"))?;
+    let issuer = written.token_uri.unwrap_or_default();
+    if Url::parse(&issuer).ok().as_ref() != Some(&client.token_url) {
+        return Err(ImportError::OtherIssuer { said: said(&issuer), configured: client.token_url.clone() });
+    }
+    let id = written.client_id.unwrap_or_default();
+    if id != client.client_id {
+        return Err(ImportError::OtherClient { said: said(&id), configured: client.client_id.clone() });
+    }
+    let token = |text: String| match text.len() <= MAX_TOKEN_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(text),
+        false => Err(wrong("one of them has other characters than tokens have, or too many")),
+    };
+    let refresh_token = written.refresh_token.filter(|token| !token.is_empty()).ok_or(ImportError::NotRenewable)?;
+    let access_token = written.token.filter(|token| !token.is_empty());
+    let scopes = scopes(written.scopes).ok_or_else(|| wrong("its `scopes` are no list of scopes"))?;
+    let grants = GRANTS.iter().filter(|(_, wanted)| scopes.iter().any(|scope| wanted.contains(&scope.as_str())));
+    let grants: Vec<&str> = grants.map(|(grant, _)| *grant).collect();
+    if grants.is_empty() {
+        return Err(ImportError::OtherScopes(said(&scopes.join(" "))));
+    }
+    // What cannot be used, or says no time, is renewed before it is used.
+    let over = Timestamp(0);
+    let expires_at = access_token.as_ref().and(written.expiry).and_then(|text| time(&text)).unwrap_or(over);
+    let tokens = Tokens {
+        access_token: Secret::new(token(access_token.unwrap_or_default())?),
+        refresh_token: Some(Secret::new(token(refresh_token)?)),
+        expires_at: Some(expires_at),
+        scopes,
+    };
+    Ok((grants, tokens))
+}
+
+/// The scopes: a list, or one text with blanks between them.
+fn scopes(value: Option<Value>) -> Option<Vec<String>> {
+    let scopes: Vec<String> = match value? {
+        Value::String(text) => text.split_ascii_whitespace().take(MAX_SCOPES + 1).map(str::to_owned).collect(),
+        Value::Array(items) => items.into_iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    let is_scope = |scope: &String| scope.len() <= MAX_SCOPE_BYTES && scope.bytes().all(|byte| byte.is_ascii_graphic());
+    (scopes.len() <= MAX_SCOPES && scopes.iter().all(is_scope)).then_some(scopes)
+}
+
+/// A time as Python writes it; one without a zone is of UTC.
+fn time(text: &str) -> Option<Timestamp> {
+    let time = match DateTime::parse_from_rfc3339(text) {
+        Ok(time) => time.to_utc(),
+        Err(_) => NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f").ok()?.and_utc(),
+    };
+    Some(Timestamp(time.timestamp_micros()))
+}
+
+/// What a file says, in one line and in backticks.
+fn said(text: &str) -> String {
+    if text.is_empty() {
+        return "(it does not say)".into();
+    }
+    let line = text.chars().take(MAX_SAID).map(|c| if c.is_control() || c == '`' { '\u{fffd}' } else { c });
+    format!("`{}`", line.collect::<String>())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out what is found")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+    use tempfile::TempDir;
+    use toolstead_domain::principal::Principal;
+
+    const CALENDAR: &str = "https://www.googleapis.com/auth/calendar";
+    const READ_MAIL: &str = "https://www.googleapis.com/auth/gmail.readonly";
+
+    fn client() -> OAuthClient {
+        let url = |path: &str| Url::parse(&format!("https://oauth2.googleapis.com/{path}")).unwrap();
+        OAuthClient {
+            issuer: "https://accounts.google.com".into(),
+            client_id: "client-1.apps.example".into(),
+            client_secret: Secret::new("s"),
+            authorization_url: url("auth"),
+            token_url: url("token"),
+            revocation_url: url("revoke"),
+        }
+    }
+
+    /// As `Credentials.to_json` of google-auth writes it.
+    fn written(scope: &str) -> Value {
+        json!({
+            "token": "ya29.one", "refresh_token": "1//two", "token_uri": "https://oauth2.googleapis.com/token",
+            "client_id": "client-1.apps.example", "client_secret": "three", "scopes": [scope],
+            "universe_domain": "googleapis.com", "account": "", "expiry": "2026-01-05T09:00:00.5Z",
+        })
+    }
+
+    fn put(folder: &TempDir, name: &str, content: &[u8], mode: u32) -> PathBuf {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[tokio::test]
+    async fn tokens_of_both_folders_are_found_and_taken_and_their_files_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let mail = put(&home, ".gmail-tokens/token.json", written(READ_MAIL).to_string().as_bytes(), 0o644);
+        let days = put(&home, ".calendar-tokens/token.json", written(CALENDAR).to_string().as_bytes(), 0o600);
+        let plan = plan(&[home.path().to_owned(), home.path().join(".gmail-tokens"), days.clone()], &client());
+        let summary: Vec<_> = plan.found.iter().map(|one| (&one.path, &*one.grants, one.open_to_others)).collect();
+        assert_eq!(summary, [(&mail, &["gmail"][..], Some(0o644)), (&days, &["calendar"][..], None)]);
+        assert!(plan.refused.is_empty(), "{:?}", plan.refused);
+        assert!(plan.found[0].advice().contains("chmod 600") && !plan.found[1].advice().contains("chmod"));
+        let vault = Vault::open(home.path().join("data"), home.path().join("key")).unwrap();
+        let key = |grant: &str| TokenKey {
+            principal: Principal::local(),
+            issuer: "https://accounts.google.com".into(),
+            resource: grant.into(),
+        };
+        for one in &plan.found {
+            one.take(&vault, key).await.unwrap();
+        }
+        let taken = vault.get(&key("calendar")).await.unwrap().unwrap();
+        let expected = Tokens {
+            access_token: Secret::new("ya29.one"),
+            refresh_token: Some(Secret::new("1//two")),
+            expires_at: Some(Timestamp(1_767_603_600_500_000)),
+            scopes: vec![CALENDAR.into()],
+        };
+        assert_eq!((taken, vault.list(&Principal::local()).await.unwrap().len()), (expected, 2));
+        assert_eq!(fs::read_to_string(days).unwrap(), written(CALENDAR).to_string());
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Value), expected: &str) {
+        let mut content = written(CALENDAR);
+        change(&mut content);
+        let error = parsed(content.to_string().as_bytes(), &client()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn tokens_of_others_and_texts_that_are_none_are_refused_with_the_reason() {
+        check(|content| content["token_uri"] = json!("https://evil.example/token"), "`https://evil.example/token`");
+        check(|content| content["token_uri"] = Value::Null, "(it does not say)");
+        check(|content| content["client_id"] = json!("other`\n"), "client `other\u{fffd}\u{fffd}`");
+        check(|content| content["refresh_token"] = Value::Null, "no refresh token");
+        check(|content| content["refresh_token"] = json!("a\r\nX: y"), "other characters");
+        check(|content| content["token"] = json!("a".repeat(9000)), "other characters");
+        check(|content| content["scopes"] = json!(["https://www.googleapis.com/auth/drive"]), "auth/drive");
+        check(|content| content["scopes"] = json!([1]), "no list of scopes");
+        check(|content| content["scopes"] = json!(vec!["s"; 51]), "no list of scopes");
+        check(|content| *content = json!([]), "no JSON object");
+        let deep = "[".repeat(60_000);
+        assert!(parsed(deep.as_bytes(), &client()).is_err());
+    }
+
+    #[test]
+    fn an_expiry_that_is_none_has_the_token_renewed_before_it_is_used() {
+        for (expiry, expected) in [
+            (json!("2026-01-05T09:00:00"), 1_767_603_600_000_000),
+            (json!("2026-01-05T10:00:00+01:00"), 1_767_603_600_000_000),
+            (json!("soon"), 0),
+            (Value::Null, 0),
+        ] {
+            let mut content = written(CALENDAR);
+            content["expiry"] = expiry.clone();
+            let (_, tokens) = parsed(content.to_string().as_bytes(), &client()).unwrap();
+            assert_eq!(tokens.expires_at, Some(Timestamp(expected)), "{expiry}");
+        }
+    }
+
+    #[test]
+    fn links_and_files_that_are_too_large_are_refused_by_their_path() {
+        let home = tempfile::tempdir().unwrap();
+        let real = put(&home, "real.json", written(CALENDAR).to_string().as_bytes(), 0o600);
+        let large = put(&home, ".gmail-tokens/token.json", &[b' '; 70 << 10], 0o600);
+        fs::create_dir(home.path().join(".calendar-tokens")).unwrap();
+        let link = home.path().join(".calendar-tokens/token.json");
+        symlink(real, &link).unwrap();
+        let plan = plan(&[home.path().to_owned()], &client());
+        let refused: Vec<_> = plan.refused.iter().map(|(path, reason)| (path, reason.to_string())).collect();
+        assert!(plan.found.is_empty());
+        assert!(refused[0].0 == &large && refused[0].1.contains("more than"), "{refused:?}");
+        assert!(refused[1].0 == &link && refused[1].1.contains("it is a link"), "{refused:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_brings_anything_down(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(parsed(&bytes, &client()).is_err());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Tokens as the bytes of a file. A pure conversion, save for its random numbers.
+
+use super::{
+    key_file::{SealingKey, hex},
+    tokens::{TokenKey, Tokens},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ring::{
+    aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce},
+    digest::{SHA256, digest},
+    rand::{SecureRandom, SystemRandom},
+};
+use serde::{Deserialize, Serialize};
+use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
+
+const VERSION: u32 = 1;
+/// A larger file is no record.
+pub(super) const MAX_RECORD_BYTES: u64 = 64 << 10;
+/// Tokens of more bytes are not kept.
+const MAX_TOKEN_BYTES: usize = 32 << 10;
+/// The longest principal, issuer or resource.
+const MAX_KEY_BYTES: usize = 2 << 10;
+/// Bytes of the digest that a file is named by.
+const NAME_BYTES: usize = 16;
+const ENDING: &str = ".sealed";
+
+/// Why there is no record, or none that opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SealError {
+    OtherKey,
+    Damaged,
+    TooLarge(&'static str),
+    /// The system gives no random bytes.
+    Random,
+}
+
+/// The file. Its first part says in clear whose it is, so that it can be listed; that it is so is sealed with the rest.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    version: u32,
+    key_id: String,
+    principal: String,
+    issuer: String,
+    resource: String,
+    nonce: String,
+    sealed: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plain {
+    access_token: String,
+    refresh_token: Option<String>,
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    expires_at: Option<i64>,
+    scopes: Vec<String>,
+}
+
+/// The name of the file.
+pub(super) fn record_name(key: &TokenKey) -> String {
+    format!("{}{ENDING}", hex(&digest(&SHA256, &bound(key)).as_ref()[..NAME_BYTES]))
+}
+
+/// Whether a name is one of those.
+pub(super) fn is_record(name: &str) -> bool {
+    let stem = name.strip_suffix(ENDING);
+    stem.is_some_and(|stem| stem.len() == 2 * NAME_BYTES && stem.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// What a record is bound to beside its content. No two keys give the same bytes.
+fn bound(key: &TokenKey) -> Vec<u8> {
+    let mut bytes = VERSION.to_be_bytes().to_vec();
+    for part in [key.principal.id(), &key.issuer, &key.resource] {
+        bytes.extend((part.len() as u64).to_be_bytes());
+        bytes.extend(part.as_bytes());
+    }
+    bytes
+}
+
+pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Result<Vec<u8>, SealError> {
+    if [key.principal.id(), &key.issuer, &key.resource].iter().any(|part| part.len() > MAX_KEY_BYTES) {
+        return Err(SealError::TooLarge("the names of principal, issuer and resource have 2 KiB each"));
+    }
+    let plain = Plain {
+        access_token: tokens.access_token.expose().into(),
+        refresh_token: tokens.refresh_token.as_ref().map(|token| token.expose().into()),
+        expires_at: tokens.expires_at.map(|time| time.0),
+        scopes: tokens.scopes.clone(),
+    };
+    let mut content = serde_json::to_vec(&plain).map_err(|_| SealError::Damaged)?;
+    if content.len() > MAX_TOKEN_BYTES {
+        return Err(SealError::TooLarge("they have 32 KiB in all"));
+    }
+    let mut nonce = [0; NONCE_LEN];
+    SystemRandom::new().fill(&mut nonce).map_err(|_| SealError::Random)?;
+    let aad = Aad::from(bound(key));
+    let fresh = Nonce::assume_unique_for_key(nonce);
+    sealing.key.seal_in_place_append_tag(fresh, aad, &mut content).map_err(|_| SealError::Damaged)?;
+    let record = Record {
+        version: VERSION,
+        key_id: sealing.id.clone(),
+        principal: key.principal.id().into(),
+        issuer: key.issuer.clone(),
+        resource: key.resource.clone(),
+        nonce: STANDARD.encode(nonce),
+        sealed: STANDARD.encode(content),
+    };
+    serde_json::to_vec(&record).map_err(|_| SealError::Damaged)
+}
+
+/// Opens the record as that of `key`, whatever it says of itself.
+pub(super) fn open(record: &[u8], key: &TokenKey, sealing: &SealingKey) -> Result<Tokens, SealError> {
+    let record = parsed(record)?;
+    if record.key_id != sealing.id {
+        return Err(SealError::OtherKey);
+    }
+    let bytes = |text: &str| STANDARD.decode(text).map_err(|_| SealError::Damaged);
+    let nonce = Nonce::try_assume_unique_for_key(&bytes(&record.nonce)?).map_err(|_| SealError::Damaged)?;
+    let mut content = bytes(&record.sealed)?;
+    if content.len() > MAX_TOKEN_BYTES + AES_256_GCM.tag_len() {
+        return Err(SealError::Damaged);
+    }
+    let opened = sealing.key.open_in_place(nonce, Aad::from(bound(key)), &mut content);
+    let plain: Plain =
+        serde_json::from_slice(opened.map_err(|_| SealError::Damaged)?).map_err(|_| SealError::Damaged)?;
+    Ok(Tokens {
+        access_token: Secret::new(plain.access_token),
+        refresh_token: plain.refresh_token.map(Secret::new),
+        expires_at: plain.expires_at.map(Timestamp),
+        scopes: plain.scopes,
+    })
+}
+
+/// The key that the record says it lies under, if it says that it is this principal's.
+pub(super) fn key_of(record: &[u8], principal: &Principal) -> Result<Option<TokenKey>, SealError> {
+    let Record { principal: said, issuer, resource, .. } = parsed(record)?;
+    Ok((said == principal.id()).then(|| TokenKey { principal: principal.clone(), issuer, resource }))
+}
+
+fn parsed(record: &[u8]) -> Result<Record, SealError> {
+    let record: Record = serde_json::from_slice(record).map_err(|_| SealError::Damaged)?;
+    if record.version == VERSION { Ok(record) } else { Err(SealError::Damaged) }
+}

@@ -1,0 +1,27 @@
+//! What is kept, and what it is kept under.
+
+use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Secret};
+
+/// Whose tokens they are, who issued them and what they are for. Its texts are no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TokenKey {
+    /// Whose they are.
+    pub principal: Principal,
+    /// Who issued them, by its address.
+    pub issuer: String,
+    /// What they are for: the name of the grant and the origin of the service, in one text.
+    pub resource: String,
+}
+
+/// Tokens of one grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tokens {
+    /// What a request is made with.
+    pub access_token: Secret,
+    /// What another access token is got with.
+    pub refresh_token: Option<Secret>,
+    /// When the access token is over; `None` where nobody said.
+    pub expires_at: Option<Timestamp>,
+    /// What was granted, which may be less than was asked for.
+    pub scopes: Vec<String>,
+}

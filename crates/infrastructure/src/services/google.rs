@@ -1,0 +1,296 @@
+//! One request to an API of Google, on behalf of a principal: Gmail and Google Calendar stand on it.
+//!
+//! Who has not signed in does so on the way, where the caller can. Credentials that the service refuses are renewed once.
+//! Only reading is repeated by itself.
+
+use crate::web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout_at};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{
+        caller::Caller,
+        credentials::{CredentialHeaders, Credentials, NoCredentials, Resource},
+    },
+    principal::Principal,
+    tool_failure::ToolFailure,
+};
+use url::Url;
+
+/// Times that a reading is made again which Google refused as one of too many, by a 403. [`Reach`] sees to the others.
+const TRIES_AGAIN: u32 = 4;
+/// The pause before the first of these; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Characters of what Google says of an error.
+const SAID_CHARACTERS: usize = 300;
+/// Levels of an answer; `serde_json` has its own bound, which this names.
+const TOO_DEEP: &str = "recursion limit exceeded";
+
+/// The account of a principal at one of Google's services, as one call uses it.
+#[derive(Clone)]
+pub struct GoogleAccount<'a> {
+    /// The service, by the name that people know: `Gmail`.
+    pub service: &'static str,
+    /// The way to it.
+    pub reach: &'a Reach,
+    /// The credentials.
+    pub credentials: &'a dyn Credentials,
+    /// Whose.
+    pub principal: &'a Principal,
+    /// The grant and the origin that they are for.
+    pub resource: Resource,
+    /// Says whether the host may be reached, before each request.
+    pub judge: Judge<'a>,
+    /// Is asked to sign in where that is needed. The time in which it waits is added to the deadline.
+    pub caller: &'a dyn Caller,
+    /// The end of the call.
+    pub deadline: Instant,
+}
+
+impl std::fmt::Debug for GoogleAccount<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GoogleAccount").field("resource", &self.resource).finish_non_exhaustive()
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct GoogleRequest {
+    /// The address, with its query.
+    pub url: Url,
+    /// What it does there.
+    pub effect: Effect,
+    /// Bytes that an answer may have.
+    pub answer_bytes: usize,
+}
+
+/// What a request does.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    /// It reads (GET), and may be made again.
+    Reads,
+    /// It changes something (POST), and is made once.
+    Changes {
+        /// The body.
+        body: Value,
+        /// Stands behind the failure of a request that may have had its effect all the same: what to do before another.
+        doubt: &'static str,
+    },
+}
+
+/// The resource of a grant at the service with this address: its origin, never a path or a query.
+pub fn resource(grant: &str, base_url: &Url) -> Resource {
+    Resource { grant: grant.into(), origin: base_url.origin().ascii_serialization().into() }
+}
+
+/// An address below that of a service. Segments are escaped.
+pub fn address(base_url: &Url, segments: &[&str], query: &[(&str, &str)]) -> Url {
+    let mut url = base_url.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(segments);
+    }
+    url.set_query(None);
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    url
+}
+
+impl GoogleAccount<'_> {
+    /// Makes the request; the answer is JSON, or null for none.
+    ///
+    /// # Errors
+    /// `auth_required` where nobody could sign in, and Google's refusals by their kind: `invalid_input` (400), `not_found`
+    /// (404), `auth_required` (401, a scope that was not granted), `permission_denied` (another 403), `rate_limited`,
+    /// `upstream_http`; `too_large` for an answer that is longer than it may be.
+    pub async fn call(&self, request: &GoogleRequest) -> Result<Value, ToolFailure> {
+        let mut headers = match self.credentials.headers(self.principal, &self.resource).await {
+            Err(NoCredentials::SignIn(_)) => self.signed_in().await?,
+            found => found.map_err(|none| self.without(none))?,
+        };
+        let mut was_renewed = false;
+        let mut tries_left = TRIES_AGAIN;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let answer = self.send(request, &headers).await?;
+            if answer.status == StatusCode::UNAUTHORIZED && !was_renewed {
+                was_renewed = true;
+                headers = match self.credentials.renewed(self.principal, &self.resource, &headers).await {
+                    Err(NoCredentials::SignIn(_)) => self.signed_in().await?,
+                    found => found.map_err(|none| self.without(none))?,
+                };
+                continue;
+            }
+            let refusal = match answer.status.is_success() {
+                true => return self.read(&answer, request),
+                false => Refusal::of(&answer),
+            };
+            let reads = matches!(request.effect, Effect::Reads);
+            if reads && refusal.is_too_many() && answer.status == StatusCode::FORBIDDEN && tries_left > 0 {
+                tries_left -= 1;
+                if timeout_at(self.end().into(), sleep(pause)).await.is_ok() {
+                    pause *= 2;
+                    continue;
+                }
+            }
+            return Err(self.refused(&refusal, request));
+        }
+    }
+
+    fn end(&self) -> Instant {
+        self.deadline + self.caller.waited()
+    }
+
+    async fn signed_in(&self) -> Result<CredentialHeaders, ToolFailure> {
+        let signed_in = self.credentials.sign_in(self.principal, &self.resource, self.caller).await;
+        signed_in.map_err(|none| self.without(none))?;
+        self.credentials.headers(self.principal, &self.resource).await.map_err(|none| self.without(none))
+    }
+
+    fn without(&self, none: NoCredentials) -> ToolFailure {
+        let kind = match &none {
+            NoCredentials::SignIn(_) => ErrorKind::AuthRequired,
+            NoCredentials::Unavailable(_) => ErrorKind::Unavailable,
+            NoCredentials::Failed(_) => ErrorKind::UpstreamProtocol,
+        };
+        ToolFailure::new(kind, format!("{}: {none}", self.service))
+    }
+
+    async fn send(&self, request: &GoogleRequest, credentials: &CredentialHeaders) -> Result<Answer, ToolFailure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        for (name, value) in credentials {
+            let name = HeaderName::try_from(name.as_str());
+            let value = HeaderValue::try_from(value.expose());
+            let (Ok(name), Ok(mut value)) = (name, value) else {
+                return Err(self.without(NoCredentials::Failed("the credentials are no header".into())));
+            };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let (method, body, again, doubt) = match &request.effect {
+            Effect::Reads => (Method::GET, Bytes::new(), Again::Reading, None),
+            Effect::Changes { body, doubt } => {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                (Method::POST, body.to_string().into(), Again::Never, Some(*doubt))
+            }
+        };
+        let asked = Asked {
+            method,
+            url: &request.url,
+            headers,
+            body,
+            named_by: NamedBy::Configuration,
+            redirects: Redirects::None,
+            again,
+            body_bytes: request.answer_bytes,
+            deadline: self.end(),
+        };
+        self.reach.send(asked, self.judge).await.map_err(|error| {
+            let failure = error.into_failure(self.service);
+            match (doubt, failure.kind) {
+                // What was refused, or never left, had no effect.
+                (Some(_), ErrorKind::PermissionDenied | ErrorKind::Unavailable) | (None, _) => failure,
+                (Some(doubt), _) => failure.next(doubt),
+            }
+        })
+    }
+
+    fn read(&self, answer: &Answer, request: &GoogleRequest) -> Result<Value, ToolFailure> {
+        let doubted = |failure: ToolFailure| match &request.effect {
+            Effect::Reads => failure,
+            Effect::Changes { .. } => failure.next("What was asked for was done all the same."),
+        };
+        if answer.is_cut {
+            let message = format!("{}: the answer is longer than {} bytes", self.service, request.answer_bytes);
+            return Err(doubted(ToolFailure::new(ErrorKind::TooLarge, message)));
+        }
+        if answer.body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            let what = match error.to_string().starts_with(TOO_DEEP) {
+                true => "the answer nests too deeply",
+                false => "the answer is no JSON",
+            };
+            let message = format!("{}: {what}", self.service);
+            doubted(ToolFailure::new(ErrorKind::UpstreamProtocol, message).caused_by(error))
+        })
+    }
+
+    fn refused(&self, refusal: &Refusal, request: &GoogleRequest) -> ToolFailure {
+        let status = refusal.status;
+        let kind = match status.as_u16() {
+            400 => ErrorKind::InvalidInput,
+            401 => ErrorKind::AuthRequired,
+            403 if refusal.is_too_many() => ErrorKind::RateLimited,
+            403 if refusal.reason == "insufficientPermissions" => ErrorKind::AuthRequired,
+            403 => ErrorKind::PermissionDenied,
+            404 => ErrorKind::NotFound,
+            429 => ErrorKind::RateLimited,
+            _ => ErrorKind::UpstreamHttp,
+        };
+        let failure = ToolFailure::new(kind, format!("{} says {refusal}", self.service));
+        let grant = &self.resource.grant;
+        match (kind, &request.effect) {
+            (ErrorKind::AuthRequired, _) if status == StatusCode::FORBIDDEN => failure.next(format!(
+                "What was granted does not cover this. `toolstead auth login google` asks again: say yes to all of `{grant}`."
+            )),
+            (ErrorKind::AuthRequired, _) => failure.next("`toolstead auth login google` signs in again."),
+            (ErrorKind::RateLimited, _) => match &refusal.wait {
+                Some(wait) => failure.next(format!("Try again after `Retry-After: {wait}`.")),
+                None => failure.next("Try again in a minute."),
+            },
+            (_, Effect::Changes { doubt, .. }) if status.is_server_error() => failure.next(*doubt),
+            _ => failure,
+        }
+    }
+}
+
+/// An error as Google says it.
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    reason: String,
+    message: String,
+    wait: Option<String>,
+}
+
+impl Refusal {
+    fn of(answer: &Answer) -> Self {
+        let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let text = |pointer: &str| said.pointer(pointer).and_then(Value::as_str).map(one_line).unwrap_or_default();
+        let wait = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        Self {
+            status: answer.status,
+            reason: text("/error/errors/0/reason"),
+            message: text("/error/message"),
+            wait: wait.map(one_line).filter(|wait| !wait.is_empty()),
+        }
+    }
+
+    fn is_too_many(&self) -> bool {
+        matches!(self.reason.as_str(), "rateLimitExceeded" | "userRateLimitExceeded")
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.status)?;
+        match (self.message.as_str(), self.reason.as_str()) {
+            ("", "") => Ok(()),
+            (message, "") => write!(f, ": `{message}`"),
+            ("", reason) => write!(f, " (`{reason}`)"),
+            (message, reason) => write!(f, " (`{reason}`): `{message}`"),
+        }
+    }
+}
+
+/// A text of the service in one line, which cannot leave its backticks.
+fn one_line(text: &str) -> String {
+    let line = text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c });
+    line.take(SAID_CHARACTERS).collect::<String>().trim().to_owned()
+}

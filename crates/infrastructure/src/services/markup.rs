@@ -1,0 +1,84 @@
+//! Short pieces of text with tags and entities of HTML in them, as text. Whole pages are read in a child process.
+
+use html5ever::data::NAMED_ENTITIES;
+
+/// The longest tag that is taken out, in bytes; and the longest name of an entity.
+const TAG_BYTES: usize = 500;
+const ENTITY_BYTES: usize = 40;
+
+/// The text without tags, with entities as what they stand for.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut left = text;
+    while let Some(at) = left.find(['<', '&']) {
+        plain.push_str(&left[..at]);
+        left = &left[at..];
+        let (replacement, length) = match left.as_bytes()[0] {
+            b'<' => tag(left).map_or(("<".to_owned(), 1), |length| (String::new(), length)),
+            _ => entity(left).unwrap_or(("&".to_owned(), 1)),
+        };
+        plain.push_str(&replacement);
+        left = &left[length..];
+    }
+    plain.push_str(left);
+    plain
+}
+
+/// The length of the tag at the beginning.
+fn tag(text: &str) -> Option<usize> {
+    let name = text.strip_prefix("</").or_else(|| text.strip_prefix('<'))?;
+    name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(())?;
+    let end = text.bytes().take(TAG_BYTES).position(|byte| byte == b'>')?;
+    (!text[1..end].contains('<')).then_some(end + 1)
+}
+
+/// What the entity at the beginning stands for, and its length.
+fn entity(text: &str) -> Option<(String, usize)> {
+    let end = text.bytes().take(ENTITY_BYTES).position(|byte| byte == b';')?;
+    let name = &text[1..end];
+    let meant = match name.strip_prefix('#') {
+        Some(number) => {
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => number.parse(),
+            };
+            let is_number = !number.contains(['+', '-']);
+            char::from_u32(code.ok().filter(|code| is_number && *code > 0)?)?.to_string()
+        }
+        None => {
+            let (first, second) = *NAMED_ENTITIES.get(&text[1..=end])?;
+            [first, second].into_iter().filter(|code| *code > 0).filter_map(char::from_u32).collect()
+        }
+    };
+    (!meant.is_empty()).then_some((meant, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tags_go_and_entities_are_said() {
+        for (text, expected) in [
+            ("About <strong>A</strong>", "About A"),
+            ("Tom &amp; Jerry&#x27;s &quot;x&quot; &#39;y&#39; &hellip;", "Tom & Jerry's \"x\" 'y' …"),
+            ("Vec&lt;T&gt; and &amp;lt;", "Vec<T> and &lt;"),
+            ("1 < 2 && 3 > 2", "1 < 2 && 3 > 2"),
+            ("a &nosuch; &#0; &#xD800; &#-1; &;", "a &nosuch; &#0; &#xD800; &#-1; &;"),
+            ("<a href=\"x\">b", "b"),
+            ("<b", "<b"),
+            ("<<b>c", "<c"),
+            ("&NotEqualTilde;", "≂̸"),
+        ] {
+            assert_eq!(plain(text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_plain_form_that_is_no_longer(text in "[<>&;#xa1\u{e9} /]{0,60}|\\PC{0,40}") {
+            prop_assert!(plain(&text).len() <= text.len());
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Searching the web by a service of others, one a file.
+
+mod brave;
+mod exa;
+mod hits;
+mod searxng;
+mod tavily;
+
+use crate::{
+    sandbox::helper::Helpers,
+    services::{
+        one_line::one_line,
+        retry_after::retry_after,
+        settings::{SearchProvider, SearchSettings},
+    },
+    web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects},
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use hits::of_query;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use serde_json::Value;
+use std::sync::Arc;
+use toolstead_domain::{
+    ports::{
+        clock::Clock,
+        web_search::{SearchBounds, WebHit, WebQuery, WebSearch, WebSearchError},
+    },
+    secret::Secret,
+};
+use url::Url;
+
+/// Bytes of an answer; a longer one is none.
+const BODY_BYTES: usize = 4 << 20;
+/// Characters of what a service says of an error.
+const WORDS: usize = 300;
+
+/// A service that searches the web.
+pub struct SearchService {
+    settings: SearchSettings,
+    reach: Reach,
+    helpers: Arc<Helpers>,
+    clock: Arc<dyn Clock>,
+}
+
+/// One request to a service.
+struct Order {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+    /// Hits of the answer that stand before the wanted page.
+    skipped: usize,
+}
+
+/// A service as it is asked.
+struct Service<'a> {
+    base_url: &'a Url,
+    key: Option<&'a Secret>,
+}
+
+impl SearchService {
+    /// The service that the settings name. The clock says what is new; helpers read its pages.
+    pub fn new(settings: SearchSettings, reach: Reach, helpers: Arc<Helpers>, clock: Arc<dyn Clock>) -> Self {
+        Self { settings, reach, helpers, clock }
+    }
+
+    fn order(&self, query: &WebQuery) -> Result<Order, WebSearchError> {
+        let service = Service { base_url: &self.settings.base_url, key: self.settings.key.as_ref() };
+        match self.settings.provider {
+            SearchProvider::Brave => brave::order(&service, query),
+            SearchProvider::Searxng => searxng::order(&service, query),
+            SearchProvider::Tavily => tavily::order(&service, query),
+            SearchProvider::Exa => exa::order(&service, query, self.clock.now()),
+            SearchProvider::DuckDuckGo => todo!(),
+        }
+    }
+
+    async fn hits(&self, answer: &Answer, bounds: SearchBounds<'_>) -> Result<Vec<WebHit>, WebSearchError> {
+        let document = || json(&answer.body);
+        match self.settings.provider {
+            SearchProvider::Brave => brave::hits(&document()?),
+            SearchProvider::Searxng => searxng::hits(&document()?),
+            SearchProvider::Tavily => tavily::hits(&document()?),
+            SearchProvider::Exa => exa::hits(&document()?),
+            SearchProvider::DuckDuckGo => todo!(),
+        }
+    }
+
+    /// The reason that a service gives by its status and words.
+    fn refusal(&self, answer: &Answer) -> WebSearchError {
+        let refusal = Refusal {
+            name: self.name(),
+            status: answer.status.as_u16(),
+            headers: &answer.headers,
+            words: self.without_key(words_of(&answer.body)),
+            code: json(&answer.body).ok().as_ref().and_then(code_of).unwrap_or_default(),
+        };
+        match self.settings.provider {
+            SearchProvider::Brave => brave::refusal(&refusal),
+            SearchProvider::Searxng => searxng::refusal(&refusal),
+            SearchProvider::Tavily => tavily::refusal(&refusal),
+            SearchProvider::Exa => exa::refusal(&refusal),
+            SearchProvider::DuckDuckGo => refusal.usual(),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.settings.provider {
+            SearchProvider::Brave => "Brave",
+            SearchProvider::Searxng => "the SearXNG server",
+            SearchProvider::Tavily => "Tavily",
+            SearchProvider::Exa => "Exa",
+            SearchProvider::DuckDuckGo => "DuckDuckGo",
+        }
+    }
+
+    /// A service may repeat the key that it refuses.
+    fn without_key(&self, words: String) -> String {
+        match self.settings.key.as_ref().map(Secret::expose).filter(|key| !key.is_empty()) {
+            Some(key) => words.replace(key, "…"),
+            None => words,
+        }
+    }
+}
+
+#[async_trait]
+impl WebSearch for SearchService {
+    fn host(&self) -> Option<&str> {
+        self.settings.base_url.host_str()
+    }
+
+    async fn search<'s, 'q, 'b>(
+        &'s self,
+        query: &'q WebQuery,
+        bounds: SearchBounds<'b>,
+    ) -> Result<Vec<WebHit>, WebSearchError> {
+        let order = self.order(query)?;
+        let skipped = order.skipped;
+        let asked = Asked {
+            method: order.method,
+            url: &order.url,
+            headers: order.headers,
+            body: order.body,
+            named_by: NamedBy::Configuration,
+            // The key goes to the host of the configuration alone.
+            redirects: Redirects::None,
+            again: Again::Reading,
+            body_bytes: BODY_BYTES,
+            deadline: bounds.deadline,
+        };
+        let name = self.name();
+        let sent = self.reach.send(asked, bounds.may_reach).await;
+        let answer = sent.map_err(|error| WebSearchError::NotReached(error.into_failure(name)))?;
+        if !answer.status.is_success() {
+            return Err(self.refusal(&answer));
+        }
+        if answer.is_cut {
+            return Err(WebSearchError::Protocol(format!("the answer of {name} has more than {BODY_BYTES} bytes")));
+        }
+        let hits = self.hits(&answer, bounds).await.map_err(|error| match error {
+            WebSearchError::Protocol(why) => WebSearchError::Protocol(format!("{name} answered what is no answer: {why}")),
+            other => other,
+        })?;
+        Ok(of_query(hits.into_iter().skip(skipped), query))
+    }
+}
+
+impl std::fmt::Debug for SearchService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SearchService").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// An answer that is none.
+struct Refusal<'a> {
+    /// The service, as people know it.
+    name: &'static str,
+    status: u16,
+    headers: &'a HeaderMap,
+    /// What the service says of it; empty where it says nothing.
+    words: String,
+    /// Its word for programs; empty where it has none.
+    code: String,
+}
+
+impl Refusal<'_> {
+    /// What a status means that has no meaning of its own at a service.
+    fn usual(&self) -> WebSearchError {
+        match self.status {
+            401 | 403 => WebSearchError::KeyRefused(self.told("does not take the key")),
+            429 => self.rate_limited(retry_after(self.headers)),
+            400 | 422 => WebSearchError::QueryRefused(self.told("does not take the query")),
+            _ => WebSearchError::Failed(self.told("has no answer")),
+        }
+    }
+
+    fn rate_limited(&self, retry_after: Option<std::time::Duration>) -> WebSearchError {
+        WebSearchError::RateLimited { message: self.told("was asked too often"), retry_after }
+    }
+
+    /// `Brave does not take the key (HTTP 401): its words`.
+    fn told(&self, what: &str) -> String {
+        let colon = if self.words.is_empty() { "" } else { ": " };
+        format!("{} {what} (HTTP {}){colon}{}", self.name, self.status, self.words)
+    }
+}
+
+impl Service<'_> {
+    /// A request for JSON by GET.
+    fn get(&self, url: Url) -> Order {
+        let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
+        Order { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 }
+    }
+
+    /// A request for JSON by POST.
+    fn post(&self, url: Url, body: &Value) -> Order {
+        let mut order = self.get(url);
+        order.method = Method::POST;
+        order.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        order.body = body.to_string().into();
+        order
+    }
+
+    /// The request with the key in this header, if there is one.
+    fn with_key(&self, mut order: Order, name: HeaderName, before: &str) -> Result<Order, WebSearchError> {
+        if let Some(key) = self.key {
+            let value = HeaderValue::try_from(format!("{before}{}", key.expose()));
+            let mut value = value.map_err(|_| {
+                WebSearchError::KeyRefused("the key of the search holds characters that no key has".into())
+            })?;
+            value.set_sensitive(true);
+            order.headers.insert(name, value);
+        }
+        Ok(order)
+    }
+}
+
+/// A page of hits that the service does not have.
+fn no_such_page(service: &str) -> WebSearchError {
+    WebSearchError::QueryRefused(format!("{service} has no page of hits so far behind"))
+}
+
+fn json(body: &[u8]) -> Result<Value, WebSearchError> {
+    let document: Value =
+        serde_json::from_slice(body).map_err(|error| WebSearchError::Protocol(format!("it is no JSON: {error}")))?;
+    match document.is_object() {
+        true => Ok(document),
+        false => Err(WebSearchError::Protocol("it is no JSON object".into())),
+    }
+}
+
+/// The hits of an answer, by the names that it has for their parts. Parts may be missing.
+fn listed<'a>(list: Option<&'a Value>, hit: impl Fn(&'a Value) -> WebHit) -> Result<Vec<WebHit>, WebSearchError> {
+    match list {
+        Some(Value::Array(hits)) => Ok(hits.iter().map(hit).collect()),
+        _ => Err(WebSearchError::Protocol("it has no list of results".into())),
+    }
+}
+
+/// A member that is a text; empty where it is none.
+fn text(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// A date or an age, where the service tells one.
+fn age(value: &Value, names: &[&str]) -> Option<String> {
+    names.iter().map(|name| text(value, name)).find(|text| !text.is_empty())
+}
+
+/// The words of the service in an answer that is an error, whatever shape they have.
+fn words_of(body: &[u8]) -> String {
+    const PLACES: [&str; 7] =
+        ["/error/detail", "/error/message", "/error", "/detail/error", "/detail", "/message", "/error/code"];
+    let said = match serde_json::from_slice::<Value>(body) {
+        Ok(document) => {
+            PLACES.iter().find_map(|place| document.pointer(place)?.as_str().map(str::to_owned)).unwrap_or_default()
+        }
+        Err(_) => {
+            let beginning = String::from_utf8_lossy(&body[..body.len().min(4 * WORDS)]).into_owned();
+            // Nobody reads a page.
+            if beginning.trim_start().starts_with('<') { String::new() } else { beginning }
+        }
+    };
+    one_line(&said, WORDS)
+}
+
+/// The word for programs in an answer that is an error.
+fn code_of(document: &Value) -> Option<String> {
+    let places = ["/error/code", "/tag"];
+    places.iter().find_map(|place| document.pointer(place)?.as_str().map(str::to_owned))
+}
+
+/// The words with operators for the domains, where they have room in a query of so many characters and words. Whatever
+/// the service makes of them, hits of other domains are left out.
+fn with_sites(query: &WebQuery, characters: usize, words: usize) -> String {
+    use toolstead_domain::ports::web_search::Domains;
+    let fits = |text: &str| text.chars().count() <= characters && text.split_whitespace().count() <= words;
+    let text = &query.text;
+    match &query.domains {
+        Domains::All => text.clone(),
+        Domains::Only(domains) => {
+            let sites: Vec<String> = domains.iter().map(|domain| format!("site:{domain}")).collect();
+            Some(format!("{text} {}", sites.join(" OR "))).filter(|text| fits(text)).unwrap_or_else(|| text.clone())
+        }
+        Domains::Without(domains) => domains.iter().fold(text.clone(), |text, domain| {
+            Some(format!("{text} -site:{domain}")).filter(|longer| fits(longer)).unwrap_or(text)
+        }),
+    }
+}

@@ -1,0 +1,99 @@
+//! Hits as they are shown: plain words, addresses that can be opened, of the wanted domains.
+
+use crate::services::one_line::one_line;
+use std::collections::HashSet;
+use toolstead_domain::ports::web_search::{WebHit, WebQuery};
+use url::Url;
+
+const TITLE: usize = 300;
+const DESCRIPTION: usize = 1_000;
+const AGE: usize = 60;
+const URL_BYTES: usize = 2_000;
+
+/// The hits that the query asks for, each address once.
+pub(super) fn of_query(hits: impl Iterator<Item = WebHit>, query: &WebQuery) -> Vec<WebHit> {
+    let mut known = HashSet::new();
+    let wanted = hits.filter_map(|hit| {
+        let url = page(&hit.url)?;
+        let host = url.host_str()?.to_owned();
+        let title = Some(one_line(&hit.title, TITLE)).filter(|title| !title.is_empty()).unwrap_or_else(|| host.clone());
+        let shown = WebHit {
+            title,
+            url: url.into(),
+            description: one_line(&hit.description, DESCRIPTION),
+            age: hit.age.map(|age| one_line(&age, AGE)).filter(|age| !age.is_empty()),
+        };
+        (query.domains.admits(&host) && known.insert(shown.url.clone())).then_some(shown)
+    });
+    wanted.take(query.count).collect()
+}
+
+/// An address of a page. One that runs a script or holds a page in itself is none, and neither is one with a user, which
+/// looks like another host.
+fn page(text: &str) -> Option<Url> {
+    let url = Url::parse(text.trim()).ok()?;
+    let is_page = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
+    (is_page && url.as_str().len() <= URL_BYTES).then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::ports::web_search::Domains;
+
+    fn hit(url: &str) -> WebHit {
+        WebHit { title: "A".into(), url: url.into(), ..WebHit::default() }
+    }
+
+    fn query(count: usize, domains: Domains) -> WebQuery {
+        WebQuery { text: "a".into(), count, page: 0, domains, freshness: None }
+    }
+
+    #[track_caller]
+    fn check(given: &[&str], query: &WebQuery, expected: &[&str]) {
+        let shown: Vec<String> =
+            of_query(given.iter().map(|url| hit(url)), query).into_iter().map(|hit| hit.url).collect();
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn only_pages_are_hits() {
+        let hostile = [
+            "javascript:alert(1)",
+            "JaVaScRiPt:alert(1)",
+            "\u{1}javascript:alert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "ftp://a.example/",
+            "https://bank.example@evil.example/",
+            "//a.example/",
+            "a.example",
+            "",
+            "https://a.example/\r\nx",
+        ];
+        check(&hostile, &query(20, Domains::All), &["https://a.example/x"]);
+        check(&[&format!("https://a.example/{}", "x".repeat(3_000))], &query(20, Domains::All), &[]);
+    }
+
+    #[test]
+    fn hits_are_of_the_wanted_domains_each_once_and_no_more_than_wanted() {
+        let given = ["https://a.example/1", "https://b.a.example/2", "https://nota.example/3", "https://a.example/1"];
+        let a = || vec!["a.example".to_owned()];
+        check(&given, &query(9, Domains::Only(a())), &["https://a.example/1", "https://b.a.example/2"]);
+        check(&given, &query(9, Domains::Without(a())), &["https://nota.example/3"]);
+        check(&given, &query(2, Domains::All), &["https://a.example/1", "https://b.a.example/2"]);
+    }
+
+    #[test]
+    fn words_of_others_are_one_line_and_bounded() {
+        let given = WebHit {
+            title: "\u{202e}".into(),
+            url: "https://a.example/".into(),
+            description: format!("a\n\u{1b}[2Jb {}", "x".repeat(5_000)),
+            age: Some("\n".into()),
+        };
+        let shown = of_query([given].into_iter(), &query(1, Domains::All)).remove(0);
+        assert_eq!((shown.title.as_str(), shown.age), ("a.example", None));
+        assert!(shown.description.starts_with("a [2Jb xx") && shown.description.chars().count() == DESCRIPTION + 1);
+    }
+}

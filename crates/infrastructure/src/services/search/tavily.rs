@@ -1,0 +1,55 @@
+//! Tavily's API: `POST /search`.
+
+use super::{Order, Refusal, Service, age, listed, no_such_page, text};
+use crate::services::address::below;
+use http::header;
+use serde_json::{Value, json};
+use toolstead_domain::ports::web_search::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
+
+/// The most of one answer; there is one alone.
+const HITS: usize = 20;
+
+pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, WebSearchError> {
+    let skipped = query.page.saturating_mul(query.count);
+    if skipped >= HITS {
+        return Err(no_such_page("Tavily"));
+    }
+    let mut body = json!({
+        "query": query.text,
+        "max_results": (skipped + query.count).min(HITS),
+        "search_depth": "basic",
+    });
+    match &query.domains {
+        Domains::All => {}
+        Domains::Only(domains) => body["include_domains"] = json!(domains),
+        Domains::Without(domains) => body["exclude_domains"] = json!(domains),
+    }
+    if let Some(freshness) = query.freshness {
+        body["time_range"] = match freshness {
+            Freshness::Day => "day",
+            Freshness::Week => "week",
+            Freshness::Month => "month",
+            Freshness::Year => "year",
+        }
+        .into();
+    }
+    let order = service.post(below(service.base_url, "search"), &body);
+    Ok(Order { skipped, ..service.with_key(order, header::AUTHORIZATION, "Bearer ")? })
+}
+
+pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
+    listed(document.get("results"), |hit| WebHit {
+        title: text(hit, "title"),
+        url: text(hit, "url"),
+        description: text(hit, "content"),
+        age: age(hit, &["published_date"]),
+    })
+}
+
+pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
+    match refusal.status {
+        // The share of the plan, and the limit of what may be paid beside it.
+        432 | 433 => WebSearchError::RateLimited { message: refusal.told("gives no more to this key"), retry_after: None },
+        _ => refusal.usual(),
+    }
+}
