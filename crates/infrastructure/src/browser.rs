@@ -1,9 +1,13 @@
 //! A browser of the machine, confined like any other program, and driven over its DevTools pipe (`docs/browser.md`).
 
 mod accessibility;
+mod actions;
 mod devtools;
 mod program;
 mod references;
 mod session;
 mod snapshot;
 mod state;
+
+#[cfg(test)]
+mod tests;

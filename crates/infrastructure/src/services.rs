@@ -2,8 +2,8 @@
 //!
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
-pub mod google;
 mod address;
+pub mod google;
 mod markup;
 mod one_line;
 mod retry_after;

@@ -173,7 +173,9 @@ impl WebSearchError {
             Self::NotReached(_) => (ErrorKind::Unavailable, String::new()),
         };
         let data = match &self {
-            Self::RateLimited { retry_after: Some(wait), .. } => json!({"retry_after_seconds": wait.as_secs_f64().ceil()}),
+            Self::RateLimited { retry_after: Some(wait), .. } => {
+                json!({"retry_after_seconds": wait.as_secs_f64().ceil()})
+            }
             _ => serde_json::Value::Null,
         };
         match self {

@@ -15,18 +15,12 @@ use std::path::{Path, PathBuf};
 use tokio::net::unix::pipe;
 use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
 
-/// The folder within the run in which the browser puts what pages have it download.
-pub(crate) const DOWNLOADS: &str = "/tmp/downloads";
-/// The folder within the run in which the browser keeps its own things; it goes with the run.
-const PROFILE: &str = "/tmp/profile";
-
 /// The names of browsers, the one that starts fastest first.
 const NAMES: [&str; 5] =
     ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
 /// Puts the pipes where the browser expects them, and starts it.
-const START: &str =
-    "mkdir -p /tmp/downloads && exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >&2";
+const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >&2";
 
 /// What every browser is told.
 const ARGUMENTS: &[&str] = &[
@@ -69,6 +63,8 @@ pub(crate) struct Program {
     pub(crate) file: PathBuf,
     /// What its run may touch, without the network.
     pub(crate) policy: SandboxPolicy,
+    /// The folder that it shares with us: for files that pages have it download, and that pages get.
+    pub(crate) folder: PathBuf,
     /// The way to hosts.
     pub(crate) connector: Connector,
     pub(crate) proxy: ProxyPolicy,
@@ -123,6 +119,7 @@ impl Program {
     pub(crate) async fn start(self) -> Result<Started, NotStarted> {
         let mut policy = self.policy;
         // Any list that is not empty: the proxy decides about hosts.
+        policy.write_roots.push(self.folder);
         policy.network = NetworkPolicy::Hosts(vec!["*.invalid".into()]);
         let file = self.file.to_string_lossy().into_owned();
         let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
@@ -139,7 +136,6 @@ impl Program {
             return Err(NotStarted::NoNetwork);
         };
         let proxy = EgressProxy::start(listener.into(), self.connector, self.proxy).map_err(NotStarted::Proxy)?;
-        debug_assert!(ARGUMENTS.iter().any(|argument| argument.ends_with(PROFILE)));
         Ok(Started { output, input, proxy, child })
     }
 }

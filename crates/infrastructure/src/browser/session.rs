@@ -7,12 +7,13 @@ use crate::{
         program::{self, Program},
         references::{Element, Reference},
         snapshot::{Change, Snapshot},
-        state::{HostJudge, State, Tab, TabNumber},
+        state::{Frame, HostJudge, State, Tab, TabNumber},
     },
     sandbox::{egress::proxy::EgressProxy, launcher::Child},
 };
 use serde_json::{Value, json};
 use std::{
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -29,6 +30,8 @@ pub(crate) struct Session {
     devtools: DevTools,
     shared: Arc<Shared>,
     changes: watch::Receiver<u64>,
+    /// The folder that the browser shares with us.
+    folder: PathBuf,
     _proxy: EgressProxy,
     _child: Child,
 }
@@ -87,6 +90,7 @@ impl Session {
     /// # Errors
     /// What keeps it from starting, for people.
     pub(crate) async fn start(program: Program, judge: HostJudge) -> Result<Self, program::NotStarted> {
+        let folder = program.folder.clone();
         let program::Started { output, input, proxy, child } = program.start().await?;
         let shared = Arc::<Shared>::default();
         shared.state().judged_by(judge);
@@ -96,7 +100,7 @@ impl Session {
             hearing.state().hear(&heard);
             changed.send_modify(|count| *count += 1);
         });
-        let session = Self { devtools, shared, changes, _proxy: proxy, _child: child };
+        let session = Self { devtools, shared, changes, folder, _proxy: proxy, _child: child };
         session.prepare().await.map_err(|error| program::NotStarted::Silent(error.to_string()))?;
         Ok(session)
     }
@@ -106,13 +110,18 @@ impl Session {
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
         self.devtools.call(&browser, "Target.setDiscoverTargets", json!({"discover": true})).await?;
         self.devtools.call(&browser, "Target.setAutoAttach", attach).await?;
-        let downloads = json!({"behavior": "allowAndName", "downloadPath": program::DOWNLOADS, "eventsEnabled": true});
+        let downloads = json!({"behavior": "allowAndName", "downloadPath": self.folder, "eventsEnabled": true});
         self.devtools.call(&browser, "Browser.setDownloadBehavior", downloads).await?;
         Ok(())
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state()
+    }
+
+    /// The folder in which downloads lie under their ids, and from which pages get files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Whether the browser is gone.
@@ -269,6 +278,17 @@ impl Session {
             let (Some(id), Some(document)) = (part("id"), part("loaderId")) else { continue };
             if frames.len() >= MAX_FRAMES {
                 break;
+            }
+            let frame = Frame {
+                parent: part("parentId").map(str::to_owned),
+                document: document.to_owned(),
+                url: part("url").unwrap_or_default().to_owned(),
+            };
+            if let Some(tab) = self.state().tab_of(target) {
+                tab.holds(id, frame);
+                if is_page {
+                    tab.main_frame = Some(id.to_owned());
+                }
             }
             let owner = match is_page {
                 true => None,

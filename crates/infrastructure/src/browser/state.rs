@@ -128,6 +128,11 @@ impl State {
         self.notes.drain(..).collect()
     }
 
+    /// Whether something was noted since.
+    pub(crate) fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
+    }
+
     /// The tab that calls mean.
     pub(crate) fn current(&self) -> Option<&Tab> {
         self.tabs.get(&self.current?)
@@ -145,9 +150,9 @@ impl State {
         self.notes.push_back(note);
     }
 
-    fn tab_of(&mut self, target: &Target) -> Option<(TabNumber, &mut Tab)> {
-        let found = self.tabs.iter_mut().find(|(_, tab)| tab.target.as_ref() == Some(target));
-        found.map(|(number, tab)| (*number, tab))
+    /// The tab of this session.
+    pub(crate) fn tab_of(&mut self, target: &Target) -> Option<&mut Tab> {
+        self.tabs.values_mut().find(|tab| tab.target.as_ref() == Some(target))
     }
 
     fn tab_called(&mut self, id: &str) -> Option<&mut Tab> {
@@ -161,9 +166,7 @@ impl State {
             "Target.attachedToTarget" => self.attached(heard),
             "Target.detachedFromTarget" => {
                 let session = text(&event.params, "sessionId").map(Arc::from);
-                if let Some((number, _)) = self.tab_of(&Target(session)) {
-                    self.forget(number);
-                }
+                self.forget(&Target(session));
             }
             "Target.targetInfoChanged" => self.renamed(&event.params),
             "Fetch.requestPaused" => self.paused(heard),
@@ -172,7 +175,7 @@ impl State {
             "Browser.downloadWillBegin" => self.download_begins(&event.params),
             "Browser.downloadProgress" => self.download_goes_on(&event.params),
             _ => {
-                if let Some((_, tab)) = self.tab_of(&event.target) {
+                if let Some(tab) = self.tab_of(&event.target) {
                     tab.hear(event);
                     if event.method == "Page.frameNavigated" {
                         let frames = self.tabs.values().flat_map(|tab| tab.frames.values());
@@ -243,7 +246,7 @@ impl State {
         let is_main = match self.tab_of(target) {
             // A tab that nobody knows shows nothing.
             None => true,
-            Some((_, tab)) => tab.main_frame.as_deref().is_none_or(|main| main == frame),
+            Some(tab) => tab.main_frame.as_deref().is_none_or(|main| main == frame),
         };
         let refused = match is_main {
             true => self.judged(url.unwrap_or_default()).err(),
@@ -297,7 +300,7 @@ impl State {
     fn file_chooser(&mut self, event: &Event) {
         let Some(element) = event.params.get("backendNodeId").and_then(Value::as_i64) else { return };
         let takes_several = text(&event.params, "mode") == Some("selectMultiple");
-        if let Some((_, tab)) = self.tab_of(&event.target) {
+        if let Some(tab) = self.tab_of(&event.target) {
             tab.file_chooser = Some(FileChooser { element, takes_several });
             self.note("The page asks for a file.".into());
         }
@@ -325,9 +328,9 @@ impl State {
         };
     }
 
-    fn forget(&mut self, number: TabNumber) {
-        self.tabs.remove(&number);
-        if self.current == Some(number) {
+    fn forget(&mut self, target: &Target) {
+        self.tabs.retain(|_, tab| tab.target.as_ref() != Some(target));
+        if self.current.is_some_and(|current| !self.tabs.contains_key(&current)) {
             self.current = self.tabs.keys().next_back().copied();
         }
     }
@@ -424,7 +427,9 @@ impl Tab {
         let (Some(id), Some(document)) = (text(frame, "id"), text(frame, "loaderId")) else { return };
         let parent = text(frame, "parentId").map(str::to_owned);
         let url = text(frame, "url").unwrap_or_default().to_owned();
-        if parent.is_none() {
+        // What a look at the page has told already is no news.
+        let is_known = self.frames.get(id).is_some_and(|frame| frame.document == document);
+        if parent.is_none() && !is_known {
             self.frames.clear();
             self.open_requests.clear();
             self.seen = None;
@@ -432,8 +437,13 @@ impl Tab {
             self.main_frame = Some(id.to_owned());
             self.url.clone_from(&url);
         }
+        self.holds(id, Frame { parent, document: document.to_owned(), url });
+    }
+
+    /// Remembers a frame as it is now.
+    pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
-            self.frames.insert(id.to_owned(), Frame { parent, document: document.to_owned(), url });
+            self.frames.insert(id.to_owned(), frame);
         }
     }
 }

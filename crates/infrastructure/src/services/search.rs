@@ -159,7 +159,9 @@ impl WebSearch for SearchService {
             return Err(WebSearchError::Protocol(format!("the answer of {name} has more than {BODY_BYTES} bytes")));
         }
         let hits = self.hits(&answer, bounds).await.map_err(|error| match error {
-            WebSearchError::Protocol(why) => WebSearchError::Protocol(format!("{name} answered what is no answer: {why}")),
+            WebSearchError::Protocol(why) => {
+                WebSearchError::Protocol(format!("{name} answered what is no answer: {why}"))
+            }
             other => other,
         })?;
         Ok(of_query(hits.into_iter().skip(skipped), query))

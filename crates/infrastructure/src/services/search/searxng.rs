@@ -40,7 +40,9 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     let silent = silent_engines(document);
     match hits.is_empty() && !silent.is_empty() {
         // Nobody has looked, or not everybody.
-        true => Err(WebSearchError::Failed(format!("the SearXNG server found nothing, and of its engines did not answer: {silent}"))),
+        true => Err(WebSearchError::Failed(format!(
+            "the SearXNG server found nothing, and of its engines did not answer: {silent}"
+        ))),
         false => Ok(hits),
     }
 }

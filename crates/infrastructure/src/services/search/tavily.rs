@@ -49,7 +49,9 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match refusal.status {
         // The share of the plan, and the limit of what may be paid beside it.
-        432 | 433 => WebSearchError::RateLimited { message: refusal.told("gives no more to this key"), retry_after: None },
+        432 | 433 => {
+            WebSearchError::RateLimited { message: refusal.told("gives no more to this key"), retry_after: None }
+        }
         _ => refusal.usual(),
     }
 }
