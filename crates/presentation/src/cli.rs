@@ -4,6 +4,7 @@ mod agent;
 pub mod agent_files;
 mod asides;
 mod asked_prompt;
+pub mod auth;
 pub mod call;
 pub mod chat;
 mod command_line_words;
@@ -20,6 +21,7 @@ pub mod global;
 pub mod hooks;
 pub mod mcp;
 pub mod models;
+mod named_principal;
 mod narration;
 pub mod output;
 pub mod permissions;
@@ -78,6 +80,8 @@ enum Command {
     Servers(servers::Servers),
     /// Shows the language models, and whether they answer
     Models(models::Models),
+    /// Signs in to services, shows who is signed in, and signs out
+    Auth(auth::Auth),
     /// Shows the agents that people wrote down
     Agents(agent_files::AgentFilesCommand),
     /// Shows the skills that people wrote down
@@ -114,6 +118,7 @@ impl Cli {
             Command::Questions(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
+            Command::Auth(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Agents(command) => command.run(Kind::Agent, global, &mut output),
             Command::Skills(command) => command.run(Kind::Skill, global, &mut output),
             Command::Commands(command) => command.run(Kind::Command, global, &mut output),

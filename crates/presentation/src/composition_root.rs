@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+mod accounts;
 mod command_settings;
 mod hooks;
 mod models;
@@ -21,6 +22,7 @@ mod reports;
 mod stores;
 mod upstream;
 
+pub use accounts::{accounts, vault};
 pub use orchestration::orchestration;
 use orchestration::orchestration_of;
 pub use stores::trail_to_read;
@@ -539,6 +541,8 @@ impl AppBuilder {
         });
         let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
+        let reach = Reach::new(self.network, config.outside.private_hosts.clone());
+        let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_agents(agent_files.clone())
             .with_limits(config.file_limits.clone())
@@ -547,8 +551,9 @@ impl AppBuilder {
             .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
-            .with_reach(Reach::new(self.network, config.outside.private_hosts.clone()))
-            .with_services(Arc::new(config.outside.services.clone()));
+            .with_reach(reach)
+            .with_services(Arc::new(config.outside.services.clone()))
+            .with_credentials(Arc::new(accounts));
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
         let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };

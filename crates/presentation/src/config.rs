@@ -306,6 +306,7 @@ impl Config {
         let token = server.token_file.as_deref();
         roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), token, &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
+        roots.forbidden.extend(outside.key_file.iter().flat_map(|file| [folders::real(file), file.clone()]));
         if let Some(database) = &database {
             workspace::guard_database(database, &mut problems, &mut notes);
         }

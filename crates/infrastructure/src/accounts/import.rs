@@ -3,6 +3,7 @@
 //! Files stay where they are. What they say of a client's secret is not looked at.
 
 use crate::accounts::{
+    grant::GRANTS,
     oauth_client::OAuthClient,
     private_file::{OTHERS, OwnFile, PrivateFileError},
     vault::{TokenKey, Tokens, Vault, VaultError},
@@ -26,12 +27,6 @@ const MAX_SCOPES: usize = 50;
 const MAX_SCOPE_BYTES: usize = 200;
 /// Characters that are repeated of what a file says.
 const MAX_SAID: usize = 120;
-
-/// Scopes that make tokens those of a grant.
-const GRANTS: [(&str, &[&str]); 2] = [
-    ("gmail", &["https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/gmail.send"]),
-    ("calendar", &["https://www.googleapis.com/auth/calendar"]),
-];
 
 /// All that was found, before anything is done.
 #[derive(Debug, Default)]
@@ -180,8 +175,8 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
     let refresh_token = written.refresh_token.filter(|token| !token.is_empty()).ok_or(ImportError::NotRenewable)?;
     let access_token = written.token.filter(|token| !token.is_empty());
     let scopes = scopes(written.scopes).ok_or_else(|| wrong("its `scopes` are no list of scopes"))?;
-    let grants = GRANTS.iter().filter(|(_, wanted)| scopes.iter().any(|scope| wanted.contains(&scope.as_str())));
-    let grants: Vec<&str> = grants.map(|(grant, _)| *grant).collect();
+    let grants = GRANTS.iter().filter(|grant| scopes.iter().any(|scope| grant.scopes.contains(&scope.as_str())));
+    let grants: Vec<&str> = grants.map(|grant| grant.name).collect();
     if grants.is_empty() {
         return Err(ImportError::OtherScopes(said(&scopes.join(" "))));
     }

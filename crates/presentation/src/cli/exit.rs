@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
 use toolstead_application::execute_tool::ExecuteToolError;
 use toolstead_domain::{error_kind::ErrorKind, ports::tool_repository::StoreError};
+use toolstead_infrastructure::accounts::sign_in_error::SignInError;
 
 /// How a command ended, when it ended as it should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,9 @@ pub enum Failed {
     /// The call gave no result.
     #[error(transparent)]
     Call(ExecuteToolError),
+    /// A sign-in, or what is kept of one.
+    #[error(transparent)]
+    Account(#[from] SignInError),
     /// The store failed: 70.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -169,6 +173,7 @@ impl Failed {
             Self::NotFound(_) => ErrorKind::NotFound,
             Self::Startup(error) if error.is_users() => ErrorKind::InvalidInput,
             Self::Call(error) => error.kind(),
+            Self::Account(error) => error.kind(),
             Self::Startup(_) | Self::Store(_) => ErrorKind::Internal,
             Self::Io(_) => ErrorKind::Io,
         }
@@ -186,6 +191,7 @@ impl Failed {
                 }
             }
             Self::Call(error) => error.kind().exit_code(),
+            Self::Account(error) => error.kind().exit_code(),
             Self::Store(_) | Self::Io(_) => 70,
         }
     }

@@ -4,6 +4,7 @@ use super::{
     Outcome,
     exit::{Exit, Failed},
     global::Global,
+    named_principal::principal,
     output::{Output, cut, table, visible},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
@@ -57,14 +58,7 @@ enum Command {
 
 impl Questions {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let principal = match self.principal.as_deref() {
-            None | Some("local") => Principal::local(),
-            Some(id) => {
-                let named = id.split_once(':').filter(|(kind, name)| !kind.is_empty() && !name.is_empty());
-                let wrong = || Failed::Usage(format!("`{id}` names nobody: write `token:NAME`, or `local`"));
-                named.map(|(kind, name)| Principal::new(kind, name)).ok_or_else(wrong)?
-            }
-        };
+        let principal = principal(self.principal.as_deref())?;
         let composition = global.compose(Servers::None).await?;
         let outcome = match composition.questions.0.as_deref() {
             Some(store) => self.command.unwrap_or(Command::List).run(store, &principal, global.json, output).await,

@@ -1,0 +1,205 @@
+//! The issuer's side of tokens: a code becomes tokens, tokens are renewed, and are revoked.
+
+use super::{
+    attempt::{Attempt, Code, word},
+    oauth_client::OAuthClient,
+    token_error::TokenError,
+    vault::Tokens,
+};
+use crate::web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde::Deserialize;
+use std::time::{Duration, Instant};
+use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
+use url::{Url, form_urlencoded};
+
+/// How long the issuer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of an answer. Tokens have some thousand.
+const MAX_ANSWER: usize = 64 << 10;
+/// Bytes of a token.
+const MAX_TOKEN: usize = 16 << 10;
+/// Scopes of one grant.
+const MAX_SCOPES: usize = 256;
+/// Characters of an issuer's text that are told.
+const TOLD: usize = 200;
+/// Tokens live no longer than this, whatever the issuer says: a hundred years, which no clock leaves.
+const LONGEST: u64 = 100 * 365 * 24 * 3600;
+
+/// An issuer, as this program asks it.
+#[derive(Debug, Clone)]
+pub(super) struct Issuer {
+    pub(super) client: OAuthClient,
+    pub(super) reach: Reach,
+}
+
+/// Section 5.1 of RFC 6749.
+#[derive(Deserialize)]
+struct Success {
+    access_token: String,
+    token_type: String,
+    #[serde(default)]
+    expires_in: Option<Seconds>,
+    #[serde(default)]
+    refresh_token: Option<String>,
+    #[serde(default)]
+    scope: Option<String>,
+}
+
+/// Some issuers write it as a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Seconds {
+    Number(f64),
+    Text(String),
+}
+
+/// Section 5.2.
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+    #[serde(default)]
+    error_description: Option<String>,
+}
+
+impl Issuer {
+    /// The tokens for a code. `scopes` are those that were asked for.
+    pub(super) async fn exchange(
+        &self,
+        attempt: &Attempt,
+        code: &Code,
+        scopes: &[&str],
+        now: Timestamp,
+    ) -> Result<Tokens, TokenError> {
+        let form = [
+            ("grant_type", "authorization_code"),
+            ("code", code.0.expose()),
+            ("redirect_uri", &attempt.redirect_uri),
+            ("code_verifier", attempt.verifier.expose()),
+        ];
+        let success = self.tokens(&form).await?;
+        let asked: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+        tokens(success, None, asked, now)
+    }
+
+    /// New tokens in the place of these. Where the issuer gives no other refresh token, the old one goes on.
+    pub(super) async fn renewed(&self, old: &Tokens, refresh: &Secret, now: Timestamp) -> Result<Tokens, TokenError> {
+        let form = [("grant_type", "refresh_token"), ("refresh_token", refresh.expose())];
+        let success = self.tokens(&form).await?;
+        tokens(success, Some(refresh.clone()), old.scopes.clone(), now)
+    }
+
+    /// Takes tokens back at the issuer, with all that was granted along with them.
+    pub(super) async fn revoke(&self, tokens: &Tokens) -> Result<(), TokenError> {
+        let (token, hint) = match &tokens.refresh_token {
+            Some(refresh) => (refresh, "refresh_token"),
+            None => (&tokens.access_token, "access_token"),
+        };
+        let form = [("token", token.expose()), ("token_type_hint", hint)];
+        let answer = self.post(&self.client.revocation_url, &form).await?;
+        match answer.status.is_success() {
+            true => Ok(()),
+            false => Err(refused(&answer, &self.secrets(&form))),
+        }
+    }
+
+    async fn tokens(&self, form: &[(&str, &str)]) -> Result<Success, TokenError> {
+        let answer = self.post(&self.client.token_url, form).await?;
+        if answer.status != StatusCode::OK {
+            return Err(refused(&answer, &self.secrets(form)));
+        }
+        if answer.is_cut {
+            return Err(TokenError::Protocol("it is too long"));
+        }
+        serde_json::from_slice(&answer.body).map_err(|_| TokenError::Protocol("it is no answer with tokens"))
+    }
+
+    async fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<Answer, TokenError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let asked = Asked {
+            method: Method::POST,
+            url,
+            headers,
+            body: self.body(form),
+            named_by: NamedBy::Configuration,
+            redirects: Redirects::None,
+            again: Again::Never,
+            body_bytes: MAX_ANSWER,
+            deadline: Instant::now() + PATIENCE,
+        };
+        // The configuration names the issuer, and no call chooses it.
+        Ok(self.reach.send(asked, &|_| Ok(())).await?)
+    }
+
+    /// The form, with this program's name and word.
+    fn body(&self, form: &[(&str, &str)]) -> Bytes {
+        let mut body = form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(form);
+        body.append_pair("client_id", &self.client.client_id);
+        body.append_pair("client_secret", self.client.client_secret.expose());
+        body.finish().into()
+    }
+
+    /// What no text may show, even where an issuer says it back.
+    fn secrets<'a>(&'a self, form: &[(&str, &'a str)]) -> Vec<&'a str> {
+        const PLAIN: [&str; 3] = ["grant_type", "redirect_uri", "token_type_hint"];
+        let sent = form.iter().filter(|(name, _)| !PLAIN.contains(name)).map(|(_, value)| *value);
+        sent.chain([self.client.client_secret.expose()]).filter(|secret| !secret.is_empty()).collect()
+    }
+}
+
+fn tokens(success: Success, refresh: Option<Secret>, asked: Vec<String>, now: Timestamp) -> Result<Tokens, TokenError> {
+    if !success.token_type.eq_ignore_ascii_case("bearer") {
+        return Err(TokenError::Protocol("its tokens are not of the kind `Bearer`"));
+    }
+    let token = |text: String| match is_token(&text) {
+        true => Ok(Secret::new(text)),
+        false => Err(TokenError::Protocol("its token cannot stand in a header")),
+    };
+    let scopes = match success.scope {
+        // "OPTIONAL, if identical to the scope requested by the client" (RFC 6749, section 5.1).
+        None => asked,
+        Some(text) if text.len() > MAX_TOKEN => return Err(TokenError::Protocol("its scope is too long")),
+        Some(text) => text.split_ascii_whitespace().take(MAX_SCOPES).map(str::to_owned).collect(),
+    };
+    let seconds = success.expires_in.and_then(|seconds| match seconds {
+        Seconds::Number(number) if number >= 0.0 => Some(number as u64),
+        Seconds::Number(_) => None,
+        Seconds::Text(text) => text.trim().parse().ok(),
+    });
+    let expires_at = seconds.map(|seconds| {
+        let lasts = i64::try_from(seconds.min(LONGEST) * 1_000_000).unwrap_or(i64::MAX);
+        Timestamp(now.0.saturating_add(lasts))
+    });
+    Ok(Tokens {
+        access_token: token(success.access_token)?,
+        refresh_token: success.refresh_token.map(token).transpose()?.or(refresh),
+        expires_at,
+        scopes,
+    })
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn refused(answer: &Answer, secrets: &[&str]) -> TokenError {
+    let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer.body) else {
+        return TokenError::Refused(format!("HTTP {}", answer.status.as_u16()));
+    };
+    let error = word(&refusal.error);
+    let mut said = refusal.error_description.unwrap_or_default();
+    for secret in secrets {
+        said = said.replace(secret, "…");
+    }
+    let said: String = said.chars().filter(|c| !c.is_control() && c.is_ascii()).take(TOLD).collect();
+    let told = if said.trim().is_empty() { error.clone() } else { format!("{error}, {}", said.trim()) };
+    match error.as_str() {
+        "invalid_grant" => TokenError::Grant(told),
+        "invalid_client" | "unauthorized_client" => TokenError::Client(told),
+        _ => TokenError::Refused(told),
+    }
+}

@@ -1,0 +1,151 @@
+//! The place on this machine that a page of an issuer leads back to (RFC 8252, section 7.3).
+//!
+//! Anybody on this machine, and any page in the browser, can send something here. One answer is taken: a GET of `/` at
+//! this very address, with the state of the attempt.
+
+use super::{
+    attempt::{Attempt, Code, MAX_ANSWER, NoCode},
+    sign_in_error::SignInError,
+};
+use bytes::Bytes;
+use futures::stream::{FuturesUnordered, StreamExt};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::{
+    convert::Infallible,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Connections at once. Browsers open some ahead of time, and send nothing on them.
+const MAX_CONNECTIONS: usize = 16;
+/// How long a request may take to arrive.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Bytes of a request's head.
+const MAX_HEAD: usize = 8 << 10;
+const MAX_HEADERS: usize = 100;
+
+/// A port that listens on loopback.
+#[derive(Debug)]
+pub(super) struct Loopback {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// What came of one connection, once its answer is sent.
+type Came = Option<Result<Code, SignInError>>;
+
+impl Loopback {
+    /// Listens at a port of the system's choice.
+    pub(super) fn listen() -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        Ok(Self { address: listener.local_addr()?, listener })
+    }
+
+    /// Its address, as issuers are told it.
+    pub(super) fn redirect_uri(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The answer to the attempt, when it comes. Dropping this refuses all that comes later.
+    pub(super) async fn answer(&self, attempt: &Attempt) -> Result<Code, SignInError> {
+        let mut open = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(came) = open.next() => {
+                    if let Some(outcome) = came {
+                        return outcome;
+                    }
+                }
+                accepted = self.listener.accept(), if open.len() < MAX_CONNECTIONS => match accepted {
+                    Ok((stream, _)) => open.push(self.serve(stream, attempt)),
+                    // Descriptors are short, say: who came comes again.
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection to the sign-in was not accepted");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn serve(&self, stream: TcpStream, attempt: &Attempt) -> Came {
+        let came = Mutex::new(None);
+        let service = service_fn(async |request: Request<Incoming>| {
+            let (response, outcome) = self.answered(&request, attempt);
+            if outcome.is_some() {
+                *came.lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+            }
+            Ok::<_, Infallible>(response)
+        });
+        let served = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME)
+            .max_buf_size(MAX_HEAD.max(MAX_ANSWER))
+            .max_headers(MAX_HEADERS)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+        if let Err(error) = served {
+            tracing::debug!(%error, "a connection to the sign-in broke");
+        }
+        came.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered<B>(&self, request: &Request<B>, attempt: &Attempt) -> (Response<Full<Bytes>>, Came) {
+        let refused = |status, why| (page(status, "This is no answer to a sign-in.", why), None);
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        // A name that leads here would let a page of a stranger speak to this port.
+        if host != Some(self.address.to_string().as_str()) {
+            return refused(StatusCode::MISDIRECTED_REQUEST, "It was sent to another host.");
+        }
+        if request.uri().path() != "/" {
+            return refused(StatusCode::NOT_FOUND, "There is nothing at this address.");
+        }
+        if request.method() != Method::GET {
+            return refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET is answered.");
+        }
+        match attempt.answered(request.uri().query().unwrap_or_default()) {
+            Ok(code) => {
+                let done = page(StatusCode::OK, "You may close this page.", "The sign-in goes on where it began.");
+                (done, Some(Ok(code)))
+            }
+            Err(NoCode::Foreign(why)) => {
+                tracing::debug!(why, "an answer to another sign-in was not taken");
+                refused(StatusCode::BAD_REQUEST, "It belongs to another sign-in. Begin again where you came from.")
+            }
+            Err(NoCode::Over(why)) => {
+                let told = page(StatusCode::OK, "You are not signed in.", "You may close this page.");
+                (told, Some(Err(why)))
+            }
+        }
+    }
+}
+
+/// A page of fixed words: nothing that came is shown.
+fn page(status: StatusCode, title: &str, text: &str) -> Response<Full<Bytes>> {
+    let body = format!(
+        "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>Toolstead</title><h1>{title}</h1><p>{text}</p></html>\n"
+    );
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        headers.insert(name, header::HeaderValue::from_static(value));
+    }
+    response
+}

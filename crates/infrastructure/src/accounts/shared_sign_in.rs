@@ -1,0 +1,166 @@
+//! A sign-in that calls are waiting for, however many: one page, one answer.
+
+use super::vault::TokenKey;
+use serde_json::json;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::{
+    sync::{Mutex as AsyncMutex, watch},
+    task::AbortHandle,
+};
+use toolstead_domain::ports::{
+    caller::{Caller, InputRequest, NotAnswered},
+    credentials::NoCredentials,
+};
+use url::Url;
+use uuid::Uuid;
+
+/// The sign-ins that calls wait for, one for each entry.
+#[derive(Debug, Default)]
+pub(super) struct SharedSignIns(Mutex<HashMap<TokenKey, Arc<Shared>>>);
+
+type Outcome = Result<(), NoCredentials>;
+
+/// One of them. It goes on by itself once somebody has said that they open its page, though the call that asked may end.
+#[derive(Debug)]
+pub(super) struct Shared {
+    page: Url,
+    outcome: watch::Sender<Option<Outcome>>,
+    working: AbortHandle,
+    /// Held by the call whose client was sent to the page.
+    turn: AsyncMutex<()>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    waiting: usize,
+    was_accepted: bool,
+}
+
+/// One call that waits. Where nobody does any more, and nobody went to the page, the sign-in ends.
+pub(super) struct Waiting(Arc<Shared>);
+
+impl SharedSignIns {
+    /// The sign-in that is under way, or another one.
+    pub(super) fn join<E>(&self, key: TokenKey, begin: impl FnOnce() -> Result<Shared, E>) -> Result<Waiting, E> {
+        let mut all = lock(&self.0);
+        let going_on = all.get(&key).filter(|shared| !shared.is_over()).cloned();
+        let shared = match going_on {
+            Some(shared) => shared,
+            None => {
+                let shared = Arc::new(begin()?);
+                all.insert(key, shared.clone());
+                shared
+            }
+        };
+        lock(&shared.calls).waiting += 1;
+        Ok(Waiting(shared))
+    }
+}
+
+impl Shared {
+    /// Begins to work towards the outcome, beside all calls.
+    pub(super) fn begin(page: Url, work: impl Future<Output = Outcome> + Send + 'static) -> Self {
+        let (outcome, _) = watch::channel(None);
+        let sender = outcome.clone();
+        let working = tokio::spawn(async move {
+            let reached = work.await;
+            sender.send_replace(Some(reached));
+        });
+        Self { page, outcome, working: working.abort_handle(), turn: AsyncMutex::default(), calls: Mutex::default() }
+    }
+
+    fn is_over(&self) -> bool {
+        self.outcome.borrow().is_some() || self.working.is_finished()
+    }
+
+    async fn over(&self) -> Outcome {
+        let mut outcome = self.outcome.subscribe();
+        let reached = outcome.wait_for(Option::is_some).await.ok().and_then(|reached| reached.clone());
+        reached.unwrap_or_else(|| Err(NoCredentials::Failed("the sign-in broke".into())))
+    }
+
+    /// Ends it for all who wait.
+    fn end(&self, outcome: NoCredentials) -> NoCredentials {
+        self.working.abort();
+        self.outcome.send_if_modified(|reached| {
+            let is_open = reached.is_none();
+            if is_open {
+                *reached = Some(Err(outcome.clone()));
+            }
+            is_open
+        });
+        outcome
+    }
+}
+
+impl Waiting {
+    /// Has the client of this call send a person to the page, unless that of another call does, and waits for the outcome.
+    pub(super) async fn asked(
+        self,
+        caller: &dyn Caller,
+        about: &str,
+        sign_in: &(dyn Fn(&str) -> NoCredentials + Sync),
+    ) -> Outcome {
+        let shared = &self.0;
+        let _turn = tokio::select! {
+            biased;
+            outcome = shared.over() => return outcome,
+            turn = shared.turn.lock() => turn,
+        };
+        let id = Uuid::new_v4().to_string();
+        let host = shared.page.host_str().unwrap_or_default();
+        let request = InputRequest {
+            method: "elicitation/create".into(),
+            params: json!({
+                "mode": "url",
+                "url": shared.page.as_str(),
+                "elicitationId": id,
+                "message": format!("Sign in for {about}. The page is at `{host}`."),
+            }),
+        };
+        let answer = tokio::select! {
+            biased;
+            // The person was faster than their client.
+            outcome = shared.over() => {
+                caller.elicitation_completed(&id);
+                return outcome;
+            }
+            answer = caller.ask(request) => answer,
+        };
+        let action = answer.map(|answer| answer.0["action"].as_str().unwrap_or_default().to_owned());
+        match action.as_deref() {
+            // No more than that they open the page.
+            Ok("accept") => {
+                lock(&shared.calls).was_accepted = true;
+                let outcome = shared.over().await;
+                caller.elicitation_completed(&id);
+                outcome
+            }
+            Ok("decline") => Err(shared.end(NoCredentials::Unavailable("the person declined to sign in".into()))),
+            Ok("cancel") => Err(shared.end(NoCredentials::Unavailable("the person did not sign in".into()))),
+            Ok(_) => Err(sign_in("The client gave no answer that MCP knows to the question to sign in")),
+            Err(NotAnswered::Unsupported) => Err(sign_in("Nobody has signed in to this")),
+            Err(why) => Err(sign_in(&format!("Nobody has signed in to this, and {why}"))),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.0.calls);
+        calls.waiting -= 1;
+        if calls.waiting == 0 && !calls.was_accepted {
+            drop(calls);
+            self.0.end(NoCredentials::SignIn("nobody waits for the sign-in any more".into()));
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it is held.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

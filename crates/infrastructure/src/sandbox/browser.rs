@@ -1,0 +1,196 @@
+//! The browser of the person at this machine, which is no child of ours: it lives on when this program ends.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+};
+use url::{Host, Url};
+
+/// What a browser needs of the environment to find its screen, beside what every child gets.
+const SCREEN: [&str; 11] = [
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "XDG_CURRENT_DESKTOP",
+    "XDG_SESSION_TYPE",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_DATA_DIRS",
+    "XDG_CONFIG_DIRS",
+    "DBUS_SESSION_BUS_ADDRESS",
+];
+/// The variable that names a browser.
+const BROWSER: &str = "BROWSER";
+/// Opens a page in the browser of the desktop.
+const OPENER: &str = "xdg-open";
+/// Stands in the words of [`BROWSER`] for the address.
+const ADDRESS: &str = "%s";
+/// A longer address is opened by a person.
+const MAX_ADDRESS: usize = 8 << 10;
+
+/// A program that opens pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Browser {
+    program: PathBuf,
+    words: Vec<String>,
+    environment: BTreeMap<String, String>,
+}
+
+/// Why a page was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOpened {
+    /// Only pages of the web are, and plain `http` on this machine alone.
+    #[error("only an `https` address is opened, or an `http` address of this machine, and none with a user in it")]
+    Address,
+    /// The program cannot be started.
+    #[error("`{}` cannot be started: {source}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl Browser {
+    /// The first program of `$BROWSER` (commands with colons between them, `%s` for the address) that is there, else
+    /// `xdg-open` where there is a screen. Programs are looked for on the `PATH` of `environment`, which they also get,
+    /// with what tells them of the screen and nothing else; `of_process` reads that. Blocks.
+    pub fn find(environment: BTreeMap<String, String>, of_process: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let path = environment.get("PATH").cloned().unwrap_or_default();
+        let screen = SCREEN.iter().filter_map(|name| Some(((*name).to_owned(), of_process(name)?)));
+        let mut environment = environment;
+        environment.extend(screen);
+        let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment.contains_key(*name));
+        let named = of_process(BROWSER).unwrap_or_default();
+        let usual = has_screen.then_some(OPENER);
+        // No shell reads it: blanks part the words, and nothing else has a meaning.
+        named.split(':').chain(usual).find_map(|command| {
+            let mut words = command.split_ascii_whitespace().map(str::to_owned);
+            let program = found(&words.next()?, &path)?;
+            Some(Self { program, words: words.collect(), environment: environment.clone() })
+        })
+    }
+
+    /// Opens a page, and returns once the program has been started.
+    ///
+    /// # Errors
+    /// [`NotOpened`].
+    pub fn open(&self, page: &Url) -> Result<(), NotOpened> {
+        if !is_fit(page) {
+            return Err(NotOpened::Address);
+        }
+        let mut command = Command::new(&self.program);
+        let mut is_said = false;
+        for word in &self.words {
+            is_said |= word.contains(ADDRESS);
+            command.arg(word.replace(ADDRESS, page.as_str()));
+        }
+        if !is_said {
+            command.arg(page.as_str());
+        }
+        command.env_clear().envs(&self.environment).current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C at our terminal is not meant for it.
+        command.process_group(0);
+        let started = command.spawn();
+        let mut child = started.map_err(|source| NotOpened::Start { program: self.program.clone(), source })?;
+        // Nobody hears how it ends; the system wants it asked.
+        thread::spawn(move || drop(child.wait()));
+        Ok(())
+    }
+}
+
+fn is_fit(page: &Url) -> bool {
+    let is_here = match page.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => return false,
+    };
+    let is_plain = page.username().is_empty() && page.password().is_none();
+    let is_web = page.scheme() == "https" || (page.scheme() == "http" && is_here);
+    is_web && is_plain && page.as_str().len() <= MAX_ADDRESS
+}
+
+fn found(program: &str, path: &str) -> Option<PathBuf> {
+    let is_there = |file: &Path| file.is_absolute() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok();
+    let is_program = |file: &Path| is_there(file) && file.is_file();
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|file| is_program(file));
+    }
+    path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| is_program(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt, sync::mpsc, time::Duration};
+
+    #[track_caller]
+    fn check(page: &str, expected: bool) {
+        assert_eq!(Url::parse(page).is_ok_and(|page| is_fit(&page)), expected, "{page}");
+    }
+
+    #[test]
+    fn only_pages_of_the_web_and_of_this_machine_are_opened() {
+        check("https://accounts.example/o?x=1", true);
+        check("http://127.0.0.1:8080/auth", true);
+        check("http://localhost/auth", true);
+        check("http://[::1]:9/auth", true);
+        check("http://accounts.example/", false);
+        check("https://a@accounts.example/", false);
+        check("file:///etc/passwd", false);
+        check("javascript:alert(1)", false);
+        check("-headless", false);
+        check("data:text/html,x", false);
+        check(&format!("https://a.example/{}", "x".repeat(MAX_ADDRESS)), false);
+    }
+
+    fn browser(environment: &[(&str, &str)], path: &str) -> Option<Browser> {
+        let given = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Browser::find(BTreeMap::from([("PATH".to_owned(), path.to_owned())]), given)
+    }
+
+    #[test]
+    fn the_one_that_the_environment_names_comes_before_that_of_the_desktop_and_no_screen_means_none() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["xdg-open", "other"] {
+            let file = folder.path().join(name);
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = folder.path().to_str().unwrap();
+        let program = |environment: &[(&str, &str)]| {
+            browser(environment, path).map(|one| one.program.file_name().unwrap().to_str().unwrap().to_owned())
+        };
+        assert_eq!(program(&[]), None);
+        assert_eq!(program(&[("DISPLAY", ":0")]).as_deref(), Some("xdg-open"));
+        assert_eq!(program(&[("WAYLAND_DISPLAY", "w"), ("BROWSER", "other --new %s")]).as_deref(), Some("other"));
+        assert_eq!(program(&[("BROWSER", "none-such:other")]).as_deref(), Some("other"));
+        assert_eq!(program(&[("BROWSER", "./other")]), None);
+    }
+
+    #[test]
+    fn the_address_is_one_word_that_no_shell_reads_and_no_secret_goes_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, pipe) = (folder.path().join("browser"), folder.path().join("told"));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        fs::write(&file, format!("#!/bin/sh\n{{ printf '%s|' \"$@\"; env; }} > {}\n", pipe.display())).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let named = format!("{} --page=%s -n", file.display());
+        let environment = [("BROWSER", named.as_str()), ("DISPLAY", ":7"), ("GOOGLE_CLIENT_SECRET", "s3cr3t")];
+        let browser = browser(&environment, "/usr/bin:/bin").unwrap();
+        browser.open(&Url::parse("https://a.example/?x=$(id)&y='`id`'").unwrap()).unwrap();
+        let (sender, told) = mpsc::channel();
+        thread::spawn(move || sender.send(fs::read_to_string(pipe).unwrap()));
+        let told = told.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(told.starts_with("--page=https://a.example/?x=$(id)&y=%27`id`%27|-n|"), "{told}");
+        assert!(told.contains("DISPLAY=:7") && !told.contains("s3cr3t"), "{told}");
+    }
+}

@@ -1,0 +1,296 @@
+//! `toolstead auth login|status|logout`.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    global::Global,
+    named_principal::principal,
+    output::{Output, note, table, visible},
+};
+use crate::{
+    composition_root::accounts,
+    config::{Config, environment::Environment, programs::out_of_reach_of_tools},
+};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use std::{
+    io::{self, BufRead, IsTerminal, Read},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{sync::mpsc, time::timeout};
+use toolstead_domain::principal::Principal;
+use toolstead_infrastructure::{
+    accounts::{
+        credentials::{Accounts, SignIn, SignedIn},
+        grant::{GRANTS, Grant},
+        sign_in_error::SignInError,
+    },
+    sandbox::{browser::Browser, egress::connector::SystemNetwork},
+    system_clock::SystemClock,
+    web::reach::Reach,
+};
+
+/// A person who has a browser before them comes back so soon.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// And one who has it on another machine, and copies the address.
+const PATIENCE_TO_PASTE: Duration = Duration::from_secs(600);
+/// Bytes of a line that is pasted.
+const MAX_LINE: u64 = 16 << 10;
+
+/// Signs in to services, shows who is signed in, and signs out.
+#[derive(Debug, Args)]
+pub struct Auth {
+    #[command(subcommand)]
+    command: Command,
+    /// On whose behalf: `token:NAME` for the client of a server token. Default: the person at this machine
+    #[arg(long, value_name = "PRINCIPAL", global = true)]
+    principal: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Signs in, on a page that opens in the browser
+    Login {
+        service: Service,
+        #[command(flatten)]
+        chosen: Chosen,
+        /// Opens nothing: prints the address of the page, and reads the address that it leads to, or its code
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Shows who is signed in to what, and until when
+    Status,
+    /// Has the issuer take back what it granted, and forgets the tokens
+    Logout {
+        service: Service,
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+}
+
+/// The issuers of accounts.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Service {
+    /// Gmail and Google Calendar
+    Google,
+}
+
+#[derive(Debug, Args)]
+struct Chosen {
+    /// Only this grant: `gmail` or `calendar`. Default: each of them
+    #[arg(long, value_name = "GRANT", value_parser = grant)]
+    grant: Option<&'static Grant>,
+}
+
+impl Chosen {
+    fn all(&self) -> Vec<&'static Grant> {
+        self.grant.map_or_else(|| GRANTS.to_vec(), |one| vec![one])
+    }
+}
+
+fn grant(name: &str) -> Result<&'static Grant, String> {
+    let names = || GRANTS.map(|grant| format!("`{}`", grant.name)).join(", ");
+    Grant::named(name).ok_or_else(|| format!("there is no grant `{name}`: there are {}", names()))
+}
+
+impl Auth {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let principal = principal(self.principal.as_deref())?;
+        let config = global.load()?;
+        let reach = Reach::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
+        let accounts = accounts(&config, reach, Arc::new(SystemClock));
+        match self.command {
+            Command::Login { service: Service::Google, chosen, no_browser } => {
+                let browser = if no_browser { None } else { browser(&config) };
+                let way = match no_browser {
+                    true => Way::Pasting,
+                    false => Way::Browser(browser),
+                };
+                login(&accounts, &principal, &chosen.all(), &way, global.json, output).await
+            }
+            Command::Status => status(&accounts, &principal, global.json, output).await,
+            Command::Logout { service: Service::Google, chosen } => {
+                logout(&accounts, &principal, &chosen.all(), global.json, output).await
+            }
+        }
+    }
+}
+
+/// The browser of the person at this machine. Nothing that a tool puts down is taken for one.
+pub(super) fn browser(config: &Config) -> Option<Browser> {
+    let environment = Environment::of_process();
+    let of_program = out_of_reach_of_tools(&config.mcp_servers, &config.roots, &environment);
+    Browser::find(of_program, |name| environment.get(name).map(str::to_owned))
+}
+
+/// The way to the page and back.
+enum Way {
+    /// The browser of this machine, where there is one.
+    Browser(Option<Browser>),
+    /// One on any machine.
+    Pasting,
+}
+
+async fn login(
+    accounts: &Accounts,
+    principal: &Principal,
+    grants: &[&'static Grant],
+    way: &Way,
+    as_json: bool,
+    output: &mut Output,
+) -> Outcome {
+    let mut all = Vec::new();
+    for grant in grants {
+        let sign_in = accounts.begin(principal, grant)?;
+        let signed_in = signed_in(sign_in, grant, way).await?;
+        if !as_json {
+            output.line(&visible(&format!("Signed in: {} ({}).", grant.name, grant.about)))?;
+        }
+        all.push(to_json(&signed_in));
+    }
+    if as_json {
+        output.json(&json!({"signed_in": all}))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Has the person open the page, and waits for what they come back with.
+async fn signed_in(sign_in: SignIn, grant: &Grant, way: &Way) -> Result<SignedIn, Failed> {
+    // Whole, on a line of its own: it is to be copied.
+    let address = visible(sign_in.page().as_str());
+    note(&format!("To sign in for {}, open this page:\n\n{address}\n", grant.about));
+    let patience = match way {
+        Way::Browser(browser) => {
+            match browser.as_ref().map(|browser| browser.open(sign_in.page())) {
+                Some(Ok(())) => note("It opens in the browser. Waiting for you to come back from it …"),
+                Some(Err(why)) => note(&format!("It was not opened here: {why}. Open it yourself.")),
+                None => {
+                    note("There is no browser here that could open it. On another machine, sign in with --no-browser.")
+                }
+            }
+            PATIENCE
+        }
+        Way::Pasting => {
+            note(
+                "It leads to an address at 127.0.0.1, which may show nothing on another machine. Paste that address \
+                 here, or the code in it:",
+            );
+            PATIENCE_TO_PASTE
+        }
+    };
+    let mut lines = match way {
+        Way::Pasting => pasted_lines(),
+        Way::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
+        Way::Browser(_) => mpsc::channel(1).1,
+    };
+    let coming = async {
+        loop {
+            tokio::select! {
+                came = sign_in.came_back() => return came,
+                Some(line) = lines.recv() => match sign_in.pasted(&line)? {
+                    Ok(came) => return Ok(came),
+                    Err(_) if line.trim().is_empty() => {}
+                    Err(why) => note(&format!("That is not the answer to this sign-in: {why}. Paste it again:")),
+                },
+            }
+        }
+    };
+    let came = timeout(patience, coming).await.map_err(|_| SignInError::Late(patience))??;
+    Ok(sign_in.finish(came).await?)
+}
+
+/// The lines of standard input, read by a thread that nobody waits for.
+fn pasted_lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            match Read::by_ref(&mut input).take(MAX_LINE).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) if sender.blocking_send(String::from_utf8_lossy(&line).into_owned()).is_err() => return,
+                Ok(_) => {}
+            }
+        }
+    });
+    lines
+}
+
+async fn status(accounts: &Accounts, principal: &Principal, as_json: bool, output: &mut Output) -> Outcome {
+    let all = accounts.status(principal).await?;
+    let fails = all.iter().any(|(_, found)| found.is_err());
+    if as_json {
+        let all: Vec<Value> = all
+            .iter()
+            .map(|(resource, found)| match found {
+                Ok(signed_in) => to_json(signed_in),
+                Err(error) => json!({"resource": resource, "error": error.to_string()}),
+            })
+            .collect();
+        output.json(&json!({"accounts": all}))?;
+    } else if all.is_empty() {
+        output.line("Nobody is signed in. `toolstead auth login google` signs in.")?;
+    } else {
+        let known = all.iter().filter_map(|(_, found)| found.as_ref().ok());
+        let rows = known.map(|one| {
+            let until = match (one.is_renewable, one.expires_at) {
+                (true, _) => "renewed by itself".to_owned(),
+                (false, Some(end)) => end.to_string(),
+                (false, None) => "no end is known".to_owned(),
+            };
+            let cells = [one.grant.clone(), one.issuer.clone(), one.origin.clone(), until, one.scopes.join(" ")];
+            cells.iter().map(|cell| visible(cell)).collect::<Vec<_>>()
+        });
+        output.line(&table(&["GRANT", "ISSUER", "SERVICE", "UNTIL", "SCOPES"], rows))?;
+        for (resource, error) in all.iter().filter_map(|(resource, found)| Some((resource, found.as_ref().err()?))) {
+            output.line(&visible(&format!("{resource}: {error}")))?;
+        }
+    }
+    Ok(if fails { Exit::Unmet } else { Exit::Done })
+}
+
+async fn logout(
+    accounts: &Accounts,
+    principal: &Principal,
+    grants: &[&'static Grant],
+    as_json: bool,
+    output: &mut Output,
+) -> Outcome {
+    let issuer = accounts.issuer()?;
+    let (mut all, mut is_kept_there) = (Vec::new(), false);
+    for grant in grants {
+        let revoked = accounts.sign_out(principal, grant).await?;
+        let (told, error) = match &revoked {
+            None => (format!("{}: nobody was signed in.", grant.name), None),
+            Some(Ok(())) => (format!("{}: signed out, and {issuer} took back what it had granted.", grant.name), None),
+            Some(Err(why)) => {
+                is_kept_there = true;
+                let told = format!(
+                    "{}: signed out here, but {issuer} did not take back what it had granted: {why}. Take it back in \
+                     the settings of your account there.",
+                    grant.name
+                );
+                (told, Some(why))
+            }
+        };
+        match as_json {
+            true => all.push(json!({
+                "grant": grant.name, "was_signed_in": revoked.is_some(),
+                "is_revoked": matches!(revoked, Some(Ok(()))), "error": error,
+            })),
+            false => output.line(&visible(&told))?,
+        }
+    }
+    if as_json {
+        output.json(&json!({"signed_out": all}))?;
+    }
+    Ok(if is_kept_there { Exit::Unmet } else { Exit::Done })
+}
+
+fn to_json(signed_in: &SignedIn) -> Value {
+    json!({
+        "grant": signed_in.grant, "issuer": signed_in.issuer, "origin": signed_in.origin, "scopes": signed_in.scopes,
+        "expires_at": signed_in.expires_at.map(|end| end.to_string()), "is_renewable": signed_in.is_renewable,
+    })
+}

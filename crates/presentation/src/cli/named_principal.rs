@@ -1,0 +1,15 @@
+//! A principal, as it is typed.
+
+use super::exit::Failed;
+use toolstead_domain::principal::Principal;
+
+/// The principal of this id; the person at this machine without one.
+///
+/// # Errors
+/// [`Failed::Usage`] where it names nobody.
+pub(super) fn principal(id: Option<&str>) -> Result<Principal, Failed> {
+    let Some(id) = id.filter(|id| *id != "local") else { return Ok(Principal::local()) };
+    let named = id.split_once(':').filter(|(kind, name)| !kind.is_empty() && !name.is_empty());
+    let wrong = || Failed::Usage(format!("`{id}` names nobody: write `token:NAME`, or `local`"));
+    named.map(|(kind, name)| Principal::new(kind, name)).ok_or_else(wrong)
+}

@@ -1,0 +1,45 @@
+//! The accounts of principals at services.
+
+use crate::config::Config;
+use std::sync::Arc;
+use toolstead_domain::ports::clock::Clock;
+use toolstead_infrastructure::{
+    accounts::{
+        credentials::{Accounts, AccountsParts},
+        grant::{CALENDAR, GMAIL},
+        vault::Vault,
+    },
+    web::reach::Reach,
+};
+
+/// The folder of the tokens, in the data folder.
+const FOLDER: &str = "accounts";
+/// The file of their key, in the folder of the user's configuration.
+const KEY_FILE: &str = "secrets.key";
+
+/// The accounts of this configuration. Nothing is asked and nothing is made yet.
+pub fn accounts(config: &Config, reach: Reach, clock: Arc<dyn Clock>) -> Accounts {
+    let services = [(&GMAIL, &config.outside.services.gmail), (&CALENDAR, &config.outside.services.calendar)];
+    let services = services.into_iter().filter_map(|(grant, url)| Some((grant, url.as_ref().ok()?.clone())));
+    Accounts::new(AccountsParts {
+        client: config.outside.google.clone(),
+        services: services.collect(),
+        vault: vault(config),
+        reach,
+        clock,
+        patience: config.approval_timeout,
+    })
+}
+
+/// The vault of this configuration.
+///
+/// # Errors
+/// Why there is none, for people.
+pub fn vault(config: &Config) -> Result<Vault, String> {
+    let nowhere = |what: &str, variable: &str| format!("no place is known for {what}: set HOME or {variable}");
+    let folder = config.folders.data.as_ref().ok_or_else(|| nowhere("tokens", "XDG_DATA_HOME"))?.join(FOLDER);
+    let usual = || config.folders.config.as_ref().map(|folder| folder.join(KEY_FILE));
+    let key_file = config.outside.key_file.clone().or_else(usual);
+    let key_file = key_file.ok_or_else(|| nowhere("the key of tokens", "XDG_CONFIG_HOME"))?;
+    Vault::open(folder, key_file).map_err(|error| error.to_string())
+}
