@@ -7,6 +7,7 @@ mod layers;
 mod mistakes;
 mod models;
 mod servers;
+mod services;
 mod tools;
 mod trust;
 

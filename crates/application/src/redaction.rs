@@ -78,6 +78,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             r"\b(?<hide>gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|gl[a-z]{2,4}-[A-Za-z0-9_-]{16,}",
             r"|sk-[A-Za-z0-9_-]{16,}|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}|xox[abeoprs]-[A-Za-z0-9-]{10,}",
             r"|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}",
+            r"|GOCSPX-[A-Za-z0-9_-]{16,}|1//0[A-Za-z0-9_-]{20,}|tvly-[A-Za-z0-9_-]{16,}|BSA[A-Za-z0-9_-]{20,}",
             r"|hf_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{30,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
             r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",
         )
@@ -273,10 +274,12 @@ fn is_plain(text: &str) -> bool {
             !SHAPES_BEFORE_UNDERSCORE.iter().any(is_word)
         }
         b'a' | b'A' if may_be_shape => !(begins(at, b"akia") || begins(at, b"asia") || begins(at, b"aiza")),
-        b'b' | b'B' => !(begins(at, b"bearer") || begins(at, b"basic")),
+        b'b' | b'B' => !(begins(at, b"bearer") || begins(at, b"basic") || may_be_shape && begins(at, b"bsa")),
+        b'1' if may_be_shape => !begins(at, b"1//0"),
         _ => true,
     };
-    let matters = |byte: &u8| matches!(byte, b'-' | b'=' | b':' | b'.' | b'_' | b'a' | b'A' | b'b' | b'B' | 128..);
+    let matters =
+        |byte: &u8| matches!(byte, b'-' | b'=' | b':' | b'.' | b'_' | b'a' | b'A' | b'b' | b'B' | b'1' | 128..);
     bytes.iter().enumerate().all(|(at, byte)| !matters(byte) || is_of_none(at))
 }
 
@@ -397,7 +400,7 @@ mod tests {
     }
 
     /// Pieces of secrets and of what only looks like them.
-    const PIECES: [&str; 34] = [
+    const PIECES: [&str; 38] = [
         "bearer",
         "Basic",
         " ",
@@ -417,6 +420,10 @@ mod tests {
         "npm_",
         "hf_",
         "SG.",
+        "GOCSPX-",
+        "1//0",
+        "tvly-",
+        "BSA",
         "eyJ",
         "token",
         "password",
@@ -490,6 +497,11 @@ mod tests {
             ("user: u\npassword: a b\n", "user: u\npassword: [redacted]\n"),
             ("found ghp_0123456789abcdefABCD.", "found [redacted]."),
             ("key AKIAIOSFODNN7EXAMPLE", "key [redacted]"),
+            ("the word GOCSPX-0123456789abcdef_-x", "the word [redacted]"),
+            ("kept 1//0abcdefghijklmnopqrstuv", "kept [redacted]"),
+            ("asked with BSAabcdefghijklmnopqrstuv", "asked with [redacted]"),
+            ("asked with tvly-dev-0123456789abcdef", "asked with [redacted]"),
+            ("sk-ant-admin01-0123456789abcdef", "[redacted]"),
             ("-----BEGIN RSA PRIVATE KEY-----\nabc", "-----BEGIN RSA PRIVATE KEY-----[redacted]"),
         ] {
             assert_eq!(redacted(text), expected, "{text}");

@@ -2,10 +2,12 @@
 
 mod accessibility;
 mod actions;
+pub mod browsers;
 mod devtools;
 mod program;
 mod references;
 mod session;
+mod shared_folder;
 mod snapshot;
 mod state;
 

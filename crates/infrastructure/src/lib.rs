@@ -53,6 +53,8 @@ pub mod helper {
         crate::sandbox::helper::enter(&[
             #[cfg(feature = "documents")]
             (crate::documents::HELPER, crate::documents::answer),
+            #[cfg(feature = "web")]
+            (crate::web::page::HELPER, crate::web::page::answer),
             #[cfg(feature = "schema-validation")]
             (crate::sandbox::schema_validation::HELPER, crate::sandbox::schema_validation::answer),
         ]);

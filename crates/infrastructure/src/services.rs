@@ -4,6 +4,7 @@
 
 mod address;
 pub mod google;
+pub mod linkedin;
 mod markup;
 mod one_line;
 mod retry_after;

@@ -22,6 +22,7 @@ mod format;
 pub mod hooks;
 pub mod idle_rules;
 mod imports;
+mod in_the_clear;
 mod known_models;
 pub mod layers;
 pub mod mcp_server;
@@ -293,7 +294,7 @@ impl Config {
             profiles::profiles(&mut resolved, &models, &servers, &mut problems, &mut notes);
         selected.extend(chosen_by_profiles);
         let agent = agent::agent(&resolved, &models, &mut problems);
-        let outside = services::outside(&resolved, environment, &mut problems);
+        let outside = services::outside(&resolved, environment, &mut problems, &mut notes);
         let tool_call_details = resolved.setting("events.tool_call_details").and_then(|setting| setting.value);
         let limits: Limits = section(&resolved, "limits")?;
         let file_limits: FileLimits = section(&resolved, "files")?;
@@ -303,8 +304,8 @@ impl Config {
         let database = DatabaseSettings::of(&resolved, &folders).map_err(|problem| problems.push(problem)).ok();
         workspace::check_spool_folder(&resolved, &mut problems);
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
-        let token = server.token_file.as_deref();
-        roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), token, &mcp_servers);
+        let secrets = [server.token_file.as_deref(), outside.key_file.as_deref()];
+        roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), secrets, &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
         roots.forbidden.extend(outside.key_file.iter().flat_map(|file| [folders::real(file), file.clone()]));
         if let Some(database) = &database {

@@ -1,5 +1,6 @@
 //! The services as the configuration says.
 
+use crate::services::linkedin::LinkedinSettings;
 use toolstead_domain::secret::Secret;
 use url::Url;
 
@@ -12,8 +13,8 @@ pub struct Services {
     pub gmail: Result<Url, String>,
     /// Google Calendar, by its address.
     pub calendar: Result<Url, String>,
-    /// The guest pages of LinkedIn, by their address.
-    pub linkedin: Result<Url, String>,
+    /// The guest pages of LinkedIn.
+    pub linkedin: Result<LinkedinSettings, String>,
     /// Usage and cost at Anthropic.
     pub anthropic_admin: Result<AnthropicAdmin, String>,
 }

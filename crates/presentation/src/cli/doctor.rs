@@ -20,6 +20,7 @@ use toolstead_infrastructure::{
         launcher::Launcher,
         self_test::{self, Tier},
     },
+    services::settings::Services,
 };
 
 /// Checks the surroundings.
@@ -131,6 +132,7 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
         },
     });
     findings.extend(model_finding(config));
+    findings.push(services_finding(config));
     if config.sandbox.requires_landlock && kernel::features().landlock_abi.is_none() {
         let said = "`sandbox.require` names Landlock, which this kernel does not have: nothing is run confined".into();
         findings.push(Finding { verdict: Verdict::Bad, what: "sandbox", said });
@@ -177,6 +179,26 @@ fn model_finding(config: &Config) -> Option<Finding> {
             }
         },
     }
+}
+
+/// The services that tools speak to. One that cannot be used although a file says something of it is told as a note of
+/// that file.
+fn services_finding(config: &Config) -> Finding {
+    let Services { search, gmail, calendar, linkedin, anthropic_admin } = &config.outside.services;
+    let all = [
+        ("search", search.is_ok()),
+        ("Gmail", gmail.is_ok()),
+        ("Google Calendar", calendar.is_ok()),
+        ("LinkedIn", linkedin.is_ok()),
+        ("Anthropic usage", anthropic_admin.is_ok()),
+    ];
+    let named = |is_there: bool| {
+        let names: Vec<&str> = all.iter().filter(|(_, there)| *there == is_there).map(|(name, _)| *name).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let missing = named(false).map(|names| format!("not set up: {names} (`toolstead tools --all` says why)"));
+    let said = named(true).into_iter().chain(missing).collect::<Vec<_>>().join("; ");
+    Finding { verdict: Verdict::Good, what: "services", said }
 }
 
 fn show(findings: &[Finding], as_json: bool, output: &mut Output) -> Result<(), Failed> {

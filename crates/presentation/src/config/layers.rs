@@ -174,33 +174,43 @@ impl Layers {
     fn keep_together(&mut self, whole: &Whole) {
         let floors = self.floors(whole);
         for (path, (key, contributions)) in &mut self.settings {
-            let [section, name, last] = path.as_slice() else { continue };
+            let Some((section, table, last)) = in_table(path) else { continue };
             if key.merging != Merging::Launch || !whole.holds(section, last) {
                 continue;
             }
-            let floor = floors.get(name).copied();
+            let floor = floors.get(table).copied();
             let counts = |kind: LayerKind| match whole.is_one_file && kind.is_of_project() {
-                true => Some(kind) == floor,
+                // Where nobody says another place, it is the usual one.
+                true => floor.is_none_or(|floor| kind == floor),
                 false => floor.is_none_or(|floor| kind >= floor),
             };
             contributions.retain(|one| !one.trusted || counts(one.kind));
         }
     }
 
-    /// The layer that says what belongs together in each table of a section, by table.
+    /// The layer that says what belongs together in a section, or in each of its tables, by table.
     fn floors(&self, whole: &Whole) -> BTreeMap<String, LayerKind> {
         let mut floors = BTreeMap::new();
         for (path, (_, contributions)) in &self.settings {
-            if let [section, name, key] = path.as_slice()
+            if let Some((section, table, key)) = in_table(path)
                 && section == whole.section
-                && whole.heads.contains(&key.as_str())
+                && whole.heads.contains(&key)
                 && let Some(highest) = contributions.iter().filter(|one| one.trusted).map(|one| one.kind).max()
             {
-                let floor = floors.entry(name.clone()).or_insert(highest);
+                let floor = floors.entry(table.to_owned()).or_insert(highest);
                 *floor = highest.max(*floor);
             }
         }
         floors
+    }
+}
+
+/// Section, table and key of a path. A key of the section itself stands in a table without a name.
+fn in_table(path: &[String]) -> Option<(&str, &str, &str)> {
+    match path {
+        [section, key] => Some((section, "", key)),
+        [section, table, key] => Some((section, table, key)),
+        _ => None,
     }
 }
 
@@ -435,11 +445,13 @@ impl Setting {
         self.waiting.iter().map(masked).collect()
     }
 
-    /// Values of environments and headers stay hidden, unless they only name a variable; what is said of a model is told
-    /// without what looks like a key.
+    /// Values of environments and headers stay hidden, unless they only name a variable; what is said of a model or of a
+    /// service is told without what looks like a key.
     fn masked(&self, value: &Value) -> Value {
         let told = |item: &Item, text: String| Item::new(text, item.origin.clone());
         let without_keys = |text: &str| redacted(text).into_owned();
+        let may_hold_keys =
+            ["models", "web", "search", "google", "linkedin", "anthropic_admin"].contains(&self.key.path[0]);
         match value {
             Value::Map(members) => {
                 let masked = members.iter().map(|(name, item)| {
@@ -448,10 +460,10 @@ impl Setting {
                 });
                 Value::Map(masked.collect())
             }
-            Value::List(items) if self.key.path[0] == "models" => {
+            Value::List(items) if may_hold_keys => {
                 Value::List(items.iter().map(|item| told(item, without_keys(&item.text))).collect())
             }
-            Value::Text(text) if self.key.path[0] == "models" => Value::Text(without_keys(text)),
+            Value::Text(text) if may_hold_keys => Value::Text(without_keys(text)),
             _ => value.clone(),
         }
     }

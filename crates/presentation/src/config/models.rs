@@ -6,6 +6,7 @@
 use crate::config::{
     environment::Environment,
     expansion::expand,
+    in_the_clear::is_in_the_clear,
     known_models::{KnownModel, known},
     layers::{Layers, Resolved, Setting},
     origin::Origin,
@@ -344,13 +345,8 @@ impl Table<'_> {
     /// A key that would go to another machine for everybody on the way to read.
     fn in_the_clear(&self, settings: &ModelSettings) -> Option<Problem> {
         let url = Url::parse(&settings.base_url).ok()?;
-        let is_here = match url.host()? {
-            url::Host::Domain(name) => name == "localhost" || name.ends_with(".localhost"),
-            url::Host::Ipv4(address) => address.is_loopback(),
-            url::Host::Ipv6(address) => address.is_loopback(),
-        };
         let has_secrets = settings.key != KeySource::None || !settings.headers.is_empty();
-        (url.scheme() == "http" && !is_here && has_secrets).then(|| {
+        (is_in_the_clear(&url) && has_secrets).then(|| {
             let message = format!("the key of the model `{}` goes to {} without encryption", self.name, url);
             Problem::new(self.origin(), message)
         })

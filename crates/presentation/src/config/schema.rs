@@ -114,28 +114,35 @@ pub(super) const REACHED_BY: [&str; 2] = ["command", "url"];
 /// The keys of `[models.NAME]` that say where a key comes from: one of them.
 pub(super) const KEY_FROM: [&str; 3] = ["api_key_env", "api_key_file", "api_key_command"];
 
-/// Keys of a section's tables that belong together: a layer that says one of `heads` replaces what lower layers say of
-/// `members`.
+/// Keys of a section, or of its tables, that belong together: a layer that says one of `heads` replaces what lower layers
+/// say of `members`.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) section: &'static str,
     pub(super) heads: &'static [&'static str],
     /// None: all keys that join by [`Merging::Launch`].
     pub(super) members: &'static [&'static str],
-    /// What a file of a project says of members counts only beside its own head: nothing goes from one file's word to a
+    /// What a file of a project says of members counts beside no other file's head: nothing goes from one file's word to a
     /// place of another's.
     pub(super) is_one_file: bool,
 }
 
-/// What belongs together. A model's key goes where the file says that names the key.
+/// What belongs together. A key goes where the file says that names the key: of a model, and of a service.
 pub(super) const WHOLES: &[Whole] = &[
     Whole { section: "mcp_servers", heads: &REACHED_BY, members: &[], is_one_file: false },
     Whole { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
     Whole { section: "models", heads: &KEY_FROM, members: &KEY_FROM, is_one_file: false },
+    Whole { section: "search", heads: &["provider", "base_url"], members: &[], is_one_file: true },
+    Whole { section: "google", heads: &GOOGLE_ADDRESSES, members: &[], is_one_file: true },
+    Whole { section: "anthropic_admin", heads: &["base_url"], members: &[], is_one_file: true },
 ];
 
+/// Where this program's word at Google goes, and the tokens that it gets for it.
+const GOOGLE_ADDRESSES: [&str; 5] =
+    ["gmail_base_url", "calendar_base_url", "authorization_url", "token_url", "revocation_url"];
+
 impl Whole {
-    /// Tells whether the key of one of the section's tables belongs to it.
+    /// Tells whether the key of the section, or of one of its tables, belongs to it.
     pub(super) fn holds(&self, section: &str, key: &str) -> bool {
         self.section == section && (self.members.is_empty() || self.members.contains(&key))
     }
@@ -300,20 +307,21 @@ pub(super) const KEYS: &[Key] = &[
     key(&["web", "allow_private_hosts"], Kind::Texts, Sum, Waits, Some("[]"), "Hosts that pages may be fetched from although they lie in a private network: patterns as in `sandbox.network`, with a port where it is not 80 or 443. This machine itself needs its address, or `localhost`. The local link is never reached."),
     key(&["web", "proxy"], Kind::Url, Highest, Waits, None, "An HTTP proxy that pages are fetched through. The variables of the environment are not looked at."),
     key(&["web", "respect_robots"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the `robots.txt` of a site is asked before a page is fetched."),
-    key(&["search", "provider"], Kind::Word(&["brave", "searxng", "tavily", "exa", "duckduckgo"]), Highest, Waits, None, "Who searches the web. Default: `brave`, where `BRAVE_API_KEY` is set."),
-    key(&["search", "base_url"], Kind::Url, Highest, Waits, None, "Its address. `searxng` has none of its own. Expanded likewise."),
-    key(&["search", "api_key_env"], Kind::Variable, Highest, Waits, None, "The environment variable that holds the key. Default, where `base_url` is not said: `BRAVE_API_KEY`, `TAVILY_API_KEY` or `EXA_API_KEY`."),
-    key(&["google", "client_id"], Kind::Text, Highest, Waits, None, "The client of this program at Google, an installed application. Default: `GOOGLE_CLIENT_ID` of the environment."),
-    key(&["google", "client_secret_env"], Kind::Variable, Highest, Waits, None, "The environment variable that holds its secret. Default: `GOOGLE_CLIENT_SECRET`."),
-    key(&["google", "gmail_base_url"], Kind::Url, Highest, Waits, None, "The address of Gmail's API. Default: `https://gmail.googleapis.com`."),
-    key(&["google", "calendar_base_url"], Kind::Url, Highest, Waits, None, "The address of the API of Google Calendar. Default: `https://www.googleapis.com`."),
-    key(&["google", "authorization_url"], Kind::Url, Highest, Waits, None, "The page where a person signs in. Default: Google's."),
-    key(&["google", "token_url"], Kind::Url, Highest, Waits, None, "Where tokens are issued. Default: Google's."),
-    key(&["google", "revocation_url"], Kind::Url, Highest, Waits, None, "Where tokens are revoked. Default: Google's."),
-    key(&["linkedin", "enabled"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the guest pages of LinkedIn are searched for jobs. Its terms of use hold."),
+    key(&["search", "provider"], Kind::Word(&["brave", "searxng", "tavily", "exa", "duckduckgo"]), Launch, Waits, None, "Who searches the web. Default: `brave`, where `BRAVE_API_KEY` is set."),
+    key(&["search", "base_url"], Kind::Url, Launch, Waits, None, "Its address. `searxng` has none of its own. Expanded likewise."),
+    key(&["search", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds the key. Default, where `base_url` is not said: `BRAVE_API_KEY`, `TAVILY_API_KEY` or `EXA_API_KEY`."),
+    key(&["google", "client_id"], Kind::Text, Launch, Waits, None, "The client of this program at Google, an installed application. Default: `GOOGLE_CLIENT_ID` of the environment."),
+    key(&["google", "client_secret_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds its secret. Default, where `token_url` is not said: `GOOGLE_CLIENT_SECRET`."),
+    key(&["google", "gmail_base_url"], Kind::Url, Launch, Waits, None, "The address of Gmail's API. Default: `https://gmail.googleapis.com`."),
+    key(&["google", "calendar_base_url"], Kind::Url, Launch, Waits, None, "The address of the API of Google Calendar. Default: `https://www.googleapis.com`."),
+    key(&["google", "authorization_url"], Kind::Url, Launch, Waits, None, "The page where a person signs in. Default: Google's."),
+    key(&["google", "token_url"], Kind::Url, Launch, Waits, None, "Where tokens are issued. Default: Google's."),
+    key(&["google", "revocation_url"], Kind::Url, Launch, Waits, None, "Where tokens are revoked. Default: Google's."),
+    key(&["linkedin", "enabled"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the guest pages of LinkedIn are searched for jobs. Its terms of use hold: see `docs/web.md`."),
     key(&["linkedin", "base_url"], Kind::Url, Highest, Waits, None, "Their address. Default: `https://www.linkedin.com`."),
-    key(&["anthropic_admin", "api_key_env"], Kind::Variable, Highest, Waits, None, "The environment variable that holds the key of an administrator (`sk-ant-admin…`). Default, where `base_url` is not said: `ANTHROPIC_ADMIN_API_KEY`."),
-    key(&["anthropic_admin", "base_url"], Kind::Url, Highest, Waits, None, "The address of Anthropic's Admin API. Default: `https://api.anthropic.com`."),
+    key(&["linkedin", "user_agent"], Kind::Text, Highest, Waits, None, "The name that requests to them bear. By default they say that it is Toolstead."),
+    key(&["anthropic_admin", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds the key of an administrator (`sk-ant-admin…`). Default, where `base_url` is not said: `ANTHROPIC_ADMIN_API_KEY`."),
+    key(&["anthropic_admin", "base_url"], Kind::Url, Launch, Waits, None, "The address of Anthropic's Admin API. Default: `https://api.anthropic.com`."),
     key(&["secrets", "key_file"], Kind::Path, Highest, Waits, None, "The file with the 32 bytes that tokens are sealed under, for its owner alone. Default: `secrets.key` in the configuration folder, made once."),
     key(&["events", "tool_call_details"], Kind::Boolean, Highest, Waits, Some("false"), "Whether each call that ended is told with its input and its result, secrets taken out."),
     key(&["database", "url"], Kind::Database, Highest, Waits, None, "Where tools and the audit trail are kept: `sqlite://PATH`. Default: `toolstead.db` in the data folder."),

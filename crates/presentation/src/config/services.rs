@@ -1,17 +1,28 @@
 //! `[web]`, `[search]`, `[google]`, `[linkedin]`, `[anthropic_admin]`, `[secrets]`: the way to hosts, and the services that
 //! tools speak to.
 //!
-//! A key of the usual variable goes to the usual address alone: whoever names another address names the key for it, too.
+//! A service that cannot be used harms nothing else: its tools say why. A key of the usual variable goes to the usual
+//! address alone: whoever names another address names the key for it, too.
 
 use crate::config::{
-    environment::Environment, expansion::expand, layers::Resolved, origin::Origin, problem::Problem, value::Value,
+    environment::Environment,
+    expansion::expand,
+    in_the_clear::is_in_the_clear,
+    layers::{Resolved, Setting},
+    origin::Origin,
+    problem::Problem,
+    value::Value,
 };
+use http::HeaderValue;
 use std::path::PathBuf;
 use toolstead_domain::secret::Secret;
 use toolstead_infrastructure::{
     accounts::oauth_client::OAuthClient,
     sandbox::egress::host::HostPatterns,
-    services::settings::{AnthropicAdmin, SearchProvider, SearchSettings, Services},
+    services::{
+        linkedin::LinkedinSettings,
+        settings::{AnthropicAdmin, SearchProvider, SearchSettings, Services},
+    },
 };
 use url::Url;
 
@@ -23,6 +34,13 @@ const GOOGLE_ISSUER: &str = "https://accounts.google.com";
 const GOOGLE_SIGN_IN: &str = "https://accounts.google.com/o/oauth2/v2/auth";
 const GOOGLE_TOKENS: &str = "https://oauth2.googleapis.com/token";
 const GOOGLE_REVOCATION: &str = "https://oauth2.googleapis.com/revoke";
+
+const LINKEDIN_IS_OFF: &str =
+    "it is off: `[linkedin] enabled = true` switches it on, for who accepts the terms of the site";
+
+/// The one of these keys that is for administrators.
+const ADMIN_KEY: &str = "sk-ant-admin";
+const ANTHROPIC_KEY: &str = "sk-ant-";
 
 /// What tools that reach out are made with.
 #[derive(Debug, Clone)]
@@ -42,30 +60,35 @@ pub struct OutsideSettings {
 }
 
 /// What they are in force.
-pub(super) fn outside(resolved: &Resolved, environment: &Environment, problems: &mut Vec<Problem>) -> OutsideSettings {
-    let mut reader = Reader { resolved, environment, problems };
-    let google = reader.google();
-    let of_google = |url: Url| google.as_ref().map(|_| url).map_err(Clone::clone);
-    let gmail = of_google(reader.url("google.gmail_base_url", GMAIL));
-    let calendar = of_google(reader.url("google.calendar_base_url", CALENDAR));
-    OutsideSettings {
-        private_hosts: reader.private_hosts(),
-        proxy: reader.said_url("web.proxy"),
-        respects_robots: reader.is_true("web.respect_robots"),
-        services: Services {
-            search: reader.search(),
-            gmail,
-            calendar,
-            linkedin: match reader.is_true("linkedin.enabled") {
-                true => Ok(reader.url("linkedin.base_url", LINKEDIN)),
-                false => {
-                    Err("it is off: `[linkedin] enabled = true` switches it on, for who accepts the terms of the \
-                              site"
-                        .into())
-                }
-            },
-            anthropic_admin: reader.anthropic_admin(),
+pub(super) fn outside(
+    resolved: &Resolved,
+    environment: &Environment,
+    problems: &mut Vec<Problem>,
+    notes: &mut Vec<Problem>,
+) -> OutsideSettings {
+    let mut reader = Reader { resolved, environment, notes };
+    let google = reader.service("google", Reader::google);
+    let of_google = |address: Result<Url, String>| google.as_ref().map_err(Clone::clone).and(address);
+    let services = Services {
+        search: reader.service("search", Reader::search),
+        gmail: of_google(reader.service("google", |reader| reader.for_tokens("google.gmail_base_url", GMAIL))),
+        calendar: of_google(reader.service("google", |reader| reader.for_tokens("google.calendar_base_url", CALENDAR))),
+        linkedin: match reader.is_true("linkedin.enabled") {
+            true => reader.service("linkedin", Reader::linkedin),
+            false => Err(reader.missing("linkedin", LINKEDIN_IS_OFF.into())),
         },
+        anthropic_admin: reader.service("anthropic_admin", Reader::anthropic_admin),
+    };
+    // Without the proxy pages would be fetched another way than was said.
+    let proxy = reader.said_url("web.proxy").unwrap_or_else(|message| {
+        problems.push(Problem::new(reader.origin("web.proxy"), message));
+        None
+    });
+    OutsideSettings {
+        private_hosts: reader.private_hosts(problems),
+        proxy,
+        respects_robots: reader.is_true("web.respect_robots"),
+        services,
         google,
         key_file: reader.text("secrets.key_file").map(PathBuf::from),
     }
@@ -74,7 +97,7 @@ pub(super) fn outside(resolved: &Resolved, environment: &Environment, problems: 
 struct Reader<'a> {
     resolved: &'a Resolved,
     environment: &'a Environment,
-    problems: &'a mut Vec<Problem>,
+    notes: &'a mut Vec<Problem>,
 }
 
 impl Reader<'_> {
@@ -90,37 +113,93 @@ impl Reader<'_> {
         self.value(path) == Some(Value::Boolean(true))
     }
 
-    fn problem(&mut self, path: &str, message: String) {
+    fn origin(&self, path: &str) -> Origin {
         let setting = self.resolved.setting(path);
-        let origin = setting.and_then(|setting| setting.origins.into_iter().next());
-        self.problems.push(Problem::new(origin.unwrap_or(Origin::Default), format!("`{path}`: {message}")));
+        setting.and_then(|setting| setting.origins.into_iter().next()).unwrap_or(Origin::Default)
     }
 
-    /// The address that is said; what cannot be used is a problem.
-    fn said_url(&mut self, path: &str) -> Option<Url> {
-        let text = self.text(path)?;
+    fn note(&mut self, note: Problem) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn said_of(&self, section: &str) -> Vec<Setting> {
+        let is_of_section = |setting: &Setting| setting.path.first().is_some_and(|first| first == section);
+        self.resolved.all().into_iter().filter(is_of_section).collect()
+    }
+
+    /// The reason why there is no service of a section, with what waits there for a person's word.
+    fn missing(&self, section: &str, reason: String) -> String {
+        let settings = self.said_of(section);
+        let mut waiting = settings.iter().flat_map(|setting| setting.waiting.iter().map(|one| (setting.name(), one)));
+        let told = waiting.find_map(|(name, one)| match &one.origin {
+            Origin::File(path, _) => Some(format!("`{name}` waits for `toolstead config trust {}`", path.display())),
+            _ => None,
+        });
+        told.map_or(reason.clone(), |told| format!("{reason}; {told}"))
+    }
+
+    /// A service of a section, or why there is none. Who said something of it in a file is told.
+    fn service<T>(&mut self, section: &str, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        read(self).map_err(|reason| {
+            let origins = self.said_of(section).into_iter().flat_map(|setting| setting.origins);
+            if let Some(said) = origins.into_iter().find(|one| matches!(one, Origin::File(..))) {
+                self.note(Problem::new(said, format!("`[{section}]` cannot be used: {reason}")));
+            }
+            self.missing(section, reason)
+        })
+    }
+
+    /// The address that is said.
+    fn said_url(&self, path: &str) -> Result<Option<Url>, String> {
+        let Some(text) = self.text(path) else { return Ok(None) };
         let read = expand(&text, |name| self.environment.get(name).map(str::to_owned))
             .and_then(|text| Url::parse(&text).map_err(|error| error.to_string()))
             .and_then(|url| match matches!(url.scheme(), "http" | "https") && url.has_host() {
-                true if url.username().is_empty() && url.password().is_none() && url.query().is_none() => Ok(url),
-                true => Err("it has a user or a query".into()),
                 false => Err("it begins neither with `http://` nor with `https://`".into()),
+                true if !url.username().is_empty() || url.password().is_some() => Err("it has a user".into()),
+                true if url.query().is_some() || url.fragment().is_some() => Err("it has a query or a fragment".into()),
+                true => Ok(url),
             });
-        read.map_err(|message| self.problem(path, message)).ok()
+        read.map(Some).map_err(|message| format!("`{path}` cannot be used: {message}"))
     }
 
-    fn url(&mut self, path: &str, usual: &'static str) -> Url {
-        #[expect(clippy::expect_used, reason = "written above")]
-        self.said_url(path).unwrap_or_else(|| Url::parse(usual).expect("it is an address"))
+    fn url(&self, path: &str, usual: &'static str) -> Result<Url, String> {
+        match self.said_url(path)? {
+            Some(said) => Ok(said),
+            None => Url::parse(usual).map_err(|error| error.to_string()),
+        }
     }
 
-    fn private_hosts(&mut self) -> HostPatterns {
+    /// The address that a key is sent to. One where everybody on the way reads along is told of.
+    fn for_keys(&mut self, path: &str, url: Url) -> Url {
+        if is_in_the_clear(&url) {
+            let message = format!("what `{path}` is sent goes to {url} without encryption, and keys with it");
+            self.note(Problem::new(self.origin(path), message));
+        }
+        url
+    }
+
+    /// The address that tokens are sent to.
+    fn for_tokens(&mut self, path: &str, usual: &'static str) -> Result<Url, String> {
+        let url = self.url(path, usual)?;
+        Ok(self.for_keys(path, url))
+    }
+
+    fn private_hosts(&self, problems: &mut Vec<Problem>) -> HostPatterns {
         let value = self.value("web.allow_private_hosts");
         let hosts: Vec<String> = value.iter().flat_map(Value::items).map(|item| item.text.clone()).collect();
         HostPatterns::parse(&hosts).unwrap_or_else(|error| {
-            self.problem("web.allow_private_hosts", error.to_string());
+            let message = format!("`web.allow_private_hosts`: {error}");
+            problems.push(Problem::new(self.origin("web.allow_private_hosts"), message));
             HostPatterns::default()
         })
+    }
+
+    /// The text of a variable, without what surrounds it; `None` where there is none.
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(str::trim).filter(|text| !text.is_empty())
     }
 
     /// The secret in the variable that `path` names, else in the usual one, where that may be asked.
@@ -129,26 +208,36 @@ impl Reader<'_> {
         let Some(variable) = said.as_deref().or(usual) else {
             return Err(format!("there is no key: `{path}` names the environment variable that holds it"));
         };
-        let held = self.environment.get(variable).map(str::trim).filter(|key| !key.is_empty());
-        held.map(Secret::new).ok_or_else(|| match said {
+        let held = self.variable(variable).ok_or_else(|| match said {
             Some(_) => format!("the environment variable `{variable}` holds no key: set it"),
             None => format!("there is no key: set the environment variable `{variable}`, or say `{path}`"),
-        })
+        })?;
+        match HeaderValue::from_str(held) {
+            Ok(_) => Ok(Secret::new(held)),
+            Err(_) => Err(format!(
+                "the environment variable `{variable}` holds a text that is no key: it has line breaks or the like"
+            )),
+        }
     }
 
     fn search(&mut self) -> Result<SearchSettings, String> {
-        let said = self.text("search.provider");
-        let provider = match said {
+        let own = self.said_url("search.base_url")?;
+        let key_of = self.text("search.api_key_env");
+        let provider = match self.text("search.provider") {
             Some(word) => SearchProvider::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, one)| one),
+            None if own.is_some() || key_of.is_some() => {
+                return Err(
+                    "`[search] provider` does not say who searches: brave, searxng, tavily, exa or duckduckgo".into()
+                );
+            }
             // As other programs have it: the key alone chooses.
-            None => self.secret("search.api_key_env", Some("BRAVE_API_KEY")).ok().map(|_| SearchProvider::Brave),
+            None => self.variable("BRAVE_API_KEY").map(|_| SearchProvider::Brave),
         };
         let Some(provider) = provider else {
             return Err("nobody is asked: `[search] provider` names who searches (brave, searxng, tavily, exa, \
                         duckduckgo), or `BRAVE_API_KEY` holds a key for Brave"
                 .into());
         };
-        let own = self.said_url("search.base_url");
         let (address, variable) = match provider {
             SearchProvider::Brave => (Some("https://api.search.brave.com"), Some("BRAVE_API_KEY")),
             SearchProvider::Searxng => (None, None),
@@ -156,52 +245,63 @@ impl Reader<'_> {
             SearchProvider::Exa => (Some("https://api.exa.ai"), Some("EXA_API_KEY")),
             SearchProvider::DuckDuckGo => (Some("https://html.duckduckgo.com"), None),
         };
-        let key = match (variable, &own, self.text("search.api_key_env")) {
-            (_, _, Some(_)) => Some(self.secret("search.api_key_env", None)?),
-            (Some(usual), None, None) => Some(self.secret("search.api_key_env", Some(usual))?),
-            (_, Some(_), None) | (None, ..) => None,
+        let usual = variable.filter(|_| own.is_none());
+        let key = match key_of.is_some() || usual.is_some() {
+            true => Some(self.secret("search.api_key_env", usual)?),
+            false => None,
         };
         let base_url = match (own, address) {
             (Some(own), _) => own,
-            (None, Some(address)) => self.url("search.base_url", address),
+            (None, Some(address)) => self.url("search.base_url", address)?,
             (None, None) => return Err("`[search] base_url` does not say where the SearXNG server is".into()),
+        };
+        let base_url = match key {
+            Some(_) => self.for_keys("search.base_url", base_url),
+            None => base_url,
         };
         Ok(SearchSettings { provider, base_url, key })
     }
 
     fn google(&mut self) -> Result<OAuthClient, String> {
-        let variable = "GOOGLE_CLIENT_ID";
-        let from_environment = || self.environment.get(variable).map(|id| id.trim().to_owned());
-        let client_id = self.text("google.client_id").or_else(from_environment).filter(|id| !id.is_empty());
-        let client_id =
-            client_id.ok_or("there is no client: say `[google] client_id`, or set `GOOGLE_CLIENT_ID`".to_owned());
-        let authorization_url = self.url("google.authorization_url", GOOGLE_SIGN_IN);
-        let token_url = self.url("google.token_url", GOOGLE_TOKENS);
-        let revocation_url = self.url("google.revocation_url", GOOGLE_REVOCATION);
+        let said = self.text("google.client_id");
+        let client_id = said.or_else(|| self.variable("GOOGLE_CLIENT_ID").map(str::to_owned));
+        let client_id = client_id.ok_or("there is no client: say `[google] client_id`, or set `GOOGLE_CLIENT_ID`")?;
+        let authorization_url = self.url("google.authorization_url", GOOGLE_SIGN_IN)?;
+        let token_url = self.for_tokens("google.token_url", GOOGLE_TOKENS)?;
+        let revocation_url = self.for_tokens("google.revocation_url", GOOGLE_REVOCATION)?;
+        let usual = self.text("google.token_url").is_none().then_some("GOOGLE_CLIENT_SECRET");
         let issuer = match self.text("google.authorization_url") {
             Some(_) => authorization_url.origin().ascii_serialization(),
             None => GOOGLE_ISSUER.to_owned(),
         };
         Ok(OAuthClient {
             issuer,
-            client_id: client_id?,
-            client_secret: self.secret("google.client_secret_env", Some("GOOGLE_CLIENT_SECRET"))?,
+            client_id,
+            client_secret: self.secret("google.client_secret_env", usual)?,
             authorization_url,
             token_url,
             revocation_url,
         })
     }
 
+    fn linkedin(&mut self) -> Result<LinkedinSettings, String> {
+        let user_agent = self.text("linkedin.user_agent");
+        if user_agent.as_deref().is_some_and(|name| HeaderValue::from_str(name).is_err()) {
+            return Err("`linkedin.user_agent` holds characters that no request can bear".into());
+        }
+        Ok(LinkedinSettings { base_url: self.url("linkedin.base_url", LINKEDIN)?, user_agent })
+    }
+
     fn anthropic_admin(&mut self) -> Result<AnthropicAdmin, String> {
-        let own = self.said_url("anthropic_admin.base_url");
+        let own = self.said_url("anthropic_admin.base_url")?;
         let usual = own.is_none().then_some("ANTHROPIC_ADMIN_API_KEY");
         let key = self.secret("anthropic_admin.api_key_env", usual)?;
-        if key.expose().starts_with("sk-ant-api") {
+        if key.expose().starts_with(ANTHROPIC_KEY) && !key.expose().starts_with(ADMIN_KEY) {
             return Err(
                 "the key is one for models, and usage takes the key of an administrator (`sk-ant-admin…`)".into()
             );
         }
-        let base_url = self.url("anthropic_admin.base_url", ANTHROPIC);
+        let base_url = self.for_tokens("anthropic_admin.base_url", ANTHROPIC)?;
         Ok(AnthropicAdmin { base_url, key })
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn forbidden(
     folders: &Folders,
     chosen: Option<&Path>,
     database: Option<&DatabaseSettings>,
-    token: Option<&Path>,
+    secrets: [Option<&Path>; 2],
     servers: &[ConfiguredServer],
 ) -> Vec<PathBuf> {
     let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
@@ -78,7 +78,7 @@ pub(super) fn forbidden(
     named.extend(
         database.into_iter().flat_map(|one| one.on_disk(Path::to_path_buf).all().chain(one.on_disk(real).all())),
     );
-    named.extend(chosen.into_iter().chain(token).map(Path::to_path_buf));
+    named.extend(chosen.into_iter().chain(secrets.into_iter().flatten()).map(Path::to_path_buf));
     named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
     named.extend(lock_folders());
     // Calls are judged by the path as asked for and by where it leads.

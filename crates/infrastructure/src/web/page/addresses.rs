@@ -1,0 +1,64 @@
+//! The addresses in a page, made absolute.
+
+use super::tree::Tree;
+use url::Url;
+
+/// Characters of an address; what is longer leads nowhere that a reader would go.
+const MAX_ADDRESS: usize = 2_000;
+
+/// Where the addresses of a page lead.
+#[derive(Debug)]
+pub(super) struct Addresses {
+    page: Url,
+    base: Url,
+}
+
+impl Addresses {
+    /// By the page's own address, and its first `<base href>`.
+    pub(super) fn of(tree: &Tree, page: &Url) -> Self {
+        let mut bases = tree.select(tree.root(), "base", "").filter_map(|node| tree.attribute(node, "href"));
+        let base = bases.next().and_then(|href| page.join(href).ok());
+        let is_usable = |base: &Url| !base.cannot_be_a_base() && base.as_str().len() <= MAX_ADDRESS;
+        Self { page: page.clone(), base: base.filter(is_usable).unwrap_or_else(|| page.clone()) }
+    }
+
+    /// By an address alone.
+    pub(super) fn at(page: &Url) -> Self {
+        Self { page: page.clone(), base: page.clone() }
+    }
+
+    /// The page's own address.
+    pub(super) fn page(&self) -> &Url {
+        &self.page
+    }
+
+    /// The absolute address of a link that leads out of the page.
+    pub(super) fn of_link(&self, href: &str) -> Option<String> {
+        let href = href.trim();
+        if href.is_empty() || href.starts_with('#') {
+            return None;
+        }
+        let url = self.joined(href)?;
+        let is_in_page = url.fragment().is_some() && without_fragment(&url) == without_fragment(&self.page);
+        let is_link =
+            matches!(url.scheme(), "http" | "https" | "ftp" | "mailto" | "tel" | "sms" | "xmpp" | "geo" | "magnet");
+        (is_link && !is_in_page).then(|| url.into())
+    }
+
+    /// The absolute address of a picture or another part that is loaded.
+    pub(super) fn of_part(&self, src: &str) -> Option<String> {
+        let url = self.joined(src.trim()).filter(|_| !src.trim().is_empty())?;
+        matches!(url.scheme(), "http" | "https").then(|| url.into())
+    }
+
+    fn joined(&self, address: &str) -> Option<Url> {
+        if address.len() > MAX_ADDRESS {
+            return None;
+        }
+        self.base.join(address).ok().filter(|url| url.as_str().len() <= MAX_ADDRESS)
+    }
+}
+
+fn without_fragment(url: &Url) -> &str {
+    url.as_str().split('#').next().unwrap_or_default()
+}

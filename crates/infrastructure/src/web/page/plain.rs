@@ -1,0 +1,254 @@
+//! A page as text without markup.
+
+use super::{
+    LITTLE_TEXT, Link, MAX_LINKS, MAX_NAME, Page,
+    addresses::Addresses,
+    characters, has_text,
+    tree::{NodeId, Step, Tree},
+    visible::{is_block, is_left_out},
+};
+use std::collections::HashSet;
+use url::Url;
+
+/// How the address of a link stands behind its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinkStyle {
+    /// `text (url)`.
+    #[default]
+    Parentheses,
+    /// `text url`: terminals make the closing parenthesis a part of the address.
+    Space,
+}
+
+/// The text below a node: paragraphs on lines of their own, items behind dashes or numbers, cells parted by tabs, links with
+/// their absolute addresses. For parsers in a helper's process.
+pub fn text_below(tree: &Tree, node: NodeId, page: &Url, links: LinkStyle) -> String {
+    written(tree, node, &Addresses::at(page), Wanted { links, most: usize::MAX, shows_noscript: false }).text
+}
+
+/// The whole page as text of that many bytes at most.
+pub(super) fn page(tree: &Tree, addresses: &Addresses, most: usize) -> Page {
+    let wanted = Wanted { links: LinkStyle::Parentheses, most, shows_noscript: false };
+    let page = written(tree, tree.root(), addresses, wanted);
+    if has_text(&page.text, LITTLE_TEXT) {
+        return page;
+    }
+    written(tree, tree.root(), addresses, Wanted { shows_noscript: true, ..wanted })
+}
+
+#[derive(Clone, Copy)]
+struct Wanted {
+    links: LinkStyle,
+    most: usize,
+    shows_noscript: bool,
+}
+
+fn written(tree: &Tree, node: NodeId, addresses: &Addresses, wanted: Wanted) -> Page {
+    let mut writer = Writer::new(tree, addresses, wanted);
+    let mut walk = tree.walk(node);
+    while let Some(step) = walk.next() {
+        if writer.text.len() > wanted.most {
+            break;
+        }
+        match step {
+            Step::Enter(node) => {
+                if !writer.enter(node) {
+                    walk.pass_over(node);
+                    walk.next();
+                }
+            }
+            Step::Leave(node) => writer.leave(node),
+        }
+    }
+    writer.finish()
+}
+
+struct Writer<'a> {
+    tree: &'a Tree,
+    addresses: &'a Addresses,
+    wanted: Wanted,
+    text: String,
+    /// Line breaks that go before the next text.
+    breaks: usize,
+    has_space: bool,
+    /// Elements of `pre` that are open.
+    verbatim: usize,
+    /// The next number of each open list; `None` for dashes.
+    lists: Vec<Option<i64>>,
+    /// Where the text of each open link begins.
+    open_links: Vec<usize>,
+    links: Vec<Link>,
+    known: HashSet<String>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(tree: &'a Tree, addresses: &'a Addresses, wanted: Wanted) -> Self {
+        Self {
+            tree,
+            addresses,
+            wanted,
+            text: String::new(),
+            breaks: 0,
+            has_space: false,
+            verbatim: 0,
+            lists: Vec::new(),
+            open_links: Vec::new(),
+            links: Vec::new(),
+            known: HashSet::new(),
+        }
+    }
+
+    /// Begins a node; says no where what is below is left out.
+    fn enter(&mut self, node: NodeId) -> bool {
+        if let Some(text) = self.tree.text(node) {
+            self.add(text);
+            return true;
+        }
+        let Some(tag) = self.tree.tag(node) else { return true };
+        if is_left_out(self.tree, node) || tag == "noscript" && !self.wanted.shows_noscript {
+            return false;
+        }
+        match tag {
+            "svg" | "select" | "object" | "iframe" | "audio" | "video" => return false,
+            "br" => self.breaks = (self.breaks + 1).min(2),
+            "img" => self.add(&characters::on_one_line(self.tree.attribute(node, "alt").unwrap_or_default())),
+            "a" => {
+                self.settle();
+                self.open_links.push(self.text.len());
+            }
+            "pre" => {
+                self.line(tag);
+                self.verbatim += 1;
+            }
+            "ul" | "ol" | "menu" | "dir" => {
+                self.line(if self.lists.is_empty() { "p" } else { tag });
+                let start = self.tree.attribute(node, "start").and_then(|start| start.trim().parse().ok());
+                self.lists.push((tag == "ol").then(|| start.unwrap_or(1)));
+            }
+            "li" => {
+                self.line(tag);
+                match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        let marker = format!("{number}. ");
+                        *number = number.saturating_add(1);
+                        self.mark(&marker);
+                    }
+                    _ => self.mark("- "),
+                }
+            }
+            tag if matches!(tag, "td" | "th") => {}
+            tag if is_block(tag) => self.line(tag),
+            _ => {}
+        }
+        true
+    }
+
+    fn leave(&mut self, node: NodeId) {
+        let Some(tag) = self.tree.tag(node) else { return };
+        match tag {
+            "a" => self.end_link(node),
+            "pre" => {
+                self.verbatim = self.verbatim.saturating_sub(1);
+                self.line(tag);
+            }
+            "ul" | "ol" | "menu" | "dir" => {
+                self.lists.pop();
+                self.line(if self.lists.is_empty() { "p" } else { tag });
+            }
+            "td" | "th" => {
+                // An empty cell keeps its place.
+                if self.breaks == 0 || self.text.ends_with('\t') {
+                    self.has_space = false;
+                    self.text.push('\t');
+                } else {
+                    self.breaks = 0;
+                    self.text.push('\t');
+                }
+            }
+            tag if is_block(tag) => self.line(tag),
+            _ => {}
+        }
+    }
+
+    /// Parts what comes from what stands there, as the element wants it.
+    fn line(&mut self, tag: &str) {
+        let parts =
+            matches!(tag, "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" | "pre" | "table" | "hr");
+        self.breaks = self.breaks.max(if parts { 2 } else { 1 });
+    }
+
+    /// Writes the breaks or the space that stand before the next text.
+    fn settle(&mut self) {
+        if self.breaks > 0 {
+            self.text.truncate(self.text.trim_end().len());
+            if !self.text.is_empty() {
+                self.text.extend(std::iter::repeat_n('\n', self.breaks));
+            }
+        } else if self.has_space && !self.text.is_empty() && !self.text.ends_with(char::is_whitespace) {
+            self.text.push(' ');
+        }
+        (self.breaks, self.has_space) = (0, false);
+    }
+
+    fn mark(&mut self, marker: &str) {
+        self.settle();
+        self.text.push_str(marker);
+    }
+
+    fn add(&mut self, text: &str) {
+        if self.verbatim > 0 {
+            self.settle();
+            self.text.push_str(text);
+            return;
+        }
+        for (index, word) in text.split(char::is_whitespace).enumerate() {
+            self.has_space |= index > 0;
+            if !word.is_empty() {
+                self.settle();
+                self.text.push_str(word);
+            }
+        }
+    }
+
+    fn end_link(&mut self, node: NodeId) {
+        let Some(start) = self.open_links.pop() else { return };
+        let href = self.tree.attribute(node, "href").unwrap_or_default();
+        let Some(url) = self.addresses.of_link(href) else { return };
+        if self.verbatim > 0 {
+            return;
+        }
+        let label = self.text.get(start..).unwrap_or_default().trim().to_owned();
+        let is_its_own_text =
+            [url.as_str(), href.trim(), url.strip_prefix("mailto:").unwrap_or(&url)].contains(&label.as_str());
+        if self.links.len() < MAX_LINKS && self.known.insert(url.clone()) {
+            let text = characters::shortened(characters::on_one_line(&label), MAX_NAME);
+            self.links.push(Link { text, url: url.clone() });
+        }
+        if is_its_own_text {
+            return;
+        }
+        let shown = match (label.is_empty(), self.wanted.links) {
+            (true, _) => url,
+            (false, LinkStyle::Parentheses) => format!(" ({url})"),
+            (false, LinkStyle::Space) => format!(" {url}"),
+        };
+        // The breaks of blocks in the link stand behind its address.
+        let (breaks, has_space) = (self.breaks, self.has_space);
+        if label.is_empty() {
+            self.settle();
+        }
+        self.text.push_str(&shown);
+        (self.breaks, self.has_space) = if label.is_empty() { (0, false) } else { (breaks, has_space) };
+    }
+
+    fn finish(mut self) -> Page {
+        let mut notes = Vec::new();
+        if self.text.len() > self.wanted.most {
+            self.text.truncate(self.text.floor_char_boundary(self.wanted.most));
+            notes.push("the text of the page is longer than is read, and its end is missing".to_owned());
+        }
+        let lines: Vec<&str> = self.text.lines().map(str::trim_end).collect();
+        let text = lines.join("\n").trim_matches('\n').to_owned();
+        Page { text, links: self.links, notes, ..Page::default() }
+    }
+}

@@ -1,0 +1,136 @@
+//! Reading a page: its bytes go to a child process, and what comes back is the answer.
+
+use super::{Form, HELPER, Order, Page, PageLimits};
+use crate::sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers};
+use std::{
+    fmt,
+    io::Cursor,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use url::Url;
+
+/// Bytes of the child's answer beside the text of the page: outline, links and notes.
+const BESIDE_THE_TEXT: u64 = 8 << 20;
+
+/// A page, to be read.
+pub struct PageOrder {
+    /// Its bytes.
+    pub html: Vec<u8>,
+    /// The `Content-Type` that it came with.
+    pub content_type: Option<String>,
+    /// Its address, which its links are relative to.
+    pub url: Url,
+    /// The form that is wanted.
+    pub form: Form,
+}
+
+impl fmt::Debug for PageOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageOrder").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
+    }
+}
+
+/// Reads a page in a child process. Where the search for an article costs the child its life, the whole page is read.
+///
+/// # Errors
+/// A failure for the model. Whatever the page does to the child, this process goes on.
+pub async fn read(
+    helpers: &Helpers,
+    limits: PageLimits,
+    deadline: Instant,
+    page: PageOrder,
+) -> Result<Page, ToolFailure> {
+    let charset = page.content_type.as_deref().and_then(charset_of);
+    let mut order = Order { form: page.form, charset, url: page.url, text_bytes: limits.text_bytes };
+    let html = Cursor::new(bytes::Bytes::from(page.html));
+    let is_cut = html.get_ref().len() as u64 > limits.page_bytes;
+    let mut notes = Vec::new();
+    let answer = match asked(helpers, &limits, deadline, &order, html.clone()).await {
+        Err(HelperError::OutOfTime | HelperError::OutOfMemory | HelperError::Died { .. })
+            if order.form == Form::Article =>
+        {
+            notes.push("the article could not be told from the rest of the page, so this is all of it".to_owned());
+            order.form = Form::Markdown;
+            asked(helpers, &limits, deadline, &order, html).await
+        }
+        answer => answer,
+    };
+    let answer = answer.map_err(|error| failed(&order.url, error))?;
+    let read = tokio::task::spawn_blocking(move || serde_json::from_slice::<Option<Page>>(&answer));
+    let mut page = match read.await.map(|read| read.ok().flatten()) {
+        Ok(Some(page)) => page,
+        _ => {
+            let message =
+                format!("the page {} could not be read: the answer of the reader was not understood", order.url);
+            return Err(ToolFailure::new(ErrorKind::Internal, message));
+        }
+    };
+    if is_cut {
+        notes.push(format!(
+            "the page is larger than the {} bytes that are read, and its end is missing",
+            limits.page_bytes
+        ));
+    }
+    page.notes.extend(notes);
+    Ok(page)
+}
+
+async fn asked(
+    helpers: &Helpers,
+    limits: &PageLimits,
+    deadline: Instant,
+    order: &Order,
+    html: Cursor<bytes::Bytes>,
+) -> Result<Vec<u8>, HelperError> {
+    // Twice the time on the clock: the machine may be busy.
+    let time = Duration::from_secs(limits.seconds.saturating_mul(2));
+    let call = HelperCall {
+        name: HELPER,
+        order,
+        input: Box::new(html),
+        input_bytes: limits.page_bytes,
+        // JSON escapes a character as six bytes at most.
+        answer_bytes: BESIDE_THE_TEXT + 6 * limits.text_bytes as u64,
+        bounds: HelperBounds { seconds: limits.seconds, memory_bytes: limits.memory_bytes },
+        deadline: Instant::now().checked_add(time).map_or(deadline, |end| end.min(deadline)),
+    };
+    helpers.call(call).await
+}
+
+/// The charset of a `Content-Type`.
+fn charset_of(content_type: &str) -> Option<String> {
+    let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    charsets.next().map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
+}
+
+/// What the end of the child means for the model.
+fn failed(url: &Url, error: HelperError) -> ToolFailure {
+    const RAW: &str = "Ask for it raw, or for another page that says the same.";
+    let (kind, reason, next) = match &error {
+        HelperError::NoDoor => (
+            ErrorKind::Unavailable,
+            "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",
+            RAW,
+        ),
+        HelperError::NotStarted(_) => (
+            ErrorKind::Unavailable,
+            "the process that reads pages did not start",
+            "Try it once more; if that does not do, whoever runs Toolstead finds the reason in its log.",
+        ),
+        HelperError::OutOfTime => (ErrorKind::Timeout, "the reader ran out of time", RAW),
+        HelperError::OutOfMemory => (ErrorKind::TooLarge, "the reader ran out of memory", RAW),
+        HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "its text is too large", RAW),
+        HelperError::Died { .. } => (
+            ErrorKind::ExecutionFailed,
+            "the reader was ended by it",
+            "The page may mean harm: do not try it again, look for another that says the same.",
+        ),
+        HelperError::Input(_) => (ErrorKind::Internal, "its content could not be handed on", RAW),
+    };
+    if let HelperError::Died { exit, stderr } = &error {
+        tracing::warn!(%exit, stderr = stderr.trim_end(), "the process that reads a page failed");
+    }
+    ToolFailure::new(kind, format!("the page {url} could not be read: {reason}")).next(next).caused_by(error)
+}

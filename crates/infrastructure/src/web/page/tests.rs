@@ -1,0 +1,1 @@
+//! Pages of several kinds as text, and pages that mean harm.

@@ -1,0 +1,247 @@
+//! A page as a tree: nodes in one list, parsed as browsers do, and bounded in depth and number.
+//!
+//! What a tree is made of is hostile: parse in a helper's process alone, and walk without recursion.
+
+mod bounded;
+mod charset;
+mod sink;
+
+use html5ever::{Attribute, QualName, tendril::StrTendril};
+use std::{fmt, iter};
+
+/// The most that a page may make of its bytes. A bound of depth is what browsers have, too; without it the parser's time
+/// grows with the square of the depth.
+const MAX_DEPTH: usize = 512;
+/// Nodes of a tree; with more, its end is missing.
+const MAX_NODES: usize = 400_000;
+
+/// The tree of a page.
+#[derive(Default)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    is_cut: bool,
+    hidden: usize,
+}
+
+/// A node of one tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeId(u32);
+
+#[derive(Default)]
+struct Node {
+    parent: Option<NodeId>,
+    previous: Option<NodeId>,
+    next: Option<NodeId>,
+    first: Option<NodeId>,
+    last: Option<NodeId>,
+    content: Content,
+}
+
+#[derive(Default)]
+enum Content {
+    /// The document, a comment, or what a template holds.
+    #[default]
+    Nothing,
+    Text(StrTendril),
+    Element(Box<Element>),
+}
+
+struct Element {
+    name: QualName,
+    attributes: Vec<Attribute>,
+    template: Option<NodeId>,
+    is_integration_point: bool,
+}
+
+/// Parses a page. `charset` is what its sender says of it; a byte order mark goes before, and the page's own word after it.
+///
+/// Any bytes give a tree. No element stands deeper than browsers allow, and what goes past the bound of nodes is missing
+/// ([`Tree::is_cut`]).
+pub fn parse(bytes: &[u8], charset: Option<&str>) -> Tree {
+    bounded::parsed(&charset::decoded(bytes, charset))
+}
+
+/// Parses a text that is decoded already.
+pub(super) fn parse_text(text: &str) -> Tree {
+    bounded::parsed(text)
+}
+
+/// A step of a walk over a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A node begins; its children follow, unless they are left out.
+    Enter(NodeId),
+    /// An element ends.
+    Leave(NodeId),
+}
+
+impl Tree {
+    /// The document itself.
+    pub fn root(&self) -> NodeId {
+        NodeId(0)
+    }
+
+    /// The page had more nodes than a tree may have, and its end is missing.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// The characters in its text that no reader sees and that may hold a text for machines. They are not in [`Tree::text`].
+    pub(super) fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// Takes out of all text what no reader sees.
+    fn clean(&mut self) {
+        for index in 0..self.nodes.len() {
+            let Content::Text(text) = &self.nodes[index].content else { continue };
+            if let Some((seen, hidden)) = super::characters::seen(text) {
+                let parent = self.nodes[index].parent;
+                let is_program = parent.is_some_and(|parent| matches!(self.tag(parent), Some("script" | "style")));
+                self.hidden += if is_program { 0 } else { hidden };
+                self.nodes[index].content = Content::Text(seen.into());
+            }
+        }
+    }
+
+    /// The name of an element of HTML in lower case; `None` for anything else, and "" for elements of SVG and MathML with
+    /// other names than `svg` and `math`.
+    pub fn tag(&self, node: NodeId) -> Option<&str> {
+        let Content::Element(element) = &self.node(node).content else { return None };
+        let name = &*element.name.local;
+        match &*element.name.ns {
+            "http://www.w3.org/1999/xhtml" => Some(name),
+            _ if matches!(name, "svg" | "math") => Some(name),
+            _ => Some(""),
+        }
+    }
+
+    /// The name of an element in any namespace.
+    pub(super) fn local_name(&self, node: NodeId) -> Option<&str> {
+        match &self.node(node).content {
+            Content::Element(element) => Some(&*element.name.local),
+            _ => None,
+        }
+    }
+
+    /// An attribute of an element.
+    pub fn attribute(&self, node: NodeId, name: &str) -> Option<&str> {
+        let Content::Element(element) = &self.node(node).content else { return None };
+        element.attributes.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| &*attribute.value)
+    }
+
+    /// The attributes of an element, in their order.
+    pub(super) fn attributes(&self, node: NodeId) -> impl Iterator<Item = (&str, &str)> {
+        let attributes = match &self.node(node).content {
+            Content::Element(element) => &element.attributes[..],
+            _ => &[],
+        };
+        attributes.iter().map(|attribute| (&*attribute.name.local, &*attribute.value))
+    }
+
+    /// The text of a text node.
+    pub fn text(&self, node: NodeId) -> Option<&str> {
+        match &self.node(node).content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether the class attribute names a class that contains this word.
+    pub fn has_class(&self, node: NodeId, word: &str) -> bool {
+        self.attribute(node, "class")
+            .is_some_and(|classes| classes.split_ascii_whitespace().any(|it| it.contains(word)))
+    }
+
+    /// The elements of a tag, in the order of the document, one of whose classes contains `class`; "" takes all of them.
+    pub fn select<'a>(&'a self, below: NodeId, tag: &'a str, class: &'a str) -> impl Iterator<Item = NodeId> + 'a {
+        self.descendants(below).filter(move |node| {
+            self.tag(*node).is_some_and(|name| tag.is_empty() || name == tag)
+                && (class.is_empty() || self.has_class(*node, class))
+        })
+    }
+
+    /// The text below a node as a reader sees it: without scripts and hidden parts, on one line, without characters that
+    /// mean harm.
+    pub fn text_of(&self, node: NodeId) -> String {
+        let mut text = String::new();
+        let mut walk = self.walk(node);
+        while let Some(step) = walk.next() {
+            let Step::Enter(node) = step else { continue };
+            match self.text(node) {
+                Some(part) => text.push_str(part),
+                None if super::visible::is_left_out(self, node) => walk.pass_over(node),
+                None if self.tag(node).is_some_and(super::visible::is_block) || self.tag(node) == Some("br") => {
+                    text.push(' ');
+                }
+                None => {}
+            }
+        }
+        super::characters::on_one_line(&text)
+    }
+
+    /// The parent of a node.
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        self.node(node).parent
+    }
+
+    /// The children of a node.
+    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        iter::successors(self.node(node).first, |child| self.node(*child).next)
+    }
+
+    /// The node's descendants, in the order of the document.
+    pub fn descendants(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        self.walk(node).filter_map(move |step| match step {
+            Step::Enter(entered) if entered != node => Some(entered),
+            _ => None,
+        })
+    }
+
+    /// A walk over a node and all below it.
+    pub(super) fn walk(&self, node: NodeId) -> Walk<'_> {
+        Walk { tree: self, end: node, next: Some(Step::Enter(node)) }
+    }
+
+    fn node(&self, node: NodeId) -> &Node {
+        &self.nodes[node.0 as usize]
+    }
+}
+
+/// Walks over a tree without recursion and without a list of its own.
+pub(super) struct Walk<'a> {
+    tree: &'a Tree,
+    end: NodeId,
+    next: Option<Step>,
+}
+
+impl Walk<'_> {
+    /// Leaves out what is below the node that was entered last.
+    pub(super) fn pass_over(&mut self, entered: NodeId) {
+        self.next = Some(Step::Leave(entered));
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let step = self.next?;
+        self.next = match step {
+            Step::Enter(node) => Some(self.tree.node(node).first.map_or(Step::Leave(node), Step::Enter)),
+            Step::Leave(node) if node == self.end => None,
+            Step::Leave(node) => {
+                let node = self.tree.node(node);
+                node.next.map(Step::Enter).or(node.parent.map(Step::Leave))
+            }
+        };
+        Some(step)
+    }
+}
+
+impl fmt::Debug for Tree {
+    /// Without its nodes: there may be hundreds of thousands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree").field("nodes", &self.nodes.len()).field("is_cut", &self.is_cut).finish()
+    }
+}

@@ -1,0 +1,155 @@
+//! The parser, within bounds: what would go too deep or be too much does not reach the builder of the tree.
+
+use super::{MAX_DEPTH, MAX_NODES, NodeId, Tree, sink::Sink};
+use html5ever::{
+    LocalName,
+    buffer_queue::BufferQueue,
+    interface::{Tracer, TreeSink},
+    tendril::StrTendril,
+    tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts},
+    tree_builder::{TreeBuilder, TreeBuilderOpts},
+};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+};
+
+/// Elements that hold nothing, or nothing but text: they do not nest, and the tokenizer must hear of them.
+const FLAT: [&str; 26] = [
+    "area",
+    "base",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "iframe",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "noembed",
+    "noframes",
+    "param",
+    "plaintext",
+    "script",
+    "source",
+    "style",
+    "textarea",
+    "title",
+    "track",
+    "wbr",
+    "xmp",
+    "frame",
+    "keygen",
+    "bgsound",
+];
+
+/// Parses a text into a tree.
+pub(super) fn parsed(text: &str) -> Tree {
+    let builder = TreeBuilder::new(
+        Sink::new(),
+        TreeBuilderOpts { scripting_enabled: false, drop_doctype: true, ..TreeBuilderOpts::default() },
+    );
+    let bounded =
+        Bounded { builder, counted: Cell::new((0, 0)), left_out: RefCell::default(), is_cut: Cell::new(false) };
+    let tokenizer = Tokenizer::new(bounded, TokenizerOpts::default());
+    let input = BufferQueue::default();
+    input.push_back(StrTendril::from_slice(text));
+    // It stops at the end of each script, for whoever runs scripts.
+    while !input.is_empty() {
+        let _ = tokenizer.feed(&input);
+    }
+    tokenizer.end();
+    let Bounded { builder, is_cut, .. } = tokenizer.sink;
+    let mut tree = builder.sink.finish();
+    tree.is_cut = is_cut.get();
+    tree.clean();
+    tree
+}
+
+/// Stands between the tokenizer and the builder.
+struct Bounded {
+    builder: TreeBuilder<NodeId, Sink>,
+    /// The elements that were open when they were counted last, and how many had been made by then.
+    counted: Cell<(usize, usize)>,
+    /// How many beginnings of each element were left out, whose ends are still to come.
+    left_out: RefCell<HashMap<LocalName, usize>>,
+    is_cut: Cell<bool>,
+}
+
+impl TokenSink for Bounded {
+    type Handle = NodeId;
+
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<NodeId> {
+        let is_left_out = match &token {
+            Token::EOFToken => false,
+            _ if self.builder.sink.len() > MAX_NODES => {
+                self.is_cut.set(true);
+                true
+            }
+            Token::TagToken(tag) => match tag.kind {
+                TagKind::StartTag => self.leaves_out(tag),
+                TagKind::EndTag => self.is_end_of_left_out(&tag.name),
+            },
+            _ => false,
+        };
+        if is_left_out { TokenSinkResult::Continue } else { self.builder.process_token(token, line) }
+    }
+
+    fn end(&self) {
+        self.builder.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+impl Bounded {
+    /// Decides on the beginning of an element, and remembers what it leaves out.
+    fn leaves_out(&self, tag: &Tag) -> bool {
+        let is_flat = FLAT.contains(&&*tag.name);
+        // In SVG even these nest.
+        let most = if is_flat { 2 * MAX_DEPTH } else { MAX_DEPTH };
+        let is_too_deep = self.depth_at_most() >= most && self.depth() >= most;
+        if is_too_deep && !is_flat && !tag.self_closing {
+            *self.left_out.borrow_mut().entry(tag.name.clone()).or_default() += 1;
+        }
+        is_too_deep
+    }
+
+    fn is_end_of_left_out(&self, name: &LocalName) -> bool {
+        match self.left_out.borrow_mut().get_mut(name) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A bound that costs nothing: each element that was made since may be open.
+    fn depth_at_most(&self) -> usize {
+        let (depth, made) = self.counted.get();
+        depth + self.builder.sink.elements() - made
+    }
+
+    /// Counts what the builder holds: open elements, and formatting that it would open again.
+    fn depth(&self) -> usize {
+        let count = Count::default();
+        self.builder.trace_handles(&count);
+        self.counted.set((count.0.get(), self.builder.sink.elements()));
+        count.0.get()
+    }
+}
+
+#[derive(Default)]
+struct Count(Cell<usize>);
+
+impl Tracer for Count {
+    type Handle = NodeId;
+
+    fn trace_handle(&self, _: &NodeId) {
+        self.0.set(self.0.get() + 1);
+    }
+}

@@ -1,0 +1,97 @@
+//! Parts of a page that a reader does not see.
+
+use super::tree::{NodeId, Tree};
+
+/// Elements with a place of their own, above and below others.
+const BLOCKS: [&str; 52] = [
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "body",
+    "caption",
+    "center",
+    "dd",
+    "details",
+    "dialog",
+    "dir",
+    "div",
+    "dl",
+    "dt",
+    "fieldset",
+    "figcaption",
+    "figure",
+    "footer",
+    "form",
+    "frame",
+    "frameset",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hgroup",
+    "hr",
+    "html",
+    "legend",
+    "li",
+    "main",
+    "menu",
+    "nav",
+    "ol",
+    "optgroup",
+    "option",
+    "p",
+    "pre",
+    "search",
+    "section",
+    "summary",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+];
+
+/// Elements whose content is not the page's text, or is shown otherwise.
+const LEFT_OUT: [&str; 20] = [
+    "applet", "area", "base", "basefont", "canvas", "col", "colgroup", "datalist", "embed", "head", "link", "meta",
+    "noembed", "noframes", "param", "rp", "script", "style", "template", "title",
+];
+
+/// Whether an element of this tag stands on lines of its own.
+pub(super) fn is_block(tag: &str) -> bool {
+    BLOCKS.contains(&tag)
+}
+
+/// Whether a reader does not see an element and all below it.
+pub(super) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
+    tree.tag(node).is_some_and(|tag| {
+        LEFT_OUT.contains(&tag) || tag == "dialog" && tree.attribute(node, "open").is_none() || is_hidden(tree, node)
+    })
+}
+
+/// Whether attributes of an element hide it.
+fn is_hidden(tree: &Tree, node: NodeId) -> bool {
+    tree.attributes(node).any(|(name, value)| match name {
+        "hidden" => true,
+        "aria-hidden" => value.trim().eq_ignore_ascii_case("true"),
+        "style" => hides(value),
+        _ => false,
+    })
+}
+
+/// Whether a style hides what it is for.
+fn hides(style: &str) -> bool {
+    style.split(';').filter_map(|declaration| declaration.split_once(':')).any(|(property, value)| {
+        let value = value.split('!').next().unwrap_or_default().trim();
+        let is =
+            |name: &str, hiding: &str| property.trim().eq_ignore_ascii_case(name) && value.eq_ignore_ascii_case(hiding);
+        is("display", "none") || is("visibility", "hidden") || is("visibility", "collapse")
+    })
+}
