@@ -9,7 +9,7 @@ use crate::browser::{
     session::{Session, SessionError},
 };
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::{path::PathBuf, time::Instant};
 use tokio::time::timeout_at;
 
 /// The name of our world in each frame.
@@ -161,15 +161,15 @@ impl Session {
         self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await
     }
 
-    /// Gives files of the shared folder to a field.
+    /// Gives files of the shared folder to a field for files.
     ///
     /// # Errors
     /// [`SessionError`].
-    pub(crate) async fn give_files(&self, element: i64, names: &[String]) -> Result<(), SessionError> {
-        let target = self.target()?;
-        let files: Vec<_> = names.iter().map(|name| self.folder().join(name)).collect();
-        let params = json!({"files": files, "backendNodeId": element});
-        self.command(&target, "DOM.setFileInputFiles", params).await?;
+    pub(crate) async fn give_files(&self, reference: Reference, files: &[PathBuf]) -> Result<(), SessionError> {
+        let (target, element) = self.element(reference)?;
+        let params = json!({"files": files, "backendNodeId": element.node});
+        let given = self.command(&target, "DOM.setFileInputFiles", params).await;
+        given.map_err(|_| SessionError::Unusable { reference, reason: "it takes no files".into() })?;
         if let Some(tab) = self.state().current_mut() {
             tab.file_chooser = None;
         }

@@ -104,7 +104,7 @@ struct Place {
 #[derive(Debug)]
 struct Running {
     session: Session,
-    _folder: SharedFolder,
+    folder: SharedFolder,
 }
 
 /// The browser of a session, for one call; others of the session wait.
@@ -179,6 +179,11 @@ impl Browsers {
         running.as_ref()?.session.state().current()?.host()
     }
 
+    /// Ends the browser of a session that is over.
+    pub(crate) fn end_session(&self, principal: &Principal, session: &str) {
+        self.end(&Owner { principal: principal.clone(), session: session.to_owned() });
+    }
+
     /// Ends the browser of a session.
     pub(crate) fn end(&self, owner: &Owner) {
         lock(&self.running).remove(owner);
@@ -250,7 +255,7 @@ impl Browsers {
             NotStarted::NoNetwork => unavailable(error.to_string()),
             _ => failed("the browser could not be started").caused_by(error),
         })?;
-        Ok(Running { session, _folder: folder })
+        Ok(Running { session, folder })
     }
 
     fn launcher(&self) -> std::io::Result<&Launcher> {
@@ -270,6 +275,15 @@ impl Lease {
     pub(crate) fn session(&self) -> Result<&Session, ToolFailure> {
         let gone = || ToolFailure::new(ErrorKind::Internal, "the browser is gone");
         self.running.as_ref().map(|running| &running.session).ok_or_else(gone)
+    }
+
+    /// The folder that the browser shares with us.
+    ///
+    /// # Errors
+    /// Never while it is leased.
+    pub(crate) fn folder(&self) -> Result<&SharedFolder, ToolFailure> {
+        let gone = || ToolFailure::new(ErrorKind::Internal, "the browser is gone");
+        self.running.as_ref().map(|running| &running.folder).ok_or_else(gone)
     }
 
     /// Ends the browser.

@@ -19,8 +19,6 @@ use std::{
 };
 use tokio::{sync::watch, time::timeout_at};
 
-/// A page is quiet that asked for nothing for so long.
-const QUIET: Duration = Duration::from_millis(500);
 /// Frames that a snapshot holds.
 const MAX_FRAMES: usize = 50;
 
@@ -80,8 +78,8 @@ pub(crate) enum SessionError {
 pub(crate) enum Until {
     /// Its document and all that it holds is loaded.
     Loaded,
-    /// It has asked for nothing for half a second.
-    Quiet,
+    /// It has asked for nothing for so long.
+    Quiet(Duration),
 }
 
 impl Session {
@@ -206,9 +204,7 @@ impl Session {
             Some(_) | None => Some(()),
         };
         self.when(end, is_loaded).await?;
-        if until == Until::Loaded {
-            return Ok(());
-        }
+        let Until::Quiet(quiet) = until else { return Ok(()) };
         loop {
             let is_still = |state: &State| {
                 let is_still = |tab: &Tab| !tab.is_loading && tab.open_requests.is_empty();
@@ -216,7 +212,7 @@ impl Session {
             };
             self.when(end, is_still).await?;
             let busy = |state: &State| is_still(state).is_none().then_some(());
-            let quiet_end = (Instant::now() + QUIET).min(end);
+            let quiet_end = (Instant::now() + quiet).min(end);
             match self.when(quiet_end, busy).await {
                 Ok(()) => {}
                 Err(SessionError::TimedOut) if quiet_end < end => return Ok(()),

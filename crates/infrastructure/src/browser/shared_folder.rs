@@ -2,10 +2,10 @@
 //! and what a killed process left goes when the next browser starts.
 #![expect(clippy::disallowed_methods, reason = "a folder of our own, which no tool reaches by this way")]
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::{
     fs::{self, DirBuilder, File},
-    io,
+    io::{self, Read},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
@@ -32,6 +32,9 @@ impl SharedFolder {
         spawn_blocking(move || {
             DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
             let parent = parent.canonicalize()?;
+            // Nobody sweeps between the making of a folder and its lock.
+            let held = File::open(&parent)?;
+            flock(&held, FlockOperation::LockExclusive)?;
             sweep(&parent);
             let path = parent.join(format!("{BEGINNING}{}", Uuid::new_v4()));
             DirBuilder::new().mode(0o700).create(&path)?;
@@ -45,6 +48,49 @@ impl SharedFolder {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Takes a download out, by its id. A browser that does not do what it says may have put anything there.
+    ///
+    /// # Errors
+    /// The system's; that it is no file, or larger than `limit`.
+    pub(crate) async fn take(&self, id: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let is_name = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_name {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the download has no proper id"));
+        }
+        let path = self.path.join(id);
+        spawn_blocking(move || {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = File::from(rustix::fs::open(&path, flags, Mode::empty())?);
+            if !file.metadata()?.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the download is no file"));
+            }
+            let mut bytes = Vec::new();
+            if file.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes")));
+            }
+            fs::remove_file(&path)?;
+            Ok(bytes)
+        })
+        .await
+        .map_err(io::Error::other)?
+    }
+
+    /// Puts a file there for a page, in a folder of its own, and gives its path.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) async fn put(&self, name: String, contents: Vec<u8>) -> io::Result<PathBuf> {
+        let folder = self.path.join(Uuid::new_v4().to_string());
+        spawn_blocking(move || {
+            DirBuilder::new().mode(0o700).create(&folder)?;
+            let path = folder.join(name);
+            fs::write(&path, contents)?;
+            Ok(path)
+        })
+        .await
+        .map_err(io::Error::other)?
     }
 }
 

@@ -26,7 +26,7 @@ const MAX_WATCHED: usize = 2_000;
 /// Messages that are kept of a tab until somebody reads them.
 const MAX_MESSAGES: usize = 20;
 /// Downloads of a session that are told.
-const MAX_DOWNLOADS: usize = 50;
+const MAX_DOWNLOADS: usize = 1_000;
 
 /// Says whether a page of this host may be shown; else why not, with what would allow it.
 pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
@@ -66,8 +66,8 @@ pub(crate) struct Tab {
     pub(crate) open_requests: HashSet<String>,
     /// The last snapshot that a caller has seen.
     pub(crate) seen: Option<Snapshot>,
-    /// Where a page asked for files, and how many it takes.
-    pub(crate) file_chooser: Option<FileChooser>,
+    /// The element with which a page asked for files.
+    pub(crate) file_chooser: Option<i64>,
     messages: VecDeque<String>,
     left_out: usize,
 }
@@ -79,13 +79,6 @@ pub(crate) struct Frame {
     /// The document in it.
     pub(crate) document: String,
     pub(crate) url: String,
-}
-
-/// A page waits for files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FileChooser {
-    pub(crate) element: i64,
-    pub(crate) takes_several: bool,
 }
 
 /// What a dialog of a page is answered.
@@ -299,10 +292,9 @@ impl State {
 
     fn file_chooser(&mut self, event: &Event) {
         let Some(element) = event.params.get("backendNodeId").and_then(Value::as_i64) else { return };
-        let takes_several = text(&event.params, "mode") == Some("selectMultiple");
         if let Some(tab) = self.tab_of(&event.target) {
-            tab.file_chooser = Some(FileChooser { element, takes_several });
-            self.note("The page asks for a file.".into());
+            tab.file_chooser = Some(element);
+            self.note("The page asks for a file: `browser_type` with `files` gives one to the same element.".into());
         }
     }
 

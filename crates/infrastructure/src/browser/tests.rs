@@ -140,7 +140,7 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
     session.wait_for(&Sight::Selector("h1".into()), end()).await.unwrap();
     session.wait_for(&Sight::Text("Second".into()), end()).await.unwrap();
     assert_eq!(session.click(name, false).await, Err(SessionError::Stale(name)));
-    session.wait(Until::Quiet, end()).await.unwrap();
+    session.wait(Until::Quiet(Duration::from_millis(200)), end()).await.unwrap();
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
 }
 

@@ -1,6 +1,7 @@
 //! What built-in tools know of their surroundings.
 
 use crate::{
+    browser::browsers::Browsers,
     builtin::{
         blocking::on_blocking_thread,
         commands::{
@@ -62,6 +63,7 @@ pub struct World {
     reach: Reach,
     services: Arc<Services>,
     credentials: Arc<dyn Credentials>,
+    browsers: Arc<Browsers>,
 }
 
 /// Images that are decoded at once.
@@ -93,6 +95,7 @@ impl World {
             reach: Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
             services: Arc::default(),
             credentials: Arc::new(NoAccounts),
+            browsers: Arc::default(),
         }
     }
 
@@ -180,6 +183,12 @@ impl World {
         Self { credentials, ..self }
     }
 
+    /// With these browsers.
+    #[must_use]
+    pub fn with_browsers(self, browsers: Arc<Browsers>) -> Self {
+        Self { browsers, ..self }
+    }
+
     /// The folders that tools may work in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
@@ -230,6 +239,11 @@ impl World {
     /// The services of the configuration.
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// The browsers of sessions.
+    pub(super) fn browsers(&self) -> &Browsers {
+        &self.browsers
     }
 
     /// The credentials of principals.
