@@ -45,7 +45,7 @@ use crate::{
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
 };
-use command_settings::command_settings;
+use command_settings::{browser_settings, command_settings};
 use program_tools::{ProgramTools, Shop};
 use serde_json::{Map, Value};
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -81,6 +81,7 @@ use toolstead_domain::{
     tool::Tool,
 };
 use toolstead_infrastructure::{
+    browser::browsers::Browsers,
     builtin,
     builtin::{
         built_in_tool::AnyBuiltInTool,
@@ -541,6 +542,7 @@ impl AppBuilder {
         });
         let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
+        let browsers = Browsers::new(browser_settings(&config, &self.environment, self.network.clone()));
         let reach = Reach::new(self.network, config.outside.private_hosts.clone());
         let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
@@ -553,7 +555,8 @@ impl AppBuilder {
             .with_models(Arc::new(models.clone()))
             .with_reach(reach)
             .with_services(Arc::new(config.outside.services.clone()))
-            .with_credentials(Arc::new(accounts));
+            .with_credentials(Arc::new(accounts))
+            .with_browsers(Arc::new(browsers));
         let own = InProcessServer::of_program(self.program, self.tools);
         let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
         let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };
