@@ -5,6 +5,8 @@
 
 #[cfg(feature = "accounts")]
 pub mod accounts;
+#[cfg(feature = "browser")]
+pub mod browser;
 #[cfg(feature = "builtin")]
 pub mod builtin;
 pub mod dialects;
