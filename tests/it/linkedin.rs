@@ -61,7 +61,8 @@ async fn linkedin(jobs: usize) -> TestServer {
 
 /// A program that asks there, over MCP.
 struct Client {
-    home: Home,
+    /// Removed with it.
+    _home: Home,
     pipe: Pipe,
 }
 
@@ -76,7 +77,7 @@ impl Client {
         }
         let mut pipe = Pipe::start(command);
         pipe.initialize();
-        Self { home, pipe }
+        Self { _home: home, pipe }
     }
 
     fn call(&mut self, tool: &str, arguments: Value) -> Value {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the peers: ripgrep and fd, node_modules here (the conformance suite, clients, servers) and a Python virtual environment in
+# Installs the peers: ripgrep and fd, pytest, a browser, node_modules here (the conformance suite, clients, servers) and a Python virtual environment in
 # <repository>/target/peers/venv. Does nothing where the manifests have not changed since the last success, so it can run every time.
 # Says what is missing and exits non-zero where it cannot.
 set -eu
@@ -32,6 +32,16 @@ if ! /usr/bin/python3 -m pytest --version >/dev/null 2>&1; then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-pytest >&2 || missing "apt-get could not install python3-pytest"
   fi
   /usr/bin/python3 -m pytest --version >/dev/null 2>&1 || missing "pytest is missing for /usr/bin/python3: on Debian: apt-get install python3-pytest"
+fi
+
+# What pages are opened in.
+if ! command -v chromium-headless-shell >/dev/null && ! command -v chromium >/dev/null; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo 'setup.sh: chromium is missing, installing it' >&2
+    apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell >&2 || missing "apt-get could not install chromium-headless-shell"
+  fi
+  command -v chromium-headless-shell >/dev/null || missing "chromium is missing: on Debian: apt-get install chromium-headless-shell"
 fi
 
 hash=$(cat package.json package-lock.json .npmrc requirements.txt | sha256sum | cut -d ' ' -f 1)

@@ -13,7 +13,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -115,11 +115,6 @@ impl Session {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state()
-    }
-
-    /// The folder in which downloads lie under their ids, and from which pages get files.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Whether the browser is gone.

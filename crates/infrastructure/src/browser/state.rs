@@ -122,6 +122,7 @@ impl State {
     }
 
     /// Whether something was noted since.
+    #[cfg(test)]
     pub(crate) fn has_notes(&self) -> bool {
         !self.notes.is_empty()
     }
