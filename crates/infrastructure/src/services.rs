@@ -10,7 +10,7 @@ pub mod gmail;
 pub mod google;
 pub mod linkedin;
 mod markup;
-mod one_line;
+pub mod one_line;
 mod said;
 pub mod search;
 pub mod settings;

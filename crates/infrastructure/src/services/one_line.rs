@@ -3,7 +3,7 @@
 use crate::services::foreign_text::clean_text;
 
 /// The text on one line, without characters that are not seen, and with so many characters at most.
-pub(super) fn one_line(text: &str, characters: usize) -> String {
+pub fn one_line(text: &str, characters: usize) -> String {
     let mut line = String::new();
     let mut left = characters;
     for word in clean_text(text).split_whitespace() {

@@ -301,6 +301,11 @@ fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
 }
 
 fn job_read(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind() == Some(ErrorKind::UpstreamProtocol) && status(answered).is_none() {
+        let text = "Could not extract job description from the page. LinkedIn may have blocked the request or the page \
+                    structure has changed.";
+        return Some(Said::error(text).beside(Some(answered.text().into_owned())));
+    }
     if answered.error_kind().is_some() {
         return refused(answered, "Error fetching job page", "Error fetching job details");
     }
@@ -311,10 +316,14 @@ fn job_read(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
 }
 
+/// The status of the page that a call failed with.
+fn status(answered: &Answered<'_>) -> Option<u64> {
+    answered.outcome.err()?.data.get("status")?.as_u64()
+}
+
 /// A call that failed: by the status of the page, with what there is to do beside it, or for another reason.
 fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
-    let status = answered.outcome.err().and_then(|failure| failure.data.get("status")?.as_u64());
-    match status {
+    match status(answered) {
         Some(status) => {
             let text = format!("{by_status}: HTTP {status}");
             Some(Said::error(text).beside(Some(answered.text().into_owned())))
@@ -497,6 +506,29 @@ fn searched(answered: &Answered<'_>) -> Option<Said> {
     })
 }
 
+/// A page under lines that say what it is.
+fn fetched(answered: &Answered<'_>) -> Option<Said> {
+    if let Some(failed) = failed(answered, "Error") {
+        return Some(failed);
+    }
+    let text = |name: &str| answered.member(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let number = |name: &str| answered.member(name).and_then(Value::as_u64).unwrap_or_default();
+    let (content, url) = (content(answered)?, answered.text_argument("url")?);
+    let mut lines = vec![format!("URL: {url}")];
+    lines.extend(text("final_url").filter(|last| *last != url).map(|last| format!("Final URL: {last}")));
+    lines.push(format!("Status: {}", number("status")));
+    lines.push(format!("Content-Type: {}", text("content_type").unwrap_or_default()));
+    lines.extend(text("title").map(|title| format!("Title: {title}")));
+    let (shown, all) = (grouped(content.chars().count() as u64), grouped(number("characters")));
+    let is_cut = answered.member("truncated") == Some(&Value::Bool(true));
+    let length = if is_cut { format!("{shown} chars (truncated from {all})") } else { format!("{all} chars") };
+    let mut said = format!("{}\nLength: {length}\n\n--- Content ---\n\n{content}", lines.join("\n"));
+    if is_cut {
+        said.push_str(&format!("\n\n[Content truncated at {shown} characters]"));
+    }
+    Some(Said::text(said).beside(remark(answered)))
+}
+
 /// The report under its label, as JSON. Dollars are rounded only here, each and their sum.
 fn reported_usage(answered: &Answered<'_>) -> Option<Said> {
     const ACTIONS: [(&str, &str); 3] =
@@ -534,29 +566,6 @@ fn reported_usage(answered: &Answered<'_>) -> Option<Said> {
 /// Dollars with two digits behind the point, as a number.
 fn rounded_dollars(amount: &Value) -> Option<Value> {
     serde_json::from_str(&rounded(amount.as_str()?).ok()?).ok()
-}
-
-/// A page under lines that say what it is.
-fn fetched(answered: &Answered<'_>) -> Option<Said> {
-    if let Some(failed) = failed(answered, "Error") {
-        return Some(failed);
-    }
-    let text = |name: &str| answered.member(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let number = |name: &str| answered.member(name).and_then(Value::as_u64).unwrap_or_default();
-    let (content, url) = (content(answered)?, answered.text_argument("url")?);
-    let mut lines = vec![format!("URL: {url}")];
-    lines.extend(text("final_url").filter(|last| *last != url).map(|last| format!("Final URL: {last}")));
-    lines.push(format!("Status: {}", number("status")));
-    lines.push(format!("Content-Type: {}", text("content_type").unwrap_or_default()));
-    lines.extend(text("title").map(|title| format!("Title: {title}")));
-    let (shown, all) = (grouped(content.chars().count() as u64), grouped(number("characters")));
-    let is_cut = answered.member("truncated") == Some(&Value::Bool(true));
-    let length = if is_cut { format!("{shown} chars (truncated from {all})") } else { format!("{all} chars") };
-    let mut said = format!("{}\nLength: {length}\n\n--- Content ---\n\n{content}", lines.join("\n"));
-    if is_cut {
-        said.push_str(&format!("\n\n[Content truncated at {shown} characters]"));
-    }
-    Some(Said::text(said).beside(remark(answered)))
 }
 
 fn reported(answered: &Answered<'_>) -> Option<Said> {
