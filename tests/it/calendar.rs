@@ -35,7 +35,7 @@ impl Desk {
         let url = google.url();
         let config = home.config(&format!(
             "{more}\n[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\", \"calendar_create_event\"]\n[google]\n\
-             client_id = {CLIENT_ID:?}\ncalendar_base_url = {url:?}\nauthorization_url = \"{url}/auth\"\n\
+             client_id = {CLIENT_ID:?}\nclient_secret_env = \"GOOGLE_CLIENT_SECRET\"\ncalendar_base_url = {url:?}\nauthorization_url = \"{url}/auth\"\n\
              token_url = \"{url}/token\"\nrevocation_url = \"{url}/revoke\"\n",
         ));
         let data = home.data().join("toolstead");
@@ -111,7 +111,10 @@ impl Client {
                     self.pipe.send(json!({"jsonrpc": "2.0", "id": message["id"], "result": answer}).to_string());
                 }
                 Some(_) => {}
-                None => return message["result"].clone(),
+                None => {
+                    assert!(message["result"].is_object(), "{message}");
+                    return message["result"].clone();
+                }
             }
         }
     }
