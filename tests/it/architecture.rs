@@ -147,7 +147,7 @@ fn a_licence_expression_needs_one_allowed_part_of_each() {
 }
 
 /// The heads of rules are names of tools elsewhere.
-const RULE_HEADS: [&str; 4] = ["Read", "Write", "Edit", "Bash"];
+const RULE_HEADS: [&str; 5] = ["Read", "Write", "Edit", "Bash", "WebFetch"];
 /// Names that mean something else where they stand: kinds of events, and a password in an address.
 const OTHER_MEANINGS: &[(&str, &str)] =
     &[("event.rs", "task_output"), ("event.rs", "thinking"), ("redaction.rs", "pwd")];

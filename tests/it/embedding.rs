@@ -14,7 +14,10 @@ use toolstead_domain::{
         execution_log::ExecutionFilter,
     },
     server_name::ServerName,
-    testing::scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+    testing::{
+        scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+        scripted_search::ScriptedSearch,
+    },
     tool::{ToolAnnotations, ToolSource},
     tool_failure::ToolFailure,
     tool_result::ToolResult,
@@ -107,6 +110,19 @@ async fn what_a_tool_touches_decides_and_no_hint_and_no_claim_of_being_built_in(
     assert_eq!(of("destroy"), ["embedded:acme"; 4]);
     assert_eq!(of("roll_out"), ["embedded:deploys"; 4]);
     composition.close().await;
+}
+
+#[tokio::test]
+async fn a_search_of_the_program_stands_behind_the_tool_and_is_judged_by_its_host() {
+    let folder = tempfile::tempdir().unwrap();
+    for (allow, searches) in [(&[][..], 0), (&["WebFetch(domain:search.corp.example)"], 1)] {
+        let search = Arc::new(ScriptedSearch::at("search.corp.example"));
+        let composition = builder(folder.path(), allow, "default").web_search(search.clone()).build().await.unwrap();
+        let command = ExecuteToolCommand::new("web_search", json!({"query": "rust"}));
+        assert_eq!(composition.app.execute_tool.handle(command).await.is_ok(), searches == 1, "{allow:?}");
+        assert_eq!(search.queries().len(), searches);
+        composition.close().await;
+    }
 }
 
 /// Lets what was planned destroy.

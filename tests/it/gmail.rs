@@ -30,7 +30,7 @@ impl Mail {
         let home = Home::new();
         let url = google.url();
         let config = home.config(&format!(
-            "[audit]\narguments = \"none\"\n[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = \"{CLIENT_ID}\"\n\
+            "[audit]\narguments = \"none\"\n[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = \"{CLIENT_ID}\"\nclient_secret_env = \"GOOGLE_CLIENT_SECRET\"\n\
              gmail_base_url = \"{url}\"\ncalendar_base_url = \"{url}\"\nauthorization_url = \"{url}/auth\"\n\
              token_url = \"{url}/token\"\nrevocation_url = \"{url}/revoke\"\n"
         ));
@@ -261,7 +261,8 @@ async fn what_a_header_is_made_of_adds_none_and_nothing_is_sent() {
         arguments[name] = value;
         let output = mail.call(&["--dialect", "micro_x"], "gmail_send", &arguments);
         assert!(!output.status.success(), "{}", stdout(&output));
-        assert!(stderr(&output).contains("control character"), "{}{}", stdout(&output), stderr(&output));
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(said.contains("control character"), "{said}");
     }
     assert!(mail.google.seen().is_empty(), "{:?}", mail.google.seen());
 }

@@ -53,6 +53,7 @@ async fn linkedin(jobs: usize) -> TestServer {
             Reply::html(cards(start + 1..=jobs.min(start + 10)))
         }
         "/jobs-guest/jobs/api/jobPosting/4000000001" => Reply::html(JOB),
+        "/jobs-guest/jobs/api/jobPosting/8" => Reply::html("<h1>A page of another kind, with words for a person</h1>"),
         _ => Reply::new(404, ""),
     })
     .await
@@ -197,6 +198,8 @@ async fn calls_of_micro_x_are_answered_in_its_words() {
         );
         let gone = client.call("linkedin_job_detail", json!({"url": "https://www.linkedin.com/jobs/view/9"}));
         assert_eq!((text(&gone), &gone["isError"]), ("Error fetching job page: HTTP 404", &json!(true)));
+        let other = client.call("linkedin_job_detail", json!({"url": "https://www.linkedin.com/jobs/view/8"}));
+        assert!(text(&other).starts_with("Could not extract job description from the page. LinkedIn may"), "{other}");
         let elsewhere = client.call("linkedin_job_detail", json!({"url": "http://127.0.0.1/jobs/view/4000000001"}));
         assert!(
             text(&elsewhere).starts_with("Error fetching job details: it is no address of LinkedIn"),

@@ -143,6 +143,8 @@ mod trust;
 mod upstream_connections;
 /// Pages are fetched, through the binaries.
 mod web_fetch;
+/// Searches of the web and reports of usage, by services over real HTTP.
+mod web_search;
 /// Web servers for tests through the binaries.
 mod web_server;
 /// What belongs to a workspace.

@@ -8,6 +8,7 @@ pub mod added_tool;
 mod aliases;
 mod answer;
 mod blocking;
+mod browsing;
 pub mod built_in_tool;
 mod calendar_event;
 pub mod commands;

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "accounts")]
 pub mod accounts;
+#[cfg(feature = "browser")]
+pub mod browser;
 #[cfg(feature = "builtin")]
 pub mod builtin;
 pub mod dialects;
@@ -55,6 +57,8 @@ pub mod helper {
             (crate::services::linkedin::HELPER, crate::services::linkedin::answer),
             #[cfg(feature = "web")]
             (crate::web::page::HELPER, crate::web::page::answer),
+            #[cfg(feature = "services")]
+            (crate::services::search::PAGE_HELPER, crate::services::search::page_answer),
             #[cfg(feature = "schema-validation")]
             (crate::sandbox::schema_validation::HELPER, crate::sandbox::schema_validation::answer),
         ]);

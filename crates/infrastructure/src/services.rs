@@ -3,12 +3,14 @@
 //! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
 
 mod address;
+pub mod anthropic_admin;
 pub mod calendar;
 pub mod foreign_text;
 pub mod gmail;
 pub mod google;
 pub mod linkedin;
 mod markup;
-mod one_line;
+pub mod one_line;
+mod said;
 pub mod search;
 pub mod settings;

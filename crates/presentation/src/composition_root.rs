@@ -47,7 +47,7 @@ use crate::{
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
 };
-use command_settings::command_settings;
+use command_settings::{browser_settings, command_settings};
 use program_tools::{ProgramTools, Shop};
 use serde_json::{Map, Value};
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -84,6 +84,7 @@ use toolstead_domain::{
     tool::Tool,
 };
 use toolstead_infrastructure::{
+    browser::browsers::Browsers,
     builtin,
     builtin::{
         built_in_tool::AnyBuiltInTool,
@@ -557,6 +558,7 @@ impl AppBuilder {
         });
         let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
+        let browsers = Browsers::new(browser_settings(&config, &self.environment, self.network.clone()));
         let reach = reach(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
@@ -570,7 +572,8 @@ impl AppBuilder {
             .with_reach(reach)
             .respecting_robots(config.outside.respects_robots)
             .with_services(Arc::new(config.outside.services.clone()))
-            .with_credentials(Arc::new(accounts));
+            .with_credentials(Arc::new(accounts))
+            .with_browsers(Arc::new(browsers));
         let world = match self.web_search {
             Some(search) => world.with_web_search(search),
             None => world,

@@ -20,6 +20,7 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 
 /// Sorted by canonical name.
 const TABLE: &[Row] = &[
+    ("anthropic_usage", "anthropic_usage", MICRO_X, &[]),
     ("append_file", "append_file", MICRO_X, &[Rename("file_path", "path")]),
     ("apply_patch", "apply_patch", KODELET, &[Rename("input", "patch")]),
     ("ask_model", "claude_conversation", TFO, &[Set("provider", r#""anthropic""#)]),

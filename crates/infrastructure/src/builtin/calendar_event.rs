@@ -4,7 +4,8 @@ use crate::{
     builtin::google::GoogleService,
     services::{
         calendar::{GRANT, odd},
-        foreign_text::{clean_line, clean_text},
+        foreign_text::clean_text,
+        one_line::one_line,
     },
 };
 use chrono::NaiveDate;
@@ -196,7 +197,7 @@ impl Attendee {
 
 /// A text in one line; `None` where there is none.
 fn line(value: Option<&Value>) -> Option<String> {
-    Some(clean_line(value?.as_str()?, LINE)).filter(|line| !line.is_empty())
+    Some(one_line(value?.as_str()?, LINE)).filter(|line| !line.is_empty())
 }
 
 #[cfg(test)]

@@ -279,6 +279,7 @@ impl ToolProvider for BuiltInTools {
             return;
         }
         self.world.programs().end_session(principal, session);
+        self.world.browsers().end_session(principal, session);
         self.world.tasks().end_session(&Viewer { principal: principal.clone(), session: session.to_owned() });
     }
 

@@ -1,6 +1,7 @@
 //! What built-in tools know of their surroundings.
 
 use crate::{
+    browser::browsers::Browsers,
     builtin::{
         blocking::on_blocking_thread,
         commands::{
@@ -67,6 +68,7 @@ pub struct World {
     services: Arc<Services>,
     web_search: Option<Arc<dyn WebSearch>>,
     credentials: Arc<dyn Credentials>,
+    browsers: Arc<Browsers>,
 }
 
 /// Images that are decoded at once.
@@ -101,6 +103,7 @@ impl World {
             services: Arc::default(),
             web_search: None,
             credentials: Arc::new(NoAccounts),
+            browsers: Arc::default(),
         }
     }
 
@@ -200,6 +203,12 @@ impl World {
         Self { credentials, ..self }
     }
 
+    /// With these browsers.
+    #[must_use]
+    pub fn with_browsers(self, browsers: Arc<Browsers>) -> Self {
+        Self { browsers, ..self }
+    }
+
     /// The folders that tools may work in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
@@ -262,6 +271,11 @@ impl World {
         }
         let (settings, reach) = (self.services.search.clone()?, self.reach.clone());
         Ok(Arc::new(SearchService::new(settings, reach, self.helpers.clone(), self.clock.clone())))
+    }
+
+    /// The browsers of sessions.
+    pub(super) fn browsers(&self) -> &Browsers {
+        &self.browsers
     }
 
     /// The credentials of principals.

@@ -1,6 +1,7 @@
 //! Searching the web by a service of others, one a file.
 
 mod brave;
+mod duckduckgo;
 mod exa;
 mod hits;
 mod searxng;
@@ -12,7 +13,7 @@ use crate::{
     http::pause::wanted_pause,
     sandbox::helper::Helpers,
     services::{
-        one_line::one_line,
+        said::words_of,
         settings::{SearchProvider, SearchSettings},
     },
     web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects},
@@ -34,8 +35,12 @@ use url::Url;
 
 /// Bytes of an answer; a longer one is none.
 const BODY_BYTES: usize = 4 << 20;
-/// Characters of what a service says of an error.
-const WORDS: usize = 300;
+
+/// The name and the work of the helper that reads pages of hits.
+pub(crate) const PAGE_HELPER: &str = duckduckgo::HELPER;
+pub(crate) fn page_answer(order: &str, input: &mut dyn std::io::Read) -> Vec<u8> {
+    duckduckgo::answer(order, input)
+}
 
 /// A service that searches the web.
 pub struct SearchService {
@@ -74,9 +79,7 @@ impl SearchService {
             SearchProvider::Searxng => searxng::order(&service, query),
             SearchProvider::Tavily => tavily::order(&service, query),
             SearchProvider::Exa => exa::order(&service, query, self.clock.now()),
-            SearchProvider::DuckDuckGo => {
-                Err(WebSearchError::Failed("pages of DuckDuckGo are not read by this program".into()))
-            }
+            SearchProvider::DuckDuckGo => duckduckgo::order(service.base_url, query),
         }
     }
 
@@ -88,7 +91,7 @@ impl SearchService {
             SearchProvider::Tavily => tavily::hits(&document()?),
             SearchProvider::Exa => exa::hits(&document()?),
             SearchProvider::DuckDuckGo => {
-                Err(WebSearchError::Failed("pages of DuckDuckGo are not read by this program".into()))
+                duckduckgo::hits(&self.helpers, &answer.url, answer.body.clone(), bounds.deadline).await
             }
         }
     }
@@ -99,7 +102,7 @@ impl SearchService {
             name: self.name(),
             status: answer.status.as_u16(),
             headers: &answer.headers,
-            words: self.without_key(words_of(&answer.body)),
+            words: words_of(&answer.body, self.settings.key.as_ref()),
             code: json(&answer.body).ok().as_ref().and_then(code_of).unwrap_or_default(),
         };
         match self.settings.provider {
@@ -107,7 +110,7 @@ impl SearchService {
             SearchProvider::Searxng => searxng::refusal(&refusal),
             SearchProvider::Tavily => tavily::refusal(&refusal),
             SearchProvider::Exa => exa::refusal(&refusal),
-            SearchProvider::DuckDuckGo => refusal.usual(),
+            SearchProvider::DuckDuckGo => duckduckgo::refusal(&refusal),
         }
     }
 
@@ -118,14 +121,6 @@ impl SearchService {
             SearchProvider::Tavily => "Tavily",
             SearchProvider::Exa => "Exa",
             SearchProvider::DuckDuckGo => "DuckDuckGo",
-        }
-    }
-
-    /// A service may repeat the key that it refuses.
-    fn without_key(&self, words: String) -> String {
-        match self.settings.key.as_ref().map(Secret::expose).filter(|key| !key.is_empty()) {
-            Some(key) => words.replace(key, "…"),
-            None => words,
         }
     }
 }
@@ -274,23 +269,6 @@ fn text(value: &Value, name: &str) -> String {
 /// A date or an age, where the service tells one.
 fn age(value: &Value, names: &[&str]) -> Option<String> {
     names.iter().map(|name| text(value, name)).find(|text| !text.is_empty())
-}
-
-/// The words of the service in an answer that is an error, whatever shape they have.
-fn words_of(body: &[u8]) -> String {
-    const PLACES: [&str; 7] =
-        ["/error/detail", "/error/message", "/error", "/detail/error", "/detail", "/message", "/error/code"];
-    let said = match serde_json::from_slice::<Value>(body) {
-        Ok(document) => {
-            PLACES.iter().find_map(|place| document.pointer(place)?.as_str().map(str::to_owned)).unwrap_or_default()
-        }
-        Err(_) => {
-            let beginning = String::from_utf8_lossy(&body[..body.len().min(4 * WORDS)]).into_owned();
-            // Nobody reads a page.
-            if beginning.trim_start().starts_with('<') { String::new() } else { beginning }
-        }
-    };
-    one_line(&said, WORDS)
 }
 
 /// The word for programs in an answer that is an error.

@@ -1,7 +1,12 @@
-//! The settings of commands, out of the configuration.
+//! The settings of commands and browsers, out of the configuration.
 
 use crate::config::{Config, environment::Environment};
-use toolstead_infrastructure::{builtin::commands::programs::CommandSettings, sandbox::child_environment};
+use std::sync::Arc;
+use toolstead_infrastructure::{
+    browser::browsers::BrowserSettings,
+    builtin::commands::programs::CommandSettings,
+    sandbox::{child_environment, egress::connector::Network},
+};
 
 /// What holds for every command.
 pub(super) fn command_settings(config: &Config, environment: &Environment) -> CommandSettings {
@@ -14,6 +19,24 @@ pub(super) fn command_settings(config: &Config, environment: &Environment) -> Co
         allows_tier_2: config.sandbox.allows_tier_2(),
         spool_folder: config.outputs.spool_folder.as_ref().unwrap_or(&config.database.local_folder).clone(),
         kept_bytes: usual.kept_bytes.min(config.outputs.max_bytes as u64),
+    }
+}
+
+/// What every browser is started with.
+pub(super) fn browser_settings(
+    config: &Config,
+    environment: &Environment,
+    network: Arc<dyn Network>,
+) -> BrowserSettings {
+    BrowserSettings {
+        program: config.outside.browser.clone(),
+        idle: config.outside.browser_idle,
+        environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+        limits: config.sandbox_limits(),
+        requires_landlock: config.sandbox.requires_landlock,
+        folder: config.database.local_folder.clone(),
+        network,
+        private_hosts: config.outside.private_hosts.clone(),
     }
 }
 

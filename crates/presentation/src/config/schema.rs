@@ -307,6 +307,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["web", "allow_private_hosts"], Kind::Texts, Sum, Waits, Some("[]"), "Hosts that pages may be fetched from although they lie in a private network: patterns as in `sandbox.network`, with a port where it is not 80 or 443. This machine itself needs its address, or `localhost`. The local link is never reached."),
     key(&["web", "proxy"], Kind::Url, Highest, Waits, None, "An HTTP proxy that pages are fetched through. The variables of the environment are not looked at."),
     key(&["web", "respect_robots"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the `robots.txt` of a site is asked before a page is fetched."),
+    key(&["browser", "program"], Kind::Path, Highest, Waits, None, "The browser that pages are opened in: Chromium, or one of its kin. Default: the first one on the `PATH`."),
+    key(&["browser", "idle_seconds"], whole(DAY), Capped, SMALLER, Some("300"), "Time after which a browser that nobody uses ends."),
     key(&["search", "provider"], Kind::Word(&["brave", "searxng", "tavily", "exa", "duckduckgo"]), Launch, Waits, None, "Who searches the web. Default: `brave`, where `BRAVE_API_KEY` is set."),
     key(&["search", "base_url"], Kind::Url, Launch, Waits, None, "Its address. `searxng` has none of its own. Expanded likewise."),
     key(&["search", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds the key. Default, where `base_url` is not said: `BRAVE_API_KEY`, `TAVILY_API_KEY` or `EXA_API_KEY`."),

@@ -14,7 +14,7 @@ use crate::config::{
     value::Value,
 };
 use http::HeaderValue;
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 use toolstead_domain::secret::Secret;
 use toolstead_infrastructure::{
     accounts::oauth_client::OAuthClient,
@@ -55,6 +55,10 @@ pub struct OutsideSettings {
     pub services: Services,
     /// This program at Google, or why nobody can sign in there.
     pub google: Result<OAuthClient, String>,
+    /// The browser that pages are opened in; `None`: the first one of the machine.
+    pub browser: Option<PathBuf>,
+    /// A browser that nobody uses for so long ends.
+    pub browser_idle: Duration,
     /// The file with the key that tokens are sealed under; `None`: the usual one.
     pub key_file: Option<PathBuf>,
 }
@@ -90,6 +94,11 @@ pub(super) fn outside(
         respects_robots: reader.is_true("web.respect_robots"),
         services,
         google,
+        browser: reader.text("browser.program").map(PathBuf::from),
+        browser_idle: Duration::from_secs(match reader.value("browser.idle_seconds") {
+            Some(Value::Integer(seconds)) => seconds,
+            _ => 300,
+        }),
         key_file: reader.text("secrets.key_file").map(PathBuf::from),
     }
 }

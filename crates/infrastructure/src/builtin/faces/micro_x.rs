@@ -4,9 +4,10 @@ use super::{
     Faces,
     fetched::{content, grouped, remark},
     printed::{Printed, time_had, told_beside, with_remark},
-    wording::{is_dry_run, notes},
+    wording::{is_dry_run, notes, pretty},
 };
-use serde_json::Value;
+use crate::services::anthropic_admin::money::rounded;
+use serde_json::{Map, Value};
 use toolstead_domain::{
     alias::{
         Rewrite::Default,
@@ -17,6 +18,22 @@ use toolstead_domain::{
 
 /// Each under the name that its tool has there.
 pub(super) const FACES: Faces = &[
+    (
+        "anthropic_usage",
+        Face::new(
+            "Report what an organization uses at Anthropic: tokens (usage), spend in USD (cost), or productivity with \
+             Claude Code (claude_code).",
+            r#"{"type": "object", "properties": {
+                "action": {"type": "string", "enum": ["usage", "cost", "claude_code"], "description": "The report"},
+                "starting_at": {"type": "string", "description": "Start: RFC 3339 for usage and cost, YYYY-MM-DD for claude_code"},
+                "ending_at": {"type": "string", "description": "End, in the same format"},
+                "bucket_width": {"type": "string", "description": "1m, 1h or 1d; cost has 1d only"},
+                "group_by": {"type": "array", "items": {"type": "string"}, "description": "Fields to group by, like model"},
+                "limit": {"type": "number", "description": "How many buckets or records"}},
+                "required": ["action", "starting_at"]}"#,
+        )
+        .saying(reported_usage),
+    ),
     (
         "append_file",
         Face::new(
@@ -284,6 +301,11 @@ fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
 }
 
 fn job_read(answered: &Answered<'_>) -> Option<Said> {
+    if answered.error_kind() == Some(ErrorKind::UpstreamProtocol) && status(answered).is_none() {
+        let text = "Could not extract job description from the page. LinkedIn may have blocked the request or the page \
+                    structure has changed.";
+        return Some(Said::error(text).beside(Some(answered.text().into_owned())));
+    }
     if answered.error_kind().is_some() {
         return refused(answered, "Error fetching job page", "Error fetching job details");
     }
@@ -294,10 +316,14 @@ fn job_read(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
 }
 
+/// The status of the page that a call failed with.
+fn status(answered: &Answered<'_>) -> Option<u64> {
+    answered.outcome.err()?.data.get("status")?.as_u64()
+}
+
 /// A call that failed: by the status of the page, with what there is to do beside it, or for another reason.
 fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
-    let status = answered.outcome.err().and_then(|failure| failure.data.get("status")?.as_u64());
-    match status {
+    match status(answered) {
         Some(status) => {
             let text = format!("{by_status}: HTTP {status}");
             Some(Said::error(text).beside(Some(answered.text().into_owned())))
@@ -501,6 +527,45 @@ fn fetched(answered: &Answered<'_>) -> Option<Said> {
         said.push_str(&format!("\n\n[Content truncated at {shown} characters]"));
     }
     Some(Said::text(said).beside(remark(answered)))
+}
+
+/// The report under its label, as JSON. Dollars are rounded only here, each and their sum.
+fn reported_usage(answered: &Answered<'_>) -> Option<Said> {
+    const ACTIONS: [(&str, &str); 3] =
+        [("usage", "Token Usage Report"), ("cost", "Cost Report"), ("claude_code", "Claude Code Usage Report")];
+    let action = answered.text_argument("action");
+    let Some((action, label)) = ACTIONS.into_iter().find(|(known, _)| Some(*known) == action) else {
+        let action = action.filter(|_| answered.error_kind() == Some(ErrorKind::InvalidInput))?;
+        let text = format!("Unknown action '{action}'. Must be one of: usage, cost, claude_code.");
+        return Some(Said::error(text));
+    };
+    failed(answered, "Error querying Anthropic Admin API").or_else(|| {
+        let mut data = answered.member("data")?.clone();
+        let next = answered.member("next_page");
+        let mut report = Map::new();
+        if action == "cost" {
+            let results =
+                data.as_array_mut()?.iter_mut().filter_map(|bucket| bucket.get_mut("results")?.as_array_mut());
+            for item in results.flatten().filter_map(Value::as_object_mut) {
+                if let Some(amount) = item.get("amount_usd").and_then(rounded_dollars) {
+                    item.shift_remove("amount");
+                    item.insert("amount_usd".into(), amount);
+                }
+            }
+        }
+        report.insert("data".into(), data);
+        report.insert("has_more".into(), next.is_some().into());
+        report.insert("next_page".into(), next.cloned().unwrap_or_default());
+        if let Some(total) = answered.member("totals")?.get("amount_usd").filter(|_| action == "cost") {
+            report.insert("total_amount_usd".into(), rounded_dollars(total)?);
+        }
+        Some(Said::text(format!("{label}:\n{}", pretty(&Value::Object(report)))))
+    })
+}
+
+/// Dollars with two digits behind the point, as a number.
+fn rounded_dollars(amount: &Value) -> Option<Value> {
+    serde_json::from_str(&rounded(amount.as_str()?).ok()?).ok()
 }
 
 fn reported(answered: &Answered<'_>) -> Option<Said> {

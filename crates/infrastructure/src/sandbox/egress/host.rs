@@ -173,6 +173,8 @@ enum Names {
     One(Host),
     /// With a `*`: never fits an address.
     Many(Box<str>),
+    /// Every host.
+    All,
 }
 
 impl HostPatterns {
@@ -185,11 +187,17 @@ impl HostPatterns {
         patterns.into_iter().map(|text| HostPattern::parse(text.as_ref())).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Every host with every port, for what is judged in another way.
+    pub fn everything() -> Self {
+        Self(vec![HostPattern { names: Names::All, port: None }])
+    }
+
     /// Whether the list names this host with this port.
     pub fn judge(&self, host: &Host, port: u16) -> Listed {
         let mut listed = Listed::No;
         for pattern in self.0.iter().filter(|pattern| pattern.names.fit(host)) {
             match pattern.port {
+                None if pattern.names == Names::All => return Listed::Yes,
                 Some(own) if own == port => return Listed::Yes,
                 None if WEB_PORTS.contains(&port) => return Listed::Yes,
                 _ => listed = Listed::OtherPort,
@@ -233,6 +241,7 @@ impl HostPattern {
 impl Names {
     fn fit(&self, host: &Host) -> bool {
         match (self, host) {
+            (Self::All, _) => true,
             (Self::One(one), host) => one == host,
             (Self::Many(pattern), Host::Name(name)) => host_matches(pattern, name),
             (Self::Many(_), Host::Address(_)) => false,

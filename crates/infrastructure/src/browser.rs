@@ -1,0 +1,17 @@
+//! A browser of the machine, confined like any other program, and driven over its DevTools pipe (`docs/browser.md`).
+//!
+//! [`browsers::Browsers`] keeps one for each session that uses one.
+
+pub(crate) mod accessibility;
+pub(crate) mod actions;
+pub mod browsers;
+mod devtools;
+mod program;
+pub(crate) mod references;
+pub(crate) mod session;
+pub(crate) mod shared_folder;
+pub(crate) mod snapshot;
+pub(crate) mod state;
+
+#[cfg(test)]
+mod tests;

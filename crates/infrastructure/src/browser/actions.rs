@@ -1,0 +1,303 @@
+//! What a person does with a page: clicks, types, chooses, waits, looks.
+//!
+//! Code of ours runs in a world of its own, whose functions the page cannot replace; what is put into it are arguments,
+//! never a part of its text. Clicks and keys come as from a mouse and a keyboard.
+
+use crate::browser::{
+    devtools::Target,
+    references::{Element, Reference},
+    session::{Session, SessionError},
+};
+use serde_json::{Value, json};
+use std::{path::PathBuf, time::Instant};
+use tokio::time::timeout_at;
+
+/// The name of our world in each frame.
+const WORLD: &str = "toolstead";
+
+/// Says what lies over the middle of an element, or why it has none; nothing where it can be clicked.
+const COVER: &str = "function () {
+    const box = this.getBoundingClientRect();
+    if (box.width < 1 || box.height < 1) return 'it is not visible';
+    if (this.disabled || this.closest?.('[inert], fieldset[disabled]')) return 'it is disabled';
+    const root = this.getRootNode();
+    const on = root.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    const label = this.labels && [...this.labels].some(label => label.contains(on));
+    if (!on || this.contains(on) || on.contains(this) || label || on.shadowRoot) return '';
+    const text = (on.innerText || '').trim().slice(0, 60);
+    return `<${on.localName}${on.id ? ` id=\"${on.id}\"` : ''}>${text ? ` (\"${text}\")` : ''} lies over it`;
+}";
+
+/// Readies a field for what is typed: all of its content is chosen, or the end of it. Says why it takes none.
+const READY: &str = "function (clear) {
+    if (this.disabled || this.readOnly) return 'it takes no text';
+    this.focus();
+    if (this.isContentEditable) {
+        const chosen = this.ownerDocument.getSelection();
+        chosen.selectAllChildren(this);
+        if (!clear) chosen.collapseToEnd();
+        return '';
+    }
+    if (!('value' in this) || this.localName === 'select') return 'it is no field for text';
+    if (clear) this.select?.(); else this.setSelectionRange?.(this.value.length, this.value.length);
+    return '';
+}";
+
+/// Chooses options by their values or their texts. Says which there are where one is missing.
+const CHOOSE: &str = "function (wanted) {
+    if (this.localName !== 'select') return 'it is no list to choose from';
+    if (this.disabled) return 'it is disabled';
+    if (!this.multiple && wanted.length > 1) return 'it takes one value';
+    const all = [...this.options];
+    const found = wanted.map(word => all.find(one => one.value === word) || all.find(one => one.label.trim() === word.trim()));
+    const missing = wanted.filter((_, place) => !found[place] || found[place].disabled);
+    if (missing.length) {
+        const there = all.slice(0, 30).map(one => one.label.trim().slice(0, 60)).join(', ');
+        return `it has no ${JSON.stringify(missing[0].slice(0, 60))}; there are ${there}`;
+    }
+    for (const one of all) one.selected = found.includes(one);
+    this.dispatchEvent(new Event('input', { bubbles: true }));
+    this.dispatchEvent(new Event('change', { bubbles: true }));
+    return '';
+}";
+
+/// Returns once a selector fits something visible, or a text stands on the page, or does not any more.
+const APPEARS: &str = "function (selector, text, gone) {
+    const visible = one => one.getClientRects().length > 0;
+    const there = () => selector
+        ? [...document.querySelectorAll(selector)].some(visible)
+        : (document.body?.innerText || '').includes(text);
+    return new Promise(resolve => {
+        const look = () => { if (there() !== gone) { watch.disconnect(); clearInterval(again); resolve(true); } };
+        const watch = new MutationObserver(look);
+        const again = setInterval(look, 200);
+        watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+        look();
+    });
+}";
+
+/// What is waited for on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Something visible that a CSS selector fits.
+    Selector(String),
+    /// A text.
+    Text(String),
+    /// The text is gone.
+    TextGone(String),
+}
+
+/// A picture of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PictureFormat {
+    Png,
+    Jpeg,
+}
+
+impl Session {
+    /// Clicks the middle of an element.
+    ///
+    /// # Errors
+    /// [`SessionError`]; then nothing was clicked, unless the browser ended.
+    pub(crate) async fn click(&self, reference: Reference, is_double: bool) -> Result<(), SessionError> {
+        let (target, element) = self.element(reference)?;
+        let node = json!({"backendNodeId": element.node});
+        let gone = |_| SessionError::Stale(reference);
+        self.command(&target, "DOM.scrollIntoViewIfNeeded", node.clone()).await.map_err(gone)?;
+        self.ask_element(reference, &target, &element, COVER, json!([])).await?;
+        let quads = self.command(&target, "DOM.getContentQuads", node).await.map_err(gone)?;
+        let unusable = || SessionError::Unusable { reference, reason: "it is not visible".into() };
+        let (x, y) = quads.get("quads").and_then(|quads| middle(quads.get(0)?)).ok_or_else(unusable)?;
+        self.command(&target, "Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y})).await?;
+        for count in 1..=if is_double { 2 } else { 1 } {
+            for kind in ["mousePressed", "mouseReleased"] {
+                let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": count});
+                self.command(&target, "Input.dispatchMouseEvent", event).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Types a text into a field, in place of what it holds or behind it.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn type_text(
+        &self,
+        reference: Reference,
+        text: &str,
+        clears: bool,
+        submits: bool,
+    ) -> Result<(), SessionError> {
+        let (target, element) = self.element(reference)?;
+        self.ask_element(reference, &target, &element, READY, json!([{"value": clears}])).await?;
+        match text.is_empty() {
+            true if clears => self.press(&target, "Delete", 46, "").await?,
+            true => {}
+            false => _ = self.command(&target, "Input.insertText", json!({"text": text})).await?,
+        }
+        if submits {
+            self.press(&target, "Enter", 13, "\r").await?;
+        }
+        Ok(())
+    }
+
+    /// Presses a key that bears a name.
+    async fn press(&self, target: &Target, key: &str, code: u32, text: &str) -> Result<(), SessionError> {
+        for kind in ["keyDown", "keyUp"] {
+            let text = if kind == "keyDown" { text } else { "" };
+            let event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text});
+            self.command(target, "Input.dispatchKeyEvent", event).await?;
+        }
+        Ok(())
+    }
+
+    /// Chooses in a list, by values or by the texts that people see.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn select(&self, reference: Reference, values: &[String]) -> Result<(), SessionError> {
+        let (target, element) = self.element(reference)?;
+        self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await
+    }
+
+    /// Gives files of the shared folder to a field for files.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn give_files(&self, reference: Reference, files: &[PathBuf]) -> Result<(), SessionError> {
+        let (target, element) = self.element(reference)?;
+        let params = json!({"files": files, "backendNodeId": element.node});
+        let given = self.command(&target, "DOM.setFileInputFiles", params).await;
+        given.map_err(|_| SessionError::Unusable { reference, reason: "it takes no files".into() })?;
+        if let Some(tab) = self.state().current_mut() {
+            tab.file_chooser = None;
+        }
+        Ok(())
+    }
+
+    /// Waits for something on the page, also over a change of pages.
+    ///
+    /// # Errors
+    /// [`SessionError::TimedOut`]; that a selector is none.
+    pub(crate) async fn wait_for(&self, sight: &Sight, end: Instant) -> Result<(), SessionError> {
+        let (selector, text, is_gone) = match sight {
+            Sight::Selector(selector) => (Some(selector), None, false),
+            Sight::Text(text) => (None, Some(text), false),
+            Sight::TextGone(text) => (None, Some(text), true),
+        };
+        let arguments = json!([{"value": selector}, {"value": text}, {"value": is_gone}]);
+        let looking = async {
+            loop {
+                let target = self.target()?;
+                let world = self.world(&target, None).await?;
+                let params = json!({"functionDeclaration": APPEARS, "executionContextId": world,
+                    "arguments": arguments, "awaitPromise": true, "returnByValue": true});
+                match self.command(&target, "Runtime.callFunctionOn", params).await {
+                    Ok(answer) => match answer.get("exceptionDetails") {
+                        None => return Ok(()),
+                        Some(thrown) => return Err(SessionError::NotOpened(thrown_text(thrown))),
+                    },
+                    // Another page came meanwhile.
+                    Err(SessionError::DevTools(_)) if !self.has_ended() => {
+                        self.when(end, |state| state.current().is_none_or(|tab| !tab.is_loading).then_some(())).await?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        timeout_at(end.into(), looking).await.unwrap_or(Err(SessionError::TimedOut))
+    }
+
+    /// A picture of what shows, or of the whole page, in base64.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn picture(&self, is_whole: bool, format: PictureFormat) -> Result<String, SessionError> {
+        let target = self.target()?;
+        let format = match format {
+            PictureFormat::Png => "png",
+            PictureFormat::Jpeg => "jpeg",
+        };
+        let params = json!({"format": format, "captureBeyondViewport": is_whole, "optimizeForSpeed": true});
+        let answer = self.command(&target, "Page.captureScreenshot", params).await?;
+        Ok(answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned())
+    }
+
+    /// The page as a PDF document, in base64.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn pdf(&self) -> Result<String, SessionError> {
+        let target = self.target()?;
+        let params = json!({"printBackground": true, "preferCSSPageSize": true});
+        let answer = self.command(&target, "Page.printToPDF", params).await?;
+        Ok(answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned())
+    }
+
+    /// Leads the tab back or forth in its history. `false` where there is nothing.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn step(&self, by: i64) -> Result<bool, SessionError> {
+        let target = self.target()?;
+        let history = self.command(&target, "Page.getNavigationHistory", json!({})).await?;
+        let current = history.get("currentIndex").and_then(Value::as_i64).unwrap_or_default();
+        let entry = usize::try_from(current + by).ok().and_then(|place| history.get("entries")?.get(place)?.get("id"));
+        let Some(entry) = entry else { return Ok(false) };
+        self.command(&target, "Page.navigateToHistoryEntry", json!({"entryId": entry})).await?;
+        Ok(true)
+    }
+
+    /// Calls a function of ours on an element. It returns an empty text where all is well, else the reason.
+    async fn ask_element(
+        &self,
+        reference: Reference,
+        target: &Target,
+        element: &Element,
+        function: &str,
+        arguments: Value,
+    ) -> Result<(), SessionError> {
+        let frame = self.state().current().and_then(|tab| {
+            let found = tab.frames.iter().find(|(_, frame)| frame.document == element.document);
+            found.map(|(id, _)| id.clone())
+        });
+        let world = self.world(target, frame).await?;
+        let resolve = json!({"backendNodeId": element.node, "executionContextId": world});
+        let resolved = self.command(target, "DOM.resolveNode", resolve).await;
+        let resolved = resolved.map_err(|_| SessionError::Stale(reference))?;
+        let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().unwrap_or_default();
+        let params = json!({"functionDeclaration": function, "objectId": object, "arguments": arguments,
+            "returnByValue": true});
+        let answer = self.command(target, "Runtime.callFunctionOn", params).await?;
+        let unusable = |reason: String| SessionError::Unusable { reference, reason };
+        if let Some(thrown) = answer.get("exceptionDetails") {
+            return Err(unusable(thrown_text(thrown)));
+        }
+        match answer.get("result").and_then(|result| result.get("value")).and_then(Value::as_str) {
+            None | Some("") => Ok(()),
+            Some(reason) => Err(unusable(reason.to_owned())),
+        }
+    }
+
+    /// Our world in a frame, the page's own where none is named.
+    async fn world(&self, target: &Target, frame: Option<String>) -> Result<Value, SessionError> {
+        let main = || self.state().current().and_then(|tab| tab.main_frame.clone());
+        let frame = frame.or_else(main).ok_or(SessionError::NoTab)?;
+        let params = json!({"frameId": frame, "worldName": WORLD});
+        let world = self.command(target, "Page.createIsolatedWorld", params).await?;
+        Ok(world.get("executionContextId").cloned().unwrap_or_default())
+    }
+}
+
+/// The middle of a box that is given by its four corners.
+fn middle(quad: &Value) -> Option<(f64, f64)> {
+    let corners: Vec<f64> = quad.as_array()?.iter().map(Value::as_f64).collect::<Option<_>>()?;
+    let [a, b, c, d, e, f, g, h] = corners[..] else { return None };
+    Some(((a + c + e + g) / 4.0, (b + d + f + h) / 4.0))
+}
+
+fn thrown_text(thrown: &Value) -> String {
+    let told = thrown.get("exception").and_then(|exception| exception.get("description")).or(thrown.get("text"));
+    told.and_then(Value::as_str).and_then(|text| text.lines().next()).unwrap_or("it failed").to_owned()
+}

@@ -1,0 +1,369 @@
+//! The Chrome DevTools Protocol over a pair of pipes (`--remote-debugging-pipe`): JSON objects, each ended by a NUL.
+//!
+//! What the browser sends is hostile: a page decides about much of it. Answers go to those who wait for them; events go to
+//! one listener, in their order, which must not wait. What nobody here knows is passed over.
+
+use serde_json::{Map, Value, json};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::{mpsc, oneshot},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// A longer message ends the connection, in bytes. A screenshot of a long page takes some ten megabytes.
+const MAX_MESSAGE_BYTES: usize = 128 << 20;
+/// Commands that wait to be written; further ones wait.
+const MAX_UNWRITTEN: usize = 64;
+
+/// A connection to a browser. Dropping it ends the connection.
+pub(crate) struct DevTools {
+    commands: mpsc::Sender<Vec<u8>>,
+    shared: Arc<Shared>,
+    _reading: AbortOnDropHandle<()>,
+    _writing: AbortOnDropHandle<()>,
+}
+
+/// A part of the browser that commands go to: the browser itself, or one tab by its session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Target(pub(crate) Option<Arc<str>>);
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) target: Target,
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+}
+
+/// A command without an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DevToolsError {
+    /// The browser is gone, or broke the protocol.
+    #[error("the browser ended")]
+    Ended,
+    /// It refused.
+    #[error("the browser refused `{method}`: {message}")]
+    Refused {
+        /// The command.
+        method: String,
+        /// Its words.
+        message: String,
+    },
+}
+
+/// What the reader and those who wait share.
+#[derive(Default)]
+struct Shared {
+    next: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+/// Those who wait for an answer, by the number of their command; `None` once nobody answers any more.
+struct Waiting(Option<HashMap<u64, oneshot::Sender<Result<Value, String>>>>);
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self(Some(HashMap::new()))
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing panics while it is held.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DevTools {
+    /// Speaks over these pipes. Events go to `heard`, which is called by the task that reads: it may send commands by
+    /// [`post`](Self::post) and never waits.
+    pub(crate) fn over(
+        output: impl AsyncRead + Unpin + Send + 'static,
+        input: impl AsyncWrite + Unpin + Send + 'static,
+        heard: impl FnMut(Heard<'_>) + Send + 'static,
+    ) -> Self {
+        let (commands, unwritten) = mpsc::channel(MAX_UNWRITTEN);
+        let shared = Arc::<Shared>::default();
+        let writing = tokio::spawn(write(input, unwritten));
+        let reading = tokio::spawn(read(output, shared.clone(), commands.clone(), heard));
+        Self { commands, shared, _reading: AbortOnDropHandle::new(reading), _writing: AbortOnDropHandle::new(writing) }
+    }
+
+    /// Gives a command and waits for its answer.
+    ///
+    /// # Errors
+    /// [`DevToolsError`].
+    pub(crate) async fn call(&self, target: &Target, method: &str, params: Value) -> Result<Value, DevToolsError> {
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        match &mut self.shared.waiting().0 {
+            Some(waiting) => _ = waiting.insert(number, answer),
+            None => return Err(DevToolsError::Ended),
+        }
+        let _forget = Forget { shared: &self.shared, number };
+        self.commands.send(message(number, target, method, params)).await.map_err(|_| DevToolsError::Ended)?;
+        match answered.await {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
+            Err(_) => Err(DevToolsError::Ended),
+        }
+    }
+
+    /// Whether nobody answers any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.shared.waiting().0.is_none()
+    }
+}
+
+/// Whoever stops to wait needs no place any more.
+struct Forget<'a> {
+    shared: &'a Shared,
+    number: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        if let Some(waiting) = &mut self.shared.waiting().0 {
+            waiting.remove(&self.number);
+        }
+    }
+}
+
+/// An event, with the way to answer it at once.
+pub(crate) struct Heard<'a> {
+    pub(crate) event: Event,
+    shared: &'a Shared,
+    commands: &'a mpsc::Sender<Vec<u8>>,
+}
+
+impl Heard<'_> {
+    /// Gives a command whose answer nobody waits for. `false` where too many wait to be written: then the one who hears has
+    /// to do without.
+    pub(crate) fn post(&self, target: &Target, method: &str, params: Value) -> bool {
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        self.commands.try_send(message(number, target, method, params)).is_ok()
+    }
+}
+
+fn message(number: u64, target: &Target, method: &str, params: Value) -> Vec<u8> {
+    let mut message = json!({"id": number, "method": method, "params": params});
+    if let (Some(session), Value::Object(members)) = (&target.0, &mut message) {
+        members.insert("sessionId".into(), (&**session).into());
+    }
+    let mut bytes = message.to_string().into_bytes();
+    bytes.push(0);
+    bytes
+}
+
+async fn write(mut input: impl AsyncWrite + Unpin, mut unwritten: mpsc::Receiver<Vec<u8>>) {
+    while let Some(message) = unwritten.recv().await {
+        if input.write_all(&message).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(
+    output: impl AsyncRead + Unpin,
+    shared: Arc<Shared>,
+    commands: mpsc::Sender<Vec<u8>>,
+    mut heard: impl FnMut(Heard<'_>),
+) {
+    let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
+    // The end and a breach are the same: nobody answers any more.
+    while let Ok(Some(bytes)) = messages.next().await {
+        let Ok(Value::Object(message)) = serde_json::from_slice(&bytes) else { break };
+        match Incoming::of(message) {
+            Some(Incoming::Answer(number, answer)) => {
+                let waiting = shared.waiting().0.as_mut().and_then(|waiting| waiting.remove(&number));
+                if let Some(waiting) = waiting {
+                    // Whoever asked may be gone.
+                    let _ = waiting.send(answer);
+                }
+            }
+            Some(Incoming::Event(event)) => heard(Heard { event, shared: &shared, commands: &commands }),
+            None => {}
+        }
+    }
+    shared.waiting().0 = None;
+}
+
+enum Incoming {
+    Answer(u64, Result<Value, String>),
+    Event(Event),
+}
+
+impl Incoming {
+    /// Reads a message; `None` for what is neither an answer nor an event.
+    fn of(mut message: Map<String, Value>) -> Option<Self> {
+        if let Some(number) = message.get("id").and_then(Value::as_u64) {
+            return Some(Self::Answer(
+                number,
+                match message.remove("error") {
+                    None => Ok(message.remove("result").unwrap_or_default()),
+                    Some(error) => {
+                        let said = error.get("message").and_then(Value::as_str);
+                        Err(said.unwrap_or("it did not say why").to_owned())
+                    }
+                },
+            ));
+        }
+        let session = message.get("sessionId").and_then(Value::as_str).map(Arc::from);
+        let params = match message.remove("params") {
+            Some(Value::Object(params)) => params,
+            _ => Map::new(),
+        };
+        let Some(Value::String(method)) = message.remove("method") else { return None };
+        Some(Self::Event(Event { target: Target(session), method, params }))
+    }
+}
+
+/// Messages out of a stream of bytes.
+struct Messages<R> {
+    output: R,
+    unread: Vec<u8>,
+    /// So many bytes of them hold no end of a message.
+    searched: usize,
+}
+
+impl<R: AsyncRead + Unpin> Messages<R> {
+    /// The next message; `None` at the end.
+    async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(at) = self.unread[self.searched..].iter().position(|byte| *byte == 0) {
+                let rest = self.unread.split_off(self.searched + at + 1);
+                let mut message = std::mem::replace(&mut self.unread, rest);
+                message.pop();
+                self.searched = 0;
+                return Ok(Some(message));
+            }
+            self.searched = self.unread.len();
+            if self.searched > MAX_MESSAGE_BYTES {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            self.unread.reserve(64 << 10);
+            if self.output.read_buf(&mut self.unread).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for DevTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DevTools").field("has_ended", &self.has_ended()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{DuplexStream, duplex};
+
+    /// A browser that a test plays.
+    struct Played {
+        output: DuplexStream,
+        input: Messages<DuplexStream>,
+    }
+
+    impl Played {
+        async fn heard(&mut self) -> Value {
+            serde_json::from_slice(&self.input.next().await.unwrap().unwrap()).unwrap()
+        }
+
+        async fn says(&mut self, message: Value) {
+            self.output.write_all(format!("{message}\0").as_bytes()).await.unwrap();
+        }
+    }
+
+    fn connection(heard: impl FnMut(Heard<'_>) + Send + 'static) -> (DevTools, Played) {
+        let (ours, output) = duplex(16);
+        let (theirs, input) = duplex(16);
+        let played = Played { output, input: Messages { output: input, unread: Vec::new(), searched: 0 } };
+        (DevTools::over(ours, theirs, heard), played)
+    }
+
+    #[tokio::test]
+    async fn answers_find_those_who_asked_in_whatever_order_they_come() {
+        let (devtools, mut browser) = connection(|_| {});
+        let tab = Target(Some("s1".into()));
+        let asking = async {
+            tokio::join!(
+                devtools.call(&Target(None), "A.a", json!({"x": 1})),
+                devtools.call(&tab, "B.b", json!({})),
+                devtools.call(&tab, "C.c", json!({})),
+            )
+        };
+        let playing = async {
+            let asked = [browser.heard().await, browser.heard().await, browser.heard().await];
+            assert_eq!((&asked[0]["params"], &asked[0]["sessionId"]), (&json!({"x": 1}), &Value::Null));
+            assert_eq!((&asked[1]["method"], &asked[1]["sessionId"]), (&json!("B.b"), &json!("s1")));
+            browser.says(json!({"id": 99, "result": {}})).await;
+            browser.says(json!({"id": asked[2]["id"], "error": {"code": -32000, "message": "no"}})).await;
+            browser.says(json!({"id": asked[1]["id"], "result": {"b": 2}})).await;
+            browser.says(json!({"id": asked[0]["id"]})).await;
+        };
+        let ((a, b, c), ()) = tokio::join!(asking, playing);
+        assert_eq!((a, b), (Ok(Value::Null), Ok(json!({"b": 2}))));
+        assert_eq!(c, Err(DevToolsError::Refused { method: "C.c".into(), message: "no".into() }));
+    }
+
+    #[tokio::test]
+    async fn events_are_heard_in_their_order_and_answered_at_once() {
+        let (told, mut telling) = mpsc::unbounded_channel();
+        let (_devtools, mut browser) = connection(move |heard| {
+            assert!(heard.post(&heard.event.target, "Answer.it", json!({"to": heard.event.method})));
+            told.send(heard.event).unwrap();
+        });
+        for (method, session) in [("Page.loaded", Some("s1")), ("Nobody.knowsIt", None)] {
+            browser.says(json!({"method": method, "params": {"a": [1]}, "sessionId": session})).await;
+            let answer = browser.heard().await;
+            assert_eq!((&answer["method"], &answer["params"]["to"]), (&json!("Answer.it"), &json!(method)));
+            let event = telling.recv().await.unwrap();
+            assert_eq!((event.method.as_str(), event.target.0.as_deref()), (method, session));
+            assert_eq!(event.params["a"], json!([1]));
+        }
+    }
+
+    async fn ends(last: &[u8]) {
+        let (devtools, mut browser) = connection(|_| {});
+        let asked = tokio::spawn({
+            let last = last.to_vec();
+            async move {
+                browser.heard().await;
+                browser.output.write_all(&last).await.unwrap();
+                browser
+            }
+        });
+        let target = Target(None);
+        let asking = devtools.call(&target, "A.a", json!({}));
+        let browser = async {
+            let browser = asked.await.unwrap();
+            if last.is_empty() {
+                drop(browser);
+                return None;
+            }
+            Some(browser)
+        };
+        let (answer, _browser) = tokio::join!(asking, browser);
+        assert_eq!(answer, Err(DevToolsError::Ended), "{last:?}");
+        assert!(devtools.has_ended());
+        assert_eq!(devtools.call(&target, "A.a", json!({})).await, Err(DevToolsError::Ended));
+    }
+
+    #[tokio::test]
+    async fn an_end_or_a_breach_of_the_protocol_ends_all_that_waits() {
+        ends(b"").await;
+        ends(b"{\0").await;
+        ends(b"[]\0").await;
+        ends(b"\0").await;
+    }
+}

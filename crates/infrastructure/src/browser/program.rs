@@ -1,0 +1,141 @@
+//! The browser's program: how it is found, and how it is started within a confined run.
+//!
+//! Its own sandbox is off: it would need the rights that the run has given up. The run is its sandbox, and the proxy of the
+//! run its only network.
+
+use crate::sandbox::{
+    egress::{
+        connector::Connector,
+        proxy::{EgressProxy, ProxyPolicy},
+    },
+    launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
+    writable::WritableRoots,
+};
+use std::path::{Path, PathBuf};
+use tokio::net::unix::pipe;
+use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
+
+/// The names of browsers, the one that starts fastest first.
+const NAMES: [&str; 5] =
+    ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+
+/// Puts the pipes where the browser expects them, and starts it.
+const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >&2";
+
+/// What every browser is told.
+const ARGUMENTS: &[&str] = &[
+    "--headless",
+    "--remote-debugging-pipe",
+    "--no-sandbox",
+    "--user-data-dir=/tmp/profile",
+    // Loopback and the local link as well: the proxy decides.
+    "--proxy-bypass-list=<-loopback>",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-quic",
+    // Frames of other sites stand in the tree of their page.
+    "--disable-site-isolation-trials",
+    "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,\
+     AutofillServerCommunication,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-dev-shm-usage",
+    "--disable-domain-reliability",
+    "--disable-extensions",
+    "--disable-gpu",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--mute-audio",
+    "--no-default-browser-check",
+    "--no-first-run",
+    "--no-pings",
+    "--no-service-autorun",
+    "--password-store=basic",
+    "--window-size=1280,800",
+    "about:blank",
+];
+
+/// A browser to start.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) launcher: Launcher,
+    /// The file that was found.
+    pub(crate) file: PathBuf,
+    /// What its run may touch, without the network.
+    pub(crate) policy: SandboxPolicy,
+    /// The folder that it shares with us: for files that pages have it download, and that pages get.
+    pub(crate) folder: PathBuf,
+    /// The way to hosts.
+    pub(crate) connector: Connector,
+    pub(crate) proxy: ProxyPolicy,
+}
+
+/// A browser that has begun to run.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) output: pipe::Receiver,
+    pub(crate) input: pipe::Sender,
+    pub(crate) proxy: EgressProxy,
+    pub(crate) child: Child,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotStarted {
+    /// The sandbox or the system refused.
+    #[error("the browser was not started")]
+    Launch(#[from] LaunchError),
+    /// Its way out could not be opened.
+    #[error("the way of the browser to the network could not be opened")]
+    Proxy(#[source] std::io::Error),
+    /// Its pipes or its network are not there, as in a sandbox without namespaces.
+    #[error("the browser needs a sandbox with a network of its own")]
+    NoNetwork,
+    /// It does not answer.
+    #[error("the browser started and does not answer: {0}")]
+    Silent(String),
+}
+
+/// The browser of the configuration, else the first one of the machine that no tool can write to. Blocks.
+///
+/// # Errors
+/// Why there is none, with what helps.
+pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -> Result<PathBuf, String> {
+    let named_text = named.map(|named| named.to_string_lossy().into_owned());
+    let names: Vec<&str> = match &named_text {
+        Some(named) => vec![named],
+        None => NAMES.to_vec(),
+    };
+    let found = names.iter().find_map(|name| Launcher::found_outside(name, path, writable).0);
+    found.ok_or_else(|| match named {
+        Some(named) => format!("`[browser] program` names `{}`, which is not there", named.display()),
+        None => "no browser is installed: install `chromium` or `chromium-headless-shell`, or say `[browser] program`"
+            .into(),
+    })
+}
+
+impl Program {
+    /// Starts it.
+    pub(crate) async fn start(self) -> Result<Started, NotStarted> {
+        let mut policy = self.policy;
+        // Any list that is not empty: the proxy decides about hosts.
+        policy.write_roots.push(self.folder);
+        policy.network = NetworkPolicy::Hosts(vec!["*.invalid".into()]);
+        let file = self.file.to_string_lossy().into_owned();
+        let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
+        let spec = LaunchSpec {
+            program: "/bin/sh".into(),
+            args: ["-c".to_owned(), START.to_owned(), file].into_iter().chain(arguments).collect(),
+            working_dir: "/tmp".into(),
+            input: Input::Pipe,
+            policy,
+        };
+        let mut child = self.launcher.launch(spec).await?;
+        let (Some(listener), Some(input), Some(output)) = (child.proxy.take(), child.stdin.take(), child.stdout.take())
+        else {
+            return Err(NotStarted::NoNetwork);
+        };
+        let proxy = EgressProxy::start(listener.into(), self.connector, self.proxy).map_err(NotStarted::Proxy)?;
+        Ok(Started { output, input, proxy, child })
+    }
+}

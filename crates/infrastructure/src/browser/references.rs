@@ -1,0 +1,113 @@
+//! References to elements of pages: given once, to one element of one document, and never to another one.
+
+use crate::browser::accessibility::NodeId;
+use std::{collections::HashMap, fmt, str::FromStr};
+
+/// More elements of one session get no reference.
+const MAX_REFERENCES: u32 = 1_000_000;
+
+/// A reference, as `e12`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Reference(pub(crate) u32);
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "e{}", self.0)
+    }
+}
+
+/// A text that is no reference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no reference: they look like `e12`")]
+pub(crate) struct InvalidReference(String);
+
+impl FromStr for Reference {
+    type Err = InvalidReference;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.trim().trim_start_matches("ref=").strip_prefix('e');
+        let number = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        number.and_then(|digits| digits.parse().ok()).map(Self).ok_or_else(|| InvalidReference(text.to_owned()))
+    }
+}
+
+/// An element of a tab.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Element {
+    /// The document that it is of: another one after each navigation.
+    pub(crate) document: String,
+    pub(crate) node: NodeId,
+}
+
+/// The references of one session.
+#[derive(Debug, Default)]
+pub(crate) struct References {
+    by_element: HashMap<Element, Reference>,
+    by_reference: HashMap<Reference, Element>,
+    given: u32,
+}
+
+impl References {
+    /// The reference of an element, the one that it has had before if it has. `None` where no more are given.
+    pub(crate) fn of(&mut self, element: Element) -> Option<Reference> {
+        if let Some(known) = self.by_element.get(&element) {
+            return Some(*known);
+        }
+        if self.given >= MAX_REFERENCES {
+            return None;
+        }
+        self.given += 1;
+        let reference = Reference(self.given);
+        self.by_element.insert(element.clone(), reference);
+        self.by_reference.insert(reference, element);
+        Some(reference)
+    }
+
+    /// The element; `None` where its document is gone, or nobody was given this reference.
+    pub(crate) fn element(&self, reference: Reference) -> Option<&Element> {
+        self.by_reference.get(&reference)
+    }
+
+    /// Whether somebody was given it, be the document gone or not.
+    pub(crate) fn was_given(&self, reference: Reference) -> bool {
+        (1..=self.given).contains(&reference.0)
+    }
+
+    /// Forgets the elements of all other documents.
+    pub(crate) fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.by_element.retain(|element, _| is_there(&element.document));
+        self.by_reference.retain(|_, element| is_there(&element.document));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn element(document: &str, node: NodeId) -> Element {
+        Element { document: document.into(), node }
+    }
+
+    #[test]
+    fn an_element_keeps_its_reference_and_none_is_given_twice() {
+        let mut references = References::default();
+        let first = references.of(element("d1", 7)).unwrap();
+        assert_eq!((references.of(element("d1", 7)), first.to_string()), (Some(first), "e1".into()));
+        assert_eq!(references.of(element("d2", 7)), Some(Reference(2)));
+        references.keep(|document| document == "d2");
+        assert_eq!((references.element(first), references.was_given(first)), (None, true));
+        assert_eq!(references.element(Reference(2)), Some(&element("d2", 7)));
+        assert_eq!(references.of(element("d1", 7)), Some(Reference(3)), "the document came back as another one");
+        assert!(!references.was_given(Reference(4)) && !references.was_given(Reference(0)));
+    }
+
+    #[test]
+    fn a_reference_is_read_as_it_is_shown() {
+        for (text, read) in
+            [("e12", Some(12)), (" ref=e3 ", Some(3)), ("12", None), ("e", None), ("e-1", None), ("e+1", None)]
+        {
+            assert_eq!(text.parse::<Reference>().ok(), read.map(Reference), "{text}");
+        }
+        assert_eq!("x".parse::<Reference>().unwrap_err().to_string(), "`x` is no reference: they look like `e12`");
+    }
+}

@@ -1,0 +1,344 @@
+//! A browser that runs: the process, its way out, and what can be done with its tabs.
+
+use crate::{
+    browser::{
+        accessibility::{FrameTree, NodeId},
+        devtools::{DevTools, DevToolsError, Target},
+        program::{self, Program},
+        references::{Element, Reference},
+        snapshot::{Change, Snapshot},
+        state::{Frame, HostJudge, State, Tab, TabNumber},
+    },
+    sandbox::{egress::proxy::EgressProxy, launcher::Child},
+};
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::{sync::watch, time::timeout_at};
+
+/// Frames that a snapshot holds.
+const MAX_FRAMES: usize = 50;
+
+/// One browser with its tabs. Dropping it ends all of it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    devtools: DevTools,
+    shared: Arc<Shared>,
+    changes: watch::Receiver<u64>,
+    /// The folder that the browser shares with us.
+    folder: PathBuf,
+    _proxy: EgressProxy,
+    _child: Child,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+}
+
+/// Why something could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SessionError {
+    /// The browser is gone, or refused a command.
+    #[error(transparent)]
+    DevTools(#[from] DevToolsError),
+    /// No tab is open.
+    #[error("no tab is open: open a page first")]
+    NoTab,
+    /// The tab is not there.
+    #[error("there is no tab {0}")]
+    UnknownTab(TabNumber),
+    /// The element is not there any more.
+    #[error("{0} is of a page that is gone: look at the page again")]
+    Stale(Reference),
+    /// Nobody was given this reference.
+    #[error("there is no element {0} on the page: look at the page again")]
+    UnknownElement(Reference),
+    /// The element cannot be used.
+    #[error("{reference} cannot be used: {reason}")]
+    Unusable {
+        /// The element.
+        reference: Reference,
+        /// Why.
+        reason: String,
+    },
+    /// It did not come about in time.
+    #[error("it did not come about in time")]
+    TimedOut,
+    /// The page was not opened; the text says why.
+    #[error("{0}")]
+    NotOpened(String),
+}
+
+/// Where a page is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Its document and all that it holds is loaded.
+    Loaded,
+    /// It has asked for nothing for so long.
+    Quiet(Duration),
+}
+
+impl Session {
+    /// Starts a browser.
+    ///
+    /// # Errors
+    /// What keeps it from starting, for people.
+    pub(crate) async fn start(program: Program, judge: HostJudge) -> Result<Self, program::NotStarted> {
+        let folder = program.folder.clone();
+        let program::Started { output, input, proxy, child } = program.start().await?;
+        let shared = Arc::<Shared>::default();
+        shared.state().judged_by(judge);
+        let (changed, changes) = watch::channel(0);
+        let hearing = shared.clone();
+        let devtools = DevTools::over(output, input, move |heard| {
+            hearing.state().hear(&heard);
+            changed.send_modify(|count| *count += 1);
+        });
+        let session = Self { devtools, shared, changes, folder, _proxy: proxy, _child: child };
+        session.prepare().await.map_err(|error| program::NotStarted::Silent(error.to_string()))?;
+        Ok(session)
+    }
+
+    async fn prepare(&self) -> Result<(), SessionError> {
+        let browser = Target(None);
+        let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
+        self.devtools.call(&browser, "Target.setDiscoverTargets", json!({"discover": true})).await?;
+        self.devtools.call(&browser, "Target.setAutoAttach", attach).await?;
+        let downloads = json!({"behavior": "allowAndName", "downloadPath": self.folder, "eventsEnabled": true});
+        self.devtools.call(&browser, "Browser.setDownloadBehavior", downloads).await?;
+        Ok(())
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state()
+    }
+
+    /// The folder in which downloads lie under their ids, and from which pages get files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether the browser is gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.devtools.has_ended()
+    }
+
+    /// Opens an address in the current tab, or in a new one, and waits for it.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn open(&self, address: &str, is_new: bool, end: Instant) -> Result<(), SessionError> {
+        self.state().judged(address).map_err(SessionError::NotOpened)?;
+        let current = self.state().current.filter(|_| !is_new);
+        let target = match current {
+            Some(_) => self.target()?,
+            None => self.new_tab(end).await?,
+        };
+        let going = self.devtools.call(&target, "Page.navigate", json!({"url": address}));
+        let answer = timeout_at(end.into(), going).await.map_err(|_| SessionError::TimedOut)??;
+        if let Some(error) = answer.get("errorText").and_then(Value::as_str).filter(|error| !error.is_empty()) {
+            let why = self.state().take_notes();
+            let why = if why.is_empty() { error.to_owned() } else { why.join(" ") };
+            return Err(SessionError::NotOpened(why));
+        }
+        self.wait(Until::Loaded, end).await
+    }
+
+    async fn new_tab(&self, end: Instant) -> Result<Target, SessionError> {
+        let created = self.devtools.call(&Target(None), "Target.createTarget", json!({"url": "about:blank"})).await?;
+        let id = created.get("targetId").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let find = |state: &State| {
+            let (number, tab) = state.tabs.iter().find(|(_, tab)| tab.id == id)?;
+            Some((*number, tab.target.clone()?))
+        };
+        let (number, target) = self.when(end, find).await?;
+        self.state().current = Some(number);
+        Ok(target)
+    }
+
+    /// The current tab.
+    ///
+    /// # Errors
+    /// [`SessionError::NoTab`].
+    pub(crate) fn target(&self) -> Result<Target, SessionError> {
+        self.state().current().and_then(|tab| tab.target.clone()).ok_or(SessionError::NoTab)
+    }
+
+    /// Makes a tab the current one.
+    ///
+    /// # Errors
+    /// [`SessionError::UnknownTab`].
+    pub(crate) async fn choose(&self, number: TabNumber) -> Result<(), SessionError> {
+        let target = {
+            let mut state = self.state();
+            let tab = state.tabs.get(&number).ok_or(SessionError::UnknownTab(number))?;
+            let target = tab.target.clone().ok_or(SessionError::NoTab)?;
+            state.current = Some(number);
+            target
+        };
+        self.devtools.call(&target, "Page.bringToFront", json!({})).await?;
+        Ok(())
+    }
+
+    /// Closes a tab.
+    ///
+    /// # Errors
+    /// [`SessionError::UnknownTab`].
+    pub(crate) async fn close(&self, number: TabNumber, end: Instant) -> Result<(), SessionError> {
+        let id = self.state().tabs.get(&number).map(|tab| tab.id.clone()).ok_or(SessionError::UnknownTab(number))?;
+        self.devtools.call(&Target(None), "Target.closeTarget", json!({"targetId": id})).await?;
+        self.when(end, |state| (!state.tabs.contains_key(&number)).then_some(())).await
+    }
+
+    /// Waits until the current page is there, or still.
+    ///
+    /// # Errors
+    /// [`SessionError::TimedOut`].
+    pub(crate) async fn wait(&self, until: Until, end: Instant) -> Result<(), SessionError> {
+        let is_loaded = |state: &State| match state.current() {
+            Some(tab) if tab.is_loading => None,
+            Some(_) | None => Some(()),
+        };
+        self.when(end, is_loaded).await?;
+        let Until::Quiet(quiet) = until else { return Ok(()) };
+        loop {
+            let is_still = |state: &State| {
+                let is_still = |tab: &Tab| !tab.is_loading && tab.open_requests.is_empty();
+                state.current().is_none_or(is_still).then_some(())
+            };
+            self.when(end, is_still).await?;
+            let busy = |state: &State| is_still(state).is_none().then_some(());
+            let quiet_end = (Instant::now() + quiet).min(end);
+            match self.when(quiet_end, busy).await {
+                Ok(()) => {}
+                Err(SessionError::TimedOut) if quiet_end < end => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until the state is as it should be.
+    ///
+    /// # Errors
+    /// [`SessionError::TimedOut`]; that the browser ended.
+    pub(crate) async fn when<T>(
+        &self,
+        end: Instant,
+        mut is: impl FnMut(&State) -> Option<T>,
+    ) -> Result<T, SessionError> {
+        let mut changes = self.changes.clone();
+        let waiting = async {
+            loop {
+                changes.mark_unchanged();
+                if let Some(found) = is(&self.state()) {
+                    return Ok(found);
+                }
+                if changes.changed().await.is_err() {
+                    return Err(DevToolsError::Ended.into());
+                }
+            }
+        };
+        timeout_at(end.into(), waiting).await.unwrap_or(Err(SessionError::TimedOut))
+    }
+
+    /// The current page as it is now, with what changed since a caller has seen it.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn look(&self) -> Result<(Snapshot, Option<Change>), SessionError> {
+        let target = self.target()?;
+        let frames = self.frames(&target).await?;
+        let mut state = self.state();
+        let snapshot = Snapshot::of(&frames, &mut state.references);
+        let Some(tab) = state.current_mut().filter(|tab| tab.target.as_ref() == Some(&target)) else {
+            return Ok((snapshot, None));
+        };
+        let change = tab.seen.as_ref().map(|seen| seen.until(&snapshot));
+        tab.seen = Some(snapshot.clone());
+        Ok((snapshot, change))
+    }
+
+    /// The trees of the page and of the frames in it.
+    async fn frames(&self, target: &Target) -> Result<Vec<FrameTree>, SessionError> {
+        let told = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
+        let mut waiting: Vec<(&Value, bool)> = told.get("frameTree").map(|tree| (tree, true)).into_iter().collect();
+        let mut frames = Vec::new();
+        while let Some((tree, is_page)) = waiting.pop() {
+            let children = tree.get("childFrames").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            waiting.extend(children.iter().map(|child| (child, false)));
+            let part = |name: &str| tree.get("frame").and_then(|frame| frame.get(name)).and_then(Value::as_str);
+            let (Some(id), Some(document)) = (part("id"), part("loaderId")) else { continue };
+            if frames.len() >= MAX_FRAMES {
+                break;
+            }
+            let frame = Frame {
+                parent: part("parentId").map(str::to_owned),
+                document: document.to_owned(),
+                url: part("url").unwrap_or_default().to_owned(),
+            };
+            if let Some(tab) = self.state().tab_of(target) {
+                tab.holds(id, frame);
+                if is_page {
+                    tab.main_frame = Some(id.to_owned());
+                }
+            }
+            let owner = match is_page {
+                true => None,
+                // A frame that is gone by now has no owner, and is left out.
+                false => match self.owner(target, id).await {
+                    Some(owner) => Some(owner),
+                    None => continue,
+                },
+            };
+            let nodes = self.devtools.call(target, "Accessibility.getFullAXTree", json!({"frameId": id})).await;
+            match nodes {
+                Ok(nodes) => frames.push(FrameTree::read(document.to_owned(), owner, &nodes)),
+                Err(error) if is_page => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
+        Ok(frames)
+    }
+
+    async fn owner(&self, target: &Target, frame: &str) -> Option<NodeId> {
+        let owner = self.devtools.call(target, "DOM.getFrameOwner", json!({"frameId": frame})).await.ok()?;
+        owner.get("backendNodeId")?.as_i64()
+    }
+
+    /// The element of a reference, if its document is still there.
+    ///
+    /// # Errors
+    /// [`SessionError::Stale`], [`SessionError::UnknownElement`].
+    pub(crate) fn element(&self, reference: Reference) -> Result<(Target, Element), SessionError> {
+        let state = self.state();
+        let tab = state.current().ok_or(SessionError::NoTab)?;
+        let target = tab.target.clone().ok_or(SessionError::NoTab)?;
+        match state.references.element(reference) {
+            Some(element) if tab.frames.values().any(|frame| frame.document == element.document) => {
+                Ok((target, element.clone()))
+            }
+            Some(_) => Err(SessionError::Stale(reference)),
+            None if state.references.was_given(reference) => Err(SessionError::Stale(reference)),
+            None => Err(SessionError::UnknownElement(reference)),
+        }
+    }
+
+    /// Gives a command to the current tab.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn command(&self, target: &Target, method: &str, params: Value) -> Result<Value, SessionError> {
+        Ok(self.devtools.call(target, method, params).await?)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in it would be one of ours; what is there is still the best that is known.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,139 @@
+//! The folder that a browser shares with us: what pages download lies there, and what they get. It goes with the browser,
+//! and what a killed process left goes when the next browser starts.
+#![expect(clippy::disallowed_methods, reason = "a folder of our own, which no tool reaches by this way")]
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Read},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+/// How the folders' names begin.
+const BEGINNING: &str = "browser-";
+
+/// A folder for one browser. Removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct SharedFolder {
+    path: PathBuf,
+    /// Locked as long as somebody uses the folder.
+    _lock: File,
+}
+
+impl SharedFolder {
+    /// Makes one within `parent`, which is made where it is missing, and removes those that nobody uses any more.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) async fn make(parent: PathBuf) -> io::Result<Self> {
+        spawn_blocking(move || {
+            DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
+            let parent = parent.canonicalize()?;
+            // Nobody sweeps between the making of a folder and its lock.
+            let held = File::open(&parent)?;
+            flock(&held, FlockOperation::LockExclusive)?;
+            sweep(&parent);
+            let path = parent.join(format!("{BEGINNING}{}", Uuid::new_v4()));
+            DirBuilder::new().mode(0o700).create(&path)?;
+            let lock = File::open(&path)?;
+            flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(Self { path, _lock: lock })
+        })
+        .await
+        .map_err(io::Error::other)?
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes a download out, by its id. A browser that does not do what it says may have put anything there.
+    ///
+    /// # Errors
+    /// The system's; that it is no file, or larger than `limit`.
+    pub(crate) async fn take(&self, id: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let is_name = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_name {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the download has no proper id"));
+        }
+        let path = self.path.join(id);
+        spawn_blocking(move || {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = File::from(rustix::fs::open(&path, flags, Mode::empty())?);
+            if !file.metadata()?.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the download is no file"));
+            }
+            let mut bytes = Vec::new();
+            if file.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes")));
+            }
+            fs::remove_file(&path)?;
+            Ok(bytes)
+        })
+        .await
+        .map_err(io::Error::other)?
+    }
+
+    /// Puts a file there for a page, in a folder of its own, and gives its path.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) async fn put(&self, name: String, contents: Vec<u8>) -> io::Result<PathBuf> {
+        let folder = self.path.join(Uuid::new_v4().to_string());
+        spawn_blocking(move || {
+            DirBuilder::new().mode(0o700).create(&folder)?;
+            let path = folder.join(name);
+            fs::write(&path, contents)?;
+            Ok(path)
+        })
+        .await
+        .map_err(io::Error::other)?
+    }
+}
+
+impl Drop for SharedFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed when the next one is made.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes the folders that no process holds.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(BEGINNING));
+        if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if let Ok(folder) = File::open(entry.path())
+            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_folder_goes_with_its_browser_and_leftovers_with_the_next_one() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = parent.path().join("browser-left");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("file"), "x").unwrap();
+        fs::create_dir(parent.path().join("other")).unwrap();
+        let first = SharedFolder::make(parent.path().join("new")).await.unwrap();
+        let second = SharedFolder::make(parent.path().to_path_buf()).await.unwrap();
+        let third = SharedFolder::make(parent.path().to_path_buf()).await.unwrap();
+        assert!(!left.exists() && second.path().exists() && third.path().exists());
+        let gone = first.path().to_path_buf();
+        drop(first);
+        assert!(!gone.exists() && parent.path().join("other").exists());
+    }
+}

@@ -1,0 +1,451 @@
+//! All that is known of a browser's tabs. Events of the browser change it, in their order; nothing here waits.
+//!
+//! The judge of the latest call decides about each page that a tab is to show: a page may move on by itself, and then it is
+//! still that call which led there.
+
+use crate::browser::{
+    accessibility::plain,
+    devtools::{Event, Heard, Target},
+    references::References,
+    snapshot::Snapshot,
+};
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    fmt,
+    sync::Arc,
+};
+use url::Url;
+
+/// More tabs are closed as they open.
+const MAX_TABS: usize = 16;
+/// Frames of a tab that are known.
+const MAX_FRAMES: usize = 200;
+/// Requests of a tab that are watched; more count as none.
+const MAX_WATCHED: usize = 2_000;
+/// Messages that are kept of a tab until somebody reads them.
+const MAX_MESSAGES: usize = 20;
+/// Downloads of a session that are told.
+const MAX_DOWNLOADS: usize = 1_000;
+
+/// Says whether a page of this host may be shown; else why not, with what would allow it.
+pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// The tabs of one browser.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) tabs: BTreeMap<TabNumber, Tab>,
+    /// The tab that calls mean.
+    pub(crate) current: Option<TabNumber>,
+    pub(crate) references: References,
+    pub(crate) downloads: Vec<Download>,
+    /// What becomes of the next dialog of a page; without a word it is dismissed.
+    pub(crate) dialog_answer: Option<DialogAnswer>,
+    /// What the caller should hear with the next answer.
+    notes: VecDeque<String>,
+    given_tabs: TabNumber,
+    judge: Option<HostJudge>,
+}
+
+/// A tab, by the number that callers know it by: from 1, and never used again.
+pub(crate) type TabNumber = u32;
+
+/// One tab.
+#[derive(Debug, Default)]
+pub(crate) struct Tab {
+    /// The browser's name for it.
+    pub(crate) id: String,
+    /// Its session.
+    pub(crate) target: Option<Target>,
+    pub(crate) url: String,
+    pub(crate) title: String,
+    pub(crate) main_frame: Option<String>,
+    pub(crate) frames: HashMap<String, Frame>,
+    pub(crate) is_loading: bool,
+    /// Requests whose answers are not there yet.
+    pub(crate) open_requests: HashSet<String>,
+    /// The last snapshot that a caller has seen.
+    pub(crate) seen: Option<Snapshot>,
+    /// The element with which a page asked for files.
+    pub(crate) file_chooser: Option<i64>,
+    messages: VecDeque<String>,
+    left_out: usize,
+}
+
+/// A frame of a tab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) parent: Option<String>,
+    /// The document in it.
+    pub(crate) document: String,
+    pub(crate) url: String,
+}
+
+/// What a dialog of a page is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DialogAnswer {
+    /// OK, and the text of a prompt.
+    Accept(Option<String>),
+    /// Cancel.
+    Dismiss,
+}
+
+/// A file that a page had the browser fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Download {
+    /// Its name in the folder of downloads.
+    pub(crate) id: String,
+    /// The name that the page gives it.
+    pub(crate) name: String,
+    pub(crate) url: String,
+    pub(crate) state: DownloadState,
+    pub(crate) bytes: u64,
+}
+
+/// How far a download is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DownloadState {
+    Running,
+    Done,
+    Failed,
+}
+
+impl State {
+    /// Lets this judge decide from now on.
+    pub(crate) fn judged_by(&mut self, judge: HostJudge) {
+        self.judge = Some(judge);
+    }
+
+    /// What was noted since somebody asked last.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        self.notes.drain(..).collect()
+    }
+
+    /// Whether something was noted since.
+    pub(crate) fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
+    }
+
+    /// The tab that calls mean.
+    pub(crate) fn current(&self) -> Option<&Tab> {
+        self.tabs.get(&self.current?)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn current_mut(&mut self) -> Option<&mut Tab> {
+        self.tabs.get_mut(&self.current?)
+    }
+
+    fn note(&mut self, note: String) {
+        if self.notes.len() >= MAX_MESSAGES {
+            self.notes.pop_front();
+        }
+        self.notes.push_back(note);
+    }
+
+    /// The tab of this session.
+    pub(crate) fn tab_of(&mut self, target: &Target) -> Option<&mut Tab> {
+        self.tabs.values_mut().find(|tab| tab.target.as_ref() == Some(target))
+    }
+
+    fn tab_called(&mut self, id: &str) -> Option<&mut Tab> {
+        self.tabs.values_mut().find(|tab| tab.id == id)
+    }
+
+    /// Takes in what happened, and answers the browser where that cannot wait.
+    pub(crate) fn hear(&mut self, heard: &Heard<'_>) {
+        let event = &heard.event;
+        match event.method.as_str() {
+            "Target.attachedToTarget" => self.attached(heard),
+            "Target.detachedFromTarget" => {
+                let session = text(&event.params, "sessionId").map(Arc::from);
+                self.forget(&Target(session));
+            }
+            "Target.targetInfoChanged" => self.renamed(&event.params),
+            "Fetch.requestPaused" => self.paused(heard),
+            "Page.javascriptDialogOpening" => self.dialog(heard),
+            "Page.fileChooserOpened" => self.file_chooser(event),
+            "Browser.downloadWillBegin" => self.download_begins(&event.params),
+            "Browser.downloadProgress" => self.download_goes_on(&event.params),
+            _ => {
+                if let Some(tab) = self.tab_of(&event.target) {
+                    tab.hear(event);
+                    if event.method == "Page.frameNavigated" {
+                        let frames = self.tabs.values().flat_map(|tab| tab.frames.values());
+                        let documents: HashSet<&str> = frames.map(|frame| frame.document.as_str()).collect();
+                        self.references.keep(|document| documents.contains(document));
+                    }
+                }
+            }
+        }
+    }
+
+    fn attached(&mut self, heard: &Heard<'_>) {
+        let params = &heard.event.params;
+        let Some(session) = text(params, "sessionId") else { return };
+        let target = Target(Some(session.into()));
+        let info = params.get("targetInfo").and_then(Value::as_object);
+        let info_text = |name| info.and_then(|info| text(info, name)).unwrap_or_default();
+        let resume = |target: &Target| {
+            heard.post(target, "Runtime.runIfWaitingForDebugger", json!({}));
+        };
+        if info_text("type") != "page" {
+            // Workers and the like: they go the way of all requests.
+            return resume(&target);
+        }
+        if self.tabs.len() >= MAX_TABS {
+            heard.post(&Target(None), "Target.closeTarget", json!({"targetId": info_text("targetId")}));
+            return self.note(format!("A page wanted to open a tab; {MAX_TABS} are open, so it was closed."));
+        }
+        self.given_tabs += 1;
+        let number = self.given_tabs;
+        let tab = Tab { id: info_text("targetId").into(), target: Some(target.clone()), ..Tab::default() };
+        if info.is_some_and(|info| info.contains_key("openerId")) {
+            self.note(format!("The page opened tab {number}, which is the current one now."));
+        }
+        self.tabs.insert(number, tab);
+        self.current = Some(number);
+        let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
+        for (method, params) in [
+            ("Fetch.enable", json!({"patterns": documents})),
+            ("Page.enable", json!({})),
+            ("Page.setInterceptFileChooserDialog", json!({"enabled": true})),
+            ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
+            ("Network.enable", json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})),
+            ("Runtime.enable", json!({})),
+            ("Log.enable", json!({})),
+            ("Accessibility.enable", json!({})),
+        ] {
+            heard.post(&target, method, params);
+        }
+        resume(&target);
+    }
+
+    fn renamed(&mut self, params: &Map<String, Value>) {
+        let Some(info) = params.get("targetInfo").and_then(Value::as_object) else { return };
+        if let Some(tab) = text(info, "targetId").and_then(|id| self.tab_called(id)) {
+            tab.title = info.get("title").map(plain).unwrap_or_default();
+            tab.url = text(info, "url").unwrap_or_default().to_owned();
+        }
+    }
+
+    /// A frame is about to fetch a document. That of a tab itself is judged; those of frames within go the way of all
+    /// requests.
+    fn paused(&mut self, heard: &Heard<'_>) {
+        let Event { target, params, .. } = &heard.event;
+        let Some(request) = text(params, "requestId") else { return };
+        let url = params.get("request").and_then(|request| request.get("url")).and_then(Value::as_str);
+        let frame = text(params, "frameId").unwrap_or_default();
+        let is_main = match self.tab_of(target) {
+            // A tab that nobody knows shows nothing.
+            None => true,
+            Some(tab) => tab.main_frame.as_deref().is_none_or(|main| main == frame),
+        };
+        let refused = match is_main {
+            true => self.judged(url.unwrap_or_default()).err(),
+            false => None,
+        };
+        match refused {
+            None => heard.post(target, "Fetch.continueRequest", json!({"requestId": request})),
+            Some(why) => {
+                self.note(why);
+                let reason = json!({"requestId": request, "errorReason": "BlockedByClient"});
+                heard.post(target, "Fetch.failRequest", reason)
+            }
+        };
+    }
+
+    /// Whether a tab may show this address.
+    ///
+    /// # Errors
+    /// Why not, for the caller.
+    pub(crate) fn judged(&self, address: &str) -> Result<(), String> {
+        let shown: String = plain(&Value::from(address));
+        let url = Url::parse(address).map_err(|_| format!("`{shown}` is no address of a page"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("`{shown}` was not opened: pages are http or https"));
+        }
+        let host = url.host_str().ok_or_else(|| format!("`{shown}` has no host"))?;
+        match &self.judge {
+            Some(judge) => judge(host),
+            None => Err(format!("`{shown}` was not opened: nobody asked for it")),
+        }
+    }
+
+    fn dialog(&mut self, heard: &Heard<'_>) {
+        let Event { target, params, .. } = &heard.event;
+        let kind = text(params, "type").unwrap_or("alert").to_owned();
+        let said = params.get("message").map(plain).unwrap_or_default();
+        let answer = match kind.as_str() {
+            // Whoever leads the tab elsewhere wants to leave.
+            "beforeunload" => DialogAnswer::Accept(None),
+            _ => self.dialog_answer.take().unwrap_or(DialogAnswer::Dismiss),
+        };
+        let (accept, prompt, word) = match answer {
+            DialogAnswer::Accept(prompt) => (true, prompt, "accepted"),
+            DialogAnswer::Dismiss => (false, None, "dismissed"),
+        };
+        let params = json!({"accept": accept, "promptText": prompt.unwrap_or_default()});
+        heard.post(target, "Page.handleJavaScriptDialog", params);
+        self.note(format!("The page showed a dialog ({kind}): \"{said}\". It was {word}."));
+    }
+
+    fn file_chooser(&mut self, event: &Event) {
+        let Some(element) = event.params.get("backendNodeId").and_then(Value::as_i64) else { return };
+        if let Some(tab) = self.tab_of(&event.target) {
+            tab.file_chooser = Some(element);
+            self.note("The page asks for a file: `browser_type` with `files` gives one to the same element.".into());
+        }
+    }
+
+    fn download_begins(&mut self, params: &Map<String, Value>) {
+        let (Some(id), Some(name)) = (text(params, "guid"), text(params, "suggestedFilename")) else { return };
+        if self.downloads.len() >= MAX_DOWNLOADS {
+            return;
+        }
+        let url = params.get("url").map(plain).unwrap_or_default();
+        let name = plain(&Value::from(name));
+        self.downloads.push(Download { id: id.into(), name, url, state: DownloadState::Running, bytes: 0 });
+    }
+
+    fn download_goes_on(&mut self, params: &Map<String, Value>) {
+        let id = text(params, "guid").unwrap_or_default();
+        let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) else { return };
+        let bytes = params.get("receivedBytes").and_then(Value::as_f64).unwrap_or_default();
+        download.bytes = bytes.max(0.0) as u64;
+        download.state = match text(params, "state") {
+            Some("completed") => DownloadState::Done,
+            Some("canceled") => DownloadState::Failed,
+            _ => DownloadState::Running,
+        };
+    }
+
+    fn forget(&mut self, target: &Target) {
+        self.tabs.retain(|_, tab| tab.target.as_ref() != Some(target));
+        if self.current.is_some_and(|current| !self.tabs.contains_key(&current)) {
+            self.current = self.tabs.keys().next_back().copied();
+        }
+    }
+}
+
+impl Tab {
+    /// The messages of the page since somebody read them last.
+    pub(crate) fn take_messages(&mut self) -> Vec<String> {
+        let mut messages: Vec<String> = self.messages.drain(..).collect();
+        if self.left_out > 0 {
+            messages.insert(0, format!("{} earlier ones are left out", self.left_out));
+            self.left_out = 0;
+        }
+        messages
+    }
+
+    /// The host of the page, which what is done in it reaches.
+    pub(crate) fn host(&self) -> Option<String> {
+        Url::parse(&self.url).ok()?.host_str().map(str::to_owned)
+    }
+
+    fn message(&mut self, message: String) {
+        if self.messages.len() >= MAX_MESSAGES {
+            self.messages.pop_front();
+            self.left_out += 1;
+        }
+        self.messages.push_back(message);
+    }
+
+    fn hear(&mut self, event: &Event) {
+        let params = &event.params;
+        match event.method.as_str() {
+            "Page.frameNavigated" => self.navigated(params),
+            "Page.frameDetached" if text(params, "reason") != Some("swap") => {
+                self.frames.remove(text(params, "frameId").unwrap_or_default());
+            }
+            "Page.frameStartedLoading" if self.is_main(params) => self.is_loading = true,
+            "Page.frameStoppedLoading" if self.is_main(params) => self.is_loading = false,
+            "Page.navigatedWithinDocument" if self.is_main(params) => {
+                self.url = text(params, "url").unwrap_or_default().to_owned();
+            }
+            "Network.requestWillBeSent" => {
+                // What stays open on purpose is no sign of work.
+                let is_lasting = matches!(text(params, "type"), Some("EventSource" | "WebSocket" | "Ping" | "Media"));
+                if let (Some(id), false) = (text(params, "requestId"), is_lasting)
+                    && self.open_requests.len() < MAX_WATCHED
+                {
+                    self.open_requests.insert(id.to_owned());
+                }
+            }
+            "Network.loadingFinished" => {
+                self.open_requests.remove(text(params, "requestId").unwrap_or_default());
+            }
+            "Network.loadingFailed" => {
+                self.open_requests.remove(text(params, "requestId").unwrap_or_default());
+                if params.get("canceled") != Some(&Value::Bool(true)) {
+                    let why = params.get("errorText").map(plain).unwrap_or_default();
+                    self.message(format!("request failed: {why}"));
+                }
+            }
+            "Runtime.exceptionThrown" => {
+                let details = params.get("exceptionDetails");
+                let thrown = details.and_then(|details| details.get("exception")?.get("description"));
+                let said = thrown.or(details.and_then(|details| details.get("text"))).map(plain).unwrap_or_default();
+                self.message(format!("error: {said}"));
+            }
+            "Runtime.consoleAPICalled" => {
+                let kind = text(params, "type").unwrap_or("log");
+                if matches!(kind, "error" | "warning" | "assert") {
+                    let words = params.get("args").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                    let word =
+                        |word: &Value| word.get("value").or(word.get("description")).map(plain).unwrap_or_default();
+                    let words: Vec<String> = words.iter().take(10).map(word).collect();
+                    self.message(format!("console {kind}: {}", words.join(" ")));
+                }
+            }
+            "Log.entryAdded" => {
+                let entry = params.get("entry").and_then(Value::as_object);
+                if let Some(entry) = entry.filter(|entry| text(entry, "level") == Some("error")) {
+                    let said = entry.get("text").map(plain).unwrap_or_default();
+                    self.message(format!("error: {said}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_main(&self, params: &Map<String, Value>) -> bool {
+        self.main_frame.is_some() && text(params, "frameId") == self.main_frame.as_deref()
+    }
+
+    fn navigated(&mut self, params: &Map<String, Value>) {
+        let Some(frame) = params.get("frame").and_then(Value::as_object) else { return };
+        let (Some(id), Some(document)) = (text(frame, "id"), text(frame, "loaderId")) else { return };
+        let parent = text(frame, "parentId").map(str::to_owned);
+        let url = text(frame, "url").unwrap_or_default().to_owned();
+        // What a look at the page has told already is no news.
+        let is_known = self.frames.get(id).is_some_and(|frame| frame.document == document);
+        if parent.is_none() && !is_known {
+            self.frames.clear();
+            self.open_requests.clear();
+            self.seen = None;
+            self.file_chooser = None;
+            self.main_frame = Some(id.to_owned());
+            self.url.clone_from(&url);
+        }
+        self.holds(id, Frame { parent, document: document.to_owned(), url });
+    }
+
+    /// Remembers a frame as it is now.
+    pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
+        if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
+            self.frames.insert(id.to_owned(), frame);
+        }
+    }
+}
+
+fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    members.get(name)?.as_str()
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("tabs", &self.tabs).field("current", &self.current).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! A real browser, confined, on pages of ours.
+
+use crate::{
+    browser::{
+        actions::Sight,
+        program::{self, Program},
+        session::{Session, SessionError, Until},
+        snapshot::Change,
+        state::HostJudge,
+    },
+    sandbox::{
+        child_environment,
+        egress::{
+            connector::Connector,
+            host::HostPatterns,
+            proxy::{ProxyLimits, ProxyPolicy},
+            testing::FakeNetwork,
+        },
+        launcher::Launcher,
+        writable::WritableRoots,
+    },
+};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+use toolstead_domain::{permission::decision::Verdict, sandbox_policy::SandboxPolicy};
+
+const SHOP: &str = r#"<!doctype html><title>Shop</title><h1>Shop</h1>
+<label>Name <input id=name></label>
+<select aria-label="Size"><option value=s>Small<option value=m>Medium</select>
+<button onclick="done.textContent = 'Thanks, ' + document.getElementById('name').value">Buy</button>
+<p id=done role=status></p><a href="http://evil.example/">Away</a><a href="/two">Two</a>
+<iframe srcdoc="<button onclick='this.textContent=`pressed`'>Inner</button>" title=Pay></iframe><div id=host></div>
+<script>
+  document.getElementById('host').attachShadow({mode: 'closed'}).innerHTML = '<button>Shadow</button>';
+  window.done = document.getElementById('done');
+</script>"#;
+
+/// Serves these pages, by path.
+async fn server(pages: &'static [(&'static str, &'static str)]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+                    if stream.read_buf(&mut head).await.unwrap_or(0) == 0 {
+                        return;
+                    }
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let target = head.split(' ').nth(1).unwrap_or("/");
+                let path = target.strip_prefix("http://").map_or(target, |rest| &rest[rest.find('/').unwrap_or(0)..]);
+                let page = pages.iter().find(|(known, _)| *known == path);
+                let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+            });
+        }
+    });
+    address
+}
+
+struct Rig {
+    network: Arc<FakeNetwork>,
+    session: Session,
+    _folder: TempDir,
+}
+
+fn end() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// A browser for which `shop.example` is allowed and served.
+async fn rig(pages: &'static [(&'static str, &'static str)]) -> Rig {
+    let network = Arc::new(FakeNetwork::default());
+    network.name("shop.example", &[&["93.184.216.34"]]);
+    network.name("evil.example", &[&["93.184.216.66"]]);
+    network.server("93.184.216.34:80", server(pages).await);
+    let folder = tempfile::tempdir().unwrap();
+    let path = toolstead_domain::sandbox_policy::SYSTEM_PATH;
+    let program = Program {
+        launcher: Launcher::start().unwrap(),
+        file: program::find(None, path, &WritableRoots::default()).unwrap(),
+        policy: SandboxPolicy::closed(child_environment::base(|_| None)),
+        folder: folder.path().canonicalize().unwrap(),
+        connector: Connector::new(network.clone(), HostPatterns::default()),
+        proxy: ProxyPolicy {
+            call: "test".into(),
+            hosts: HostPatterns::everything(),
+            rules: Arc::new(|_| Verdict::Allow),
+            limits: ProxyLimits::default(),
+        },
+    };
+    let judge: HostJudge = Arc::new(|host| match host {
+        "shop.example" => Ok(()),
+        other => Err(format!("{other} may not be reached")),
+    });
+    Rig { network, session: Session::start(program, judge).await.unwrap(), _folder: folder }
+}
+
+impl Rig {
+    /// The reference of the line that holds this.
+    async fn reference(&self, part: &str) -> crate::browser::references::Reference {
+        let (snapshot, _) = self.session.look().await.unwrap();
+        let line = snapshot.lines.iter().find(|line| line.text.contains(part));
+        line.unwrap_or_else(|| panic!("{part}: {}", snapshot.text(5_000).0)).reference.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_filled_in_and_told_with_what_changed() {
+    let rig = rig(&[("/", SHOP), ("/two", "<title>Two</title><h1>Second</h1>")]).await;
+    let session = &rig.session;
+    session.open("http://shop.example/", false, end()).await.unwrap();
+    let name = rig.reference("textbox \"Name\"").await;
+    session.type_text(name, "Ann", true, false).await.unwrap();
+    session.select(rig.reference("combobox").await, &["Medium".into()]).await.unwrap();
+    let missing = session.select(rig.reference("combobox").await, &["Huge".into()]).await.unwrap_err();
+    assert!(missing.to_string().contains("it has no \"Huge\"; there are Small, Medium"), "{missing}");
+    session.click(rig.reference("button \"Buy\"").await, false).await.unwrap();
+    session.wait_for(&Sight::Text("Thanks, Ann".into()), end()).await.unwrap();
+    let Some(Change::Lines(told)) = session.look().await.unwrap().1 else { panic!("a change is told") };
+    assert!(told.contains("Thanks, Ann") && !told.contains("Small"), "{told}");
+    session.click(rig.reference("button \"Inner\"").await, false).await.unwrap();
+    rig.reference("button \"pressed\"").await;
+    session.click(rig.reference("button \"Shadow\"").await, false).await.unwrap();
+    session.click(rig.reference("link \"Two\"").await, false).await.unwrap();
+    session.wait_for(&Sight::Selector("h1".into()), end()).await.unwrap();
+    session.wait_for(&Sight::Text("Second".into()), end()).await.unwrap();
+    assert_eq!(session.click(name, false).await, Err(SessionError::Stale(name)));
+    session.wait(Until::Quiet(Duration::from_millis(200)), end()).await.unwrap();
+    assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
+    let rig = rig(&[("/", SHOP)]).await;
+    let session = &rig.session;
+    for (address, told) in [
+        ("http://evil.example/", "evil.example may not be reached"),
+        ("file:///etc/passwd", "pages are http or https"),
+        ("view-source:http://shop.example/", "pages are http or https"),
+        ("data:text/html,x", "pages are http or https"),
+        ("nothing", "is no address"),
+    ] {
+        let error = session.open(address, false, end()).await.unwrap_err();
+        assert!(error.to_string().contains(told), "{address}: {error}");
+    }
+    session.open("http://shop.example/", false, end()).await.unwrap();
+    session.click(rig.reference("link \"Away\"").await, false).await.unwrap();
+    session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
+    assert_eq!(session.state().take_notes(), ["evil.example may not be reached"]);
+    assert_eq!(rig.network.resolved().iter().filter(|name| *name == "evil.example").count(), 0);
+}

@@ -1,0 +1,354 @@
+//! The tool `anthropic_usage`.
+
+use crate::{
+    builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World},
+    services::{
+        anthropic_admin::{
+            AdminApi,
+            report::{Action, ReportQuery, Wish},
+            totals::totals,
+        },
+        settings::AnthropicAdmin,
+    },
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Tells usage and cost of an organisation at Anthropic.
+pub(crate) struct AnthropicUsage;
+
+/// The time for one page; more of them have more.
+const TIME: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(300);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Tokens, money, or the work with Claude Code.
+    #[schemars(extend("x-advertised" = ""))]
+    action: Report,
+    /// The beginning: a time like "2026-01-31T00:00:00Z" or a day; for `claude_code` the one day (UTC).
+    #[schemars(length(max = 40))]
+    #[schemars(extend("x-advertised" = "Time or day; for `claude_code` the one day."))]
+    starting_at: String,
+    /// The end, which is not part of it. Not for `claude_code`.
+    #[schemars(length(max = 40))]
+    #[schemars(extend("x-advertised" = ""))]
+    ending_at: Option<String>,
+    /// The length of a bucket; `cost` has days alone, `claude_code` none.
+    #[schemars(extend("x-advertised" = ""))]
+    bucket_width: Option<Width>,
+    /// What to tell apart. `usage`: account_id, api_key_id, context_window, inference_geo, model, service_account_id,
+    /// service_tier, speed, workspace_id; `cost`: workspace_id, description.
+    #[serde(default)]
+    #[schemars(length(max = 9))]
+    #[schemars(extend("x-advertised" = "Like model, workspace_id; for `cost` description."))]
+    group_by: Vec<String>,
+    /// For `usage`: lists by name, each looked at alone: models, workspace_ids, api_key_ids, account_ids,
+    /// service_account_ids, service_tiers, context_window, inference_geos, speeds.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    filters: BTreeMap<String, Vec<String>>,
+    /// Buckets or records of a page.
+    #[schemars(range(min = 1, max = 1_440))]
+    #[schemars(extend("x-advertised" = false))]
+    limit: Option<u32>,
+    /// The page to begin with: `next_page` of an earlier answer.
+    #[schemars(length(min = 1, max = 4_000))]
+    #[schemars(extend("x-advertised" = ""))]
+    page: Option<String>,
+    /// Pages that are read one after another, at most.
+    #[serde(default = "one_page")]
+    #[schemars(range(min = 1, max = 50))]
+    #[schemars(extend("x-advertised" = ""))]
+    max_pages: usize,
+}
+
+fn one_page() -> usize {
+    1
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Report {
+    Usage,
+    Cost,
+    ClaudeCode,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+enum Width {
+    #[serde(rename = "1m")]
+    Minute,
+    #[serde(rename = "1h")]
+    Hour,
+    #[serde(rename = "1d")]
+    Day,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    action: &'static str,
+    /// Buckets or records as the API gives them; each item of a cost has `amount_usd` beside `amount`, which is in cents.
+    data: Vec<Map<String, Value>>,
+    /// The sums of `data`; money as exact decimal text, `amount` in cents.
+    totals: Map<String, Value>,
+    /// Pages that were read.
+    pages: usize,
+    /// The page that comes next; absent where that was all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for AnthropicUsage {
+    const NAME: &str = "anthropic_usage";
+    const TITLE: &str = "Usage at Anthropic";
+    const DESCRIPTION: &str = "Tells what an organisation uses at Anthropic: tokens (`usage`), money (`cost`, with exact \
+                               `amount_usd`; priority tier is not in it) or the work with Claude Code on a day \
+                               (`claude_code`), with totals. Reports come by pages: `max_pages` reads several at once, \
+                               `page` goes on. Usage and cost are some minutes old, Claude Code an hour.";
+    const BRIEF: &str = "Tells usage, cost or Claude Code work of an organisation at Anthropic.";
+    const CATEGORY: Category = Category::Web;
+    const TAGS: &[&str] = &["anthropic", "cost", "usage"];
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str =
+        r#"{"action": "cost", "starting_at": "2026-01-01", "group_by": ["description"], "max_pages": 5}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        match &world.services().anthropic_admin {
+            Ok(_) => Availability::Available,
+            Err(reason) => Availability::Unavailable(reason.clone()),
+        }
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        // Nobody is asked about a report that there is not.
+        query(input)?;
+        let host = settings(world)?.base_url.host_str();
+        Ok(host.map(|host| Access::ReachHost(host.into())).into_iter().collect())
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        Some(TIME.saturating_mul(u32::try_from(input.max_pages).unwrap_or(u32::MAX)).min(LONGEST))
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let query = query(&input)?;
+        let judge = |host: &str| run.may_reach(host);
+        let deadline = run.deadline().min(Instant::now() + LONGEST);
+        let (settings, reach) = (settings(run.world())?, run.world().reach());
+        let api = AdminApi { settings, reach, judge: &judge, deadline };
+        let mut report = api.report(&query, input.max_pages).await?;
+        let totals = totals(query.action, &mut report.data).map_err(|error| {
+            let message = format!("Anthropic's Admin API told an amount that cannot be added: {error}");
+            ToolFailure::new(ErrorKind::UpstreamProtocol, message)
+        })?;
+        let object = |value| match value {
+            Value::Object(members) => Some(members),
+            _ => None,
+        };
+        let data = report.data.into_iter().filter_map(object).collect();
+        let (pages, next_page) = (report.pages, report.next_page);
+        let output = Output { action: query.action.word(), data, totals, pages, next_page };
+        answer(shown(&output), &output)
+    }
+}
+
+fn settings(world: &World) -> Result<&AnthropicAdmin, ToolFailure> {
+    let settings = world.services().anthropic_admin.as_ref();
+    settings.map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
+}
+
+/// The report that is asked for.
+fn query(input: &Input) -> Result<ReportQuery, ToolFailure> {
+    let action = match input.action {
+        Report::Usage => Action::Usage,
+        Report::Cost => Action::Cost,
+        Report::ClaudeCode => Action::ClaudeCode,
+    };
+    let width = |width| match width {
+        Width::Minute => "1m",
+        Width::Hour => "1h",
+        Width::Day => "1d",
+    };
+    let wish = Wish {
+        starting_at: input.starting_at.clone(),
+        ending_at: input.ending_at.clone(),
+        bucket_width: input.bucket_width.map(|given| width(given).to_owned()),
+        group_by: input.group_by.clone(),
+        filters: input.filters.clone(),
+        limit: input.limit,
+        page: input.page.clone(),
+    };
+    action.query(&wish).map_err(|error| ToolFailure::new(ErrorKind::InvalidInput, error.to_string()))
+}
+
+/// The report for a model: the sums, then a bucket or record a line.
+fn shown(output: &Output) -> String {
+    let totals: Vec<String> = output
+        .totals
+        .iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name} {text}"),
+            other => format!("{name} {other}"),
+        })
+        .collect();
+    let mut text = format!("Totals: {}", totals.join(", "));
+    for item in &output.data {
+        // Writing to a text does not fail; a map of JSON is always JSON.
+        let _ = write!(text, "\n{}", serde_json::to_string(item).unwrap_or_default());
+    }
+    if output.data.is_empty() {
+        text.push_str("\nThere is nothing in that time.");
+    }
+    if let Some(next) = &output.next_page {
+        let _ = write!(text, "\n[There is more: the totals are of these pages alone, `page` goes on with {next:?}]");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        builtin::{provider::BuiltInTools, testing::TestRun, tools::all},
+        services::settings::Services,
+        web::testing::{Reply, TestServer},
+    };
+    use serde_json::json;
+    use std::{path::Path, sync::Arc};
+    use toolstead_domain::{permission::rule::Effect, secret::Secret};
+
+    fn run_in(folder: &Path, server: &TestServer) -> TestRun {
+        let admin = AnthropicAdmin { base_url: server.url(""), key: Secret::new("sk-ant-admin-1") };
+        let mut run = TestRun::of_tools(all(), folder);
+        let services = Services { anthropic_admin: Ok(admin), ..Services::default() };
+        run.world = run.world.clone().with_services(Arc::new(services));
+        run.tools = BuiltInTools::new(all(), run.world.clone()).unwrap();
+        run
+    }
+
+    /// The structured answer and the text of a call that the API answers with this data.
+    async fn told(arguments: Value, data: Value) -> (Value, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = json!({"data": data, "has_more": true, "next_page": "page_2"});
+        let server = TestServer::plain(move |_| Reply::json(&answer)).await;
+        let run = run_in(folder.path(), &server);
+        let result = run.call("anthropic_usage", arguments).await.unwrap();
+        assert_eq!(run.asked(), [Access::ReachHost("127.0.0.1".into())]);
+        (result.structured_content().unwrap().clone(), result.joined_text())
+    }
+
+    #[tokio::test]
+    async fn a_cost_is_told_exactly_in_dollars_beside_the_cents() {
+        let item =
+            |amount: &str, currency: &str| json!({"amount": amount, "currency": currency, "cost_type": "tokens"});
+        let small: Vec<Value> = (0..1_000).map(|_| item("0.3", "USD")).collect();
+        let data = json!([{"starting_at": "a", "results": small}, {"starting_at": "b", "results": [item("123.45", "USD"), item("7", "EUR")]}]);
+        let (told, text) = told(json!({"action": "cost", "starting_at": "2026-01-01"}), data).await;
+        assert_eq!(told["totals"], json!({"amount": "423.45", "amount_usd": "4.2345", "items_in_other_currencies": 1}));
+        let results = &told["data"][1]["results"];
+        assert_eq!(
+            results[0].to_string(),
+            r#"{"amount":"123.45","amount_usd":"1.2345","currency":"USD","cost_type":"tokens"}"#
+        );
+        assert_eq!((&results[1]["amount"], results[1].get("amount_usd")), (&json!("7"), None));
+        assert_eq!((&told["next_page"], &told["pages"]), (&json!("page_2"), &json!(1)));
+        assert!(text.starts_with("Totals: amount 423.45, amount_usd 4.2345,"), "{text}");
+        assert!(text.ends_with("`page` goes on with \"page_2\"]"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn tokens_and_work_are_added_up() {
+        let usage = json!([{"starting_at": "a", "results": [
+            {"uncached_input_tokens": 1500, "cache_creation": {"ephemeral_1h_input_tokens": 1000, "ephemeral_5m_input_tokens": 500},
+             "cache_read_input_tokens": 200, "output_tokens": 500, "server_tool_use": {"web_search_requests": 10}, "model": null},
+            {"uncached_input_tokens": 1, "output_tokens": 2}]}, {"starting_at": "b", "results": []}]);
+        let (report, _) = told(json!({"action": "usage", "starting_at": "2026-01-01"}), usage.clone()).await;
+        assert_eq!(
+            report["totals"],
+            json!({"uncached_input_tokens": 1501, "ephemeral_1h_input_tokens": 1000, "ephemeral_5m_input_tokens": 500,
+                "cache_read_input_tokens": 200, "output_tokens": 502, "web_search_requests": 10})
+        );
+        assert_eq!(report["data"], usage);
+        let record = json!({"date": "a", "actor": {"type": "api_actor", "api_key_name": "ci"},
+            "core_metrics": {"num_sessions": 5, "lines_of_code": {"added": 10, "removed": 4}, "commits_by_claude_code": 2, "pull_requests_by_claude_code": 1},
+            "model_breakdown": [{"model": "m", "tokens": {"input": 1, "output": 2, "cache_read": 3, "cache_creation": 4},
+                "estimated_cost": {"currency": "USD", "amount": 1025.5}}]});
+        let data = json!([record, record]);
+        let (report, _) = told(json!({"action": "claude_code", "starting_at": "2026-01-01"}), data.clone()).await;
+        assert_eq!(
+            report["totals"],
+            json!({"num_sessions": 10, "lines_added": 20, "lines_removed": 8, "commits_by_claude_code": 4,
+                "pull_requests_by_claude_code": 2, "input": 2, "output": 4, "cache_read": 6, "cache_creation": 8,
+                "amount": "2051.0", "amount_usd": "20.51"})
+        );
+        assert_eq!(report["data"], data);
+    }
+
+    #[tokio::test]
+    async fn what_a_report_does_not_take_reaches_nobody_and_a_rule_on_the_host_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = TestServer::plain(|_| Reply::new(500, "")).await;
+        let run = run_in(folder.path(), &server);
+        for arguments in [
+            json!({"action": "claude_code", "starting_at": "2026-01-01", "ending_at": "2026-01-02"}),
+            json!({"action": "cost", "starting_at": "2026-01-01", "bucket_width": "1h"}),
+            json!({"action": "spend", "starting_at": "2026-01-01"}),
+            json!({"action": "cost", "starting_at": "2026-01-01", "max_pages": 51}),
+            json!({"action": "cost"}),
+        ] {
+            let failure = run.call("anthropic_usage", arguments.clone()).await.unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::InvalidInput, "{arguments}: {}", failure.text());
+        }
+        assert!(run.asked().is_empty());
+        let run = run.under(Effect::Deny, "WebFetch(domain:127.0.0.1)");
+        let asked = json!({"action": "cost", "starting_at": "2026-01-01"});
+        let failure = run.call("anthropic_usage", asked).await.unwrap_err();
+        assert_eq!((failure.kind, server.seen().len()), (ErrorKind::PermissionDenied, 0));
+    }
+
+    #[tokio::test]
+    async fn an_amount_that_is_none_is_no_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = json!({"data": [{"results": [{"amount": "a lot", "currency": "USD"}]}], "has_more": false});
+        let server = TestServer::plain(move |_| Reply::json(&answer)).await;
+        let asked = json!({"action": "cost", "starting_at": "2026-01-01"});
+        let failure = run_in(folder.path(), &server).call("anthropic_usage", asked).await.unwrap_err();
+        assert!(
+            failure.kind == ErrorKind::UpstreamProtocol && failure.text().contains("`a lot`"),
+            "{}",
+            failure.text()
+        );
+    }
+
+    #[test]
+    fn without_a_key_it_is_unavailable_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = TestRun::of_tools(all(), folder.path());
+        let availability = run.definition("anthropic_usage").availability.clone();
+        assert_eq!(availability, Availability::Unavailable("this program has no such service".into()));
+    }
+}

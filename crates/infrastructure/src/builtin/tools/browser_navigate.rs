@@ -1,0 +1,126 @@
+//! The tool `browser_navigate`.
+
+use crate::builtin::{
+    browsing::{self, Telling},
+    built_in_tool::BuiltInTool,
+    run::Run,
+    schema::output_schema,
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+use toolstead_domain::{
+    access::Access, category::Category, error_kind::ErrorKind, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
+    tool_failure::ToolFailure, tool_result::ToolResult,
+};
+
+/// Open a page.
+pub(crate) struct BrowserNavigate;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The address.
+    #[schemars(length(min = 1, max = 8_000))]
+    url: Option<String>,
+    /// Go to the page before, or to the one after it, instead.
+    #[schemars(extend("x-advertised" = false))]
+    history: Option<History>,
+    /// Open it in a new tab.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    new_tab: bool,
+    /// The file of the workspace that takes what the address downloads.
+    #[schemars(extend("x-advertised" = false))]
+    save_as: Option<String>,
+    /// How long it may take.
+    #[serde(default = "usual_time")]
+    #[schemars(range(min = 1, max = 300_000))]
+    #[schemars(extend("x-advertised" = false))]
+    timeout_ms: u64,
+}
+
+fn usual_time() -> u64 {
+    30_000
+}
+
+/// A way in the history of the tab.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum History {
+    Back,
+    Forward,
+}
+
+#[async_trait]
+impl BuiltInTool for BrowserNavigate {
+    const NAME: &str = "browser_navigate";
+    const TITLE: &str = "Open a page";
+    const DESCRIPTION: &str = "Opens an http or https address in the browser of this session, or goes back or forward in its history, and tells the page: a line for each thing, with references for the other browser tools. A page of another host than was asked for is refused and named. `save_as` saves what the address downloads. Plain pages are read faster by `web_fetch`.";
+    const BRIEF: &str = "Opens a page in a real browser, for pages that need hands or scripts; `web_fetch` reads others faster.";
+    const CATEGORY: Category = Category::Web;
+    const TAGS: &[&str] = &["browser"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<browsing::PageFacts>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        browsing::availability(world)
+    }
+
+    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let mut accesses = match &input.url {
+            Some(url) => vec![Access::ReachHost(browsing::host_of(url)?.into())],
+            None => browsing::access_to_page(call, world),
+        };
+        if let Some(path) = &input.save_as {
+            accesses.push(Access::WritePath(world.access(path).await?));
+        }
+        Ok(accesses)
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        Some(Duration::from_millis(input.timeout_ms + 5_000))
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let end = browsing::end_after(run, input.timeout_ms);
+        let (lease, done) = match (&input.url, input.history) {
+            (Some(url), None) => {
+                let lease = browsing::browser(run).await?;
+                let before = browsing::downloads(lease.session()?);
+                let opened = lease.session()?.open(url, input.new_tab, end).await;
+                match (&input.save_as, opened) {
+                    // What is downloaded opens no page.
+                    (Some(path), _) => {
+                        browsing::save_download(&lease, before, path, end, run).await?;
+                        (lease, format!("The download is saved as `{path}`."))
+                    }
+                    (None, Ok(())) => (lease, String::new()),
+                    (None, Err(error)) => return Err(browsing::failed(error)),
+                }
+            }
+            (None, Some(history)) => {
+                let lease = browsing::open_browser(run).await?;
+                let by = if history == History::Back { -1 } else { 1 };
+                if !lease.session()?.step(by).await.map_err(browsing::failed)? {
+                    return Err(ToolFailure::new(ErrorKind::NotFound, "there is no such page in the history"));
+                }
+                browsing::settle(lease.session()?, run).await?;
+                (lease, String::new())
+            }
+            _ => {
+                let message = "either `url` or `history` says which page";
+                return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+            }
+        };
+        browsing::told(lease.session()?, Telling::Page, &done, input.save_as).await
+    }
+}

@@ -1,0 +1,164 @@
+//! The tool `browser_screenshot`.
+
+use crate::{
+    browser::actions::PictureFormat,
+    builtin::{
+        blocking::on_blocking_thread,
+        browsing,
+        built_in_tool::BuiltInTool,
+        files::image_view::{ImageView, view},
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+};
+use async_trait::async_trait;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use image::ImageFormat;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Shows the page as a picture, or saves it as a file.
+pub(crate) struct BrowserScreenshot;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The whole page, not only what shows.
+    #[serde(default)]
+    full_page: bool,
+    /// A picture, or a document for printing, which `save_as` takes.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    format: Format,
+    /// The file of the workspace that it is saved as.
+    #[schemars(extend("x-advertised" = false))]
+    save_as: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    #[default]
+    Png,
+    #[serde(alias = "jpg")]
+    Jpeg,
+    Pdf,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    url: String,
+    /// Pixels across; none of a document.
+    width: Option<u32>,
+    height: Option<u32>,
+    /// Bytes of the original.
+    size_bytes: usize,
+    /// The file that it was saved as, or the handle under which the original is kept.
+    path: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for BrowserScreenshot {
+    const NAME: &str = "browser_screenshot";
+    const TITLE: &str = "Take a picture of the page";
+    const DESCRIPTION: &str = "Shows the open page as a picture. `save_as` saves it as a file of the workspace, as PNG, \
+                               JPEG, or PDF for printing. To read a page, `browser_get_page` takes less.";
+    const BRIEF: &str = "Shows the open page as a picture, or saves it as PNG, JPEG or PDF.";
+    const CATEGORY: Category = Category::Web;
+    const TAGS: &[&str] = &["browser"];
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const EXAMPLE: &str = r#"{"full_page": true, "save_as": "shop.png"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        browsing::availability(world)
+    }
+
+    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let mut accesses = browsing::access_to_page(call, world);
+        if let Some(path) = &input.save_as {
+            accesses.push(Access::WritePath(world.access(path).await?));
+        }
+        Ok(accesses)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let lease = browsing::open_browser(run).await?;
+        let session = lease.session()?;
+        let url = session.state().current().map(|tab| tab.url.clone()).unwrap_or_default();
+        let encoded = match (input.format, &input.save_as) {
+            (Format::Pdf, None) => {
+                let failure = ToolFailure::new(ErrorKind::InvalidInput, "a document is saved, and not shown");
+                return Err(failure.next("`save_as` says as which file."));
+            }
+            (Format::Pdf, Some(_)) => session.pdf().await,
+            (Format::Png, _) => session.picture(input.full_page, PictureFormat::Png).await,
+            (Format::Jpeg, _) => session.picture(input.full_page, PictureFormat::Jpeg).await,
+        };
+        let unusable = || ToolFailure::new(ErrorKind::UpstreamProtocol, "the browser gave no picture");
+        let bytes = STANDARD.decode(encoded.map_err(browsing::failed)?).map_err(|_| unusable())?;
+        if bytes.is_empty() {
+            return Err(unusable());
+        }
+        drop(lease);
+        if let Some(path) = &input.save_as {
+            run.write(path, bytes.clone()).await?;
+        }
+        let size_bytes = bytes.len();
+        let image_format = match input.format {
+            Format::Png => ImageFormat::Png,
+            Format::Jpeg => ImageFormat::Jpeg,
+            Format::Pdf => {
+                let output = Output { url, width: None, height: None, size_bytes, path: input.save_as };
+                return crate::builtin::answer::answer("The page is saved as a PDF document.", &output);
+            }
+        };
+        let limits = run.world().limits().clone();
+        let original = bytes.clone();
+        let shown = on_blocking_thread(move || view(&bytes, image_format, &limits, None, "screenshot")).await?;
+        let path = match input.save_as {
+            Some(path) => Some(path),
+            None if shown.is_changed => kept(run, image_format, &original).await,
+            None => None,
+        };
+        let ImageView { width, height, .. } = shown;
+        let mut text = format!("A picture of {url}, {width}×{height} pixels");
+        match &path {
+            Some(path) => text.push_str(&format!("; the original is `{path}`.")),
+            None => text.push('.'),
+        }
+        let output = Output { url, width: Some(width), height: Some(height), size_bytes, path };
+        let structured = serde_json::to_value(&output).map_err(|error| {
+            ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)
+        })?;
+        let data = STANDARD.encode(&shown.bytes);
+        Ok(ToolResult::of_blocks(vec![
+            json!({"type": "image", "data": data, "mimeType": shown.format.to_mime_type()}),
+            json!({"type": "text", "text": text}),
+        ])
+        .with_structured_content(structured))
+    }
+}
+
+/// The handle under which the original is kept; none where nothing is kept.
+async fn kept(run: &Run<'_>, format: ImageFormat, original: &[u8]) -> Option<String> {
+    let context = run.context();
+    let stored = context.outputs.store(context.principal, context.id, format.to_mime_type(), original).await.ok()?;
+    Some(stored.handle.to_string())
+}

@@ -1,0 +1,76 @@
+//! The tool `browser_tabs`.
+
+use crate::builtin::{
+    browsing::{self, Telling},
+    built_in_tool::BuiltInTool,
+    run::Run,
+    schema::output_schema,
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access, category::Category, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
+    tool_failure::ToolFailure, tool_result::ToolResult,
+};
+
+/// Tabs.
+pub(crate) struct BrowserTabs;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Make this tab the current one.
+    select: Option<u32>,
+    /// Close this tab.
+    close: Option<u32>,
+}
+
+#[async_trait]
+impl BuiltInTool for BrowserTabs {
+    const NAME: &str = "browser_tabs";
+    const TITLE: &str = "Tabs";
+    const DESCRIPTION: &str = "Lists the tabs of the browser of this session; `select` makes one the current one and tells its page, `close` closes one.";
+    const BRIEF: &str = "Lists, chooses or closes tabs of the browser.";
+    const CATEGORY: Category = Category::Web;
+    const TAGS: &[&str] = &["browser"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const EXAMPLE: &str = r#"{"select": 2}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<browsing::PageFacts>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        browsing::availability(world)
+    }
+
+    async fn accesses_of(&self, _: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(browsing::access_to_page(call, world))
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let lease = browsing::open_browser(run).await?;
+        let session = lease.session()?;
+        let end = browsing::end_after(run, 10_000);
+        if let Some(number) = input.close {
+            session.close(number, end).await.map_err(browsing::failed)?;
+        }
+        let host = |number| session.state().tabs.get(&number).and_then(|tab| tab.host());
+        if let Some(number) = input.select {
+            // Its page may be of another host than that of the current one.
+            if let Some(host) = host(number) {
+                run.may_reach(&host)?;
+            }
+            session.choose(number).await.map_err(browsing::failed)?;
+        }
+        let tabs = browsing::tabs(session);
+        match input.select {
+            Some(_) => browsing::told(session, Telling::Page, &tabs, None).await,
+            None => browsing::tabs_told(session, &tabs),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Anthropic's Admin API: reports of usage and cost.
+
+pub mod money;
+pub mod report;
+#[cfg(test)]
+mod tests;
+pub mod totals;
+
+use crate::{
+    http::pause::wanted_pause,
+    services::{address::below, said::words_of, settings::AnthropicAdmin},
+    web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use report::ReportQuery;
+use serde_json::{Value, json};
+use std::time::Instant;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// The version of the API that is spoken.
+const VERSION: &str = "2023-06-01";
+/// The word without which the API tells nothing by speed.
+const FAST_MODE: &str = "fast-mode-2026-02-01";
+/// Bytes of one page of a report, and of all that are read at once.
+const PAGE_BYTES: usize = 8 << 20;
+const REPORT_BYTES: usize = 32 << 20;
+
+/// The way to the API, for one call.
+#[derive(Clone, Copy)]
+pub struct AdminApi<'a> {
+    /// Its address and the key.
+    pub settings: &'a AnthropicAdmin,
+    /// The way to hosts.
+    pub reach: &'a Reach,
+    /// Says whether the host may be reached, before each request.
+    pub judge: Judge<'a>,
+    /// The end of it all.
+    pub deadline: Instant,
+}
+
+/// Pages of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Buckets or records, in the order in which they came.
+    pub data: Vec<Value>,
+    /// The page that comes next; `None`: that was all.
+    pub next_page: Option<String>,
+    /// Pages that were read.
+    pub pages: usize,
+}
+
+impl AdminApi<'_> {
+    /// Reads so many pages of a report at most. It ends before where they grow too large.
+    ///
+    /// # Errors
+    /// The refusals of the API by their kind: `invalid_input` (400), `auth_required` (401, and 403 for a key that is none
+    /// of an administrator), `not_found`, `rate_limited` (429, 529), else `upstream_http`; `upstream_protocol` for what is
+    /// no report.
+    pub async fn report(&self, query: &ReportQuery, max_pages: usize) -> Result<Report, ToolFailure> {
+        let mut report = Report { data: Vec::new(), next_page: query.page.clone(), pages: 0 };
+        let mut bytes = 0;
+        loop {
+            let answer = self.page(query, report.next_page.as_deref()).await?;
+            bytes += answer.body.len();
+            let (data, next) = page_of(&answer.body)?;
+            report.data.extend(data);
+            report.pages += 1;
+            if next.is_some() && next == report.next_page {
+                return Err(no_report("its next page is the one before"));
+            }
+            report.next_page = next;
+            if report.next_page.is_none() || report.pages >= max_pages || bytes >= REPORT_BYTES {
+                return Ok(report);
+            }
+        }
+    }
+
+    async fn page(&self, query: &ReportQuery, page: Option<&str>) -> Result<Answer, ToolFailure> {
+        let mut url = below(&self.settings.base_url, query.action.path());
+        url.query_pairs_mut().extend_pairs(&query.parameters).extend_pairs(page.map(|page| ("page", page)));
+        let asked = Asked {
+            method: Method::GET,
+            url: &url,
+            headers: self.headers(query)?,
+            body: Bytes::new(),
+            named_by: NamedBy::Configuration,
+            // The key goes to the host of the configuration alone.
+            redirects: Redirects::None,
+            again: Again::Reading,
+            body_bytes: PAGE_BYTES,
+            deadline: self.deadline,
+        };
+        let sent = self.reach.send(asked, self.judge).await;
+        let answer = sent.map_err(|error| error.into_failure("Anthropic's Admin API"))?;
+        match answer.status.is_success() {
+            true if answer.is_cut => {
+                let message = format!("a page of the report has more than {PAGE_BYTES} bytes");
+                Err(ToolFailure::new(ErrorKind::TooLarge, message)
+                    .next("Ask with a smaller `limit`, or group by less."))
+            }
+            true => Ok(answer),
+            false => Err(self.refusal(&answer)),
+        }
+    }
+
+    fn headers(&self, query: &ReportQuery) -> Result<HeaderMap, ToolFailure> {
+        let mut key = HeaderValue::try_from(self.settings.key.expose()).map_err(|_| {
+            ToolFailure::new(ErrorKind::Unavailable, "the key of the Admin API holds characters that no key has")
+        })?;
+        key.set_sensitive(true);
+        let mut headers = HeaderMap::from_iter([
+            (header::ACCEPT, HeaderValue::from_static("application/json")),
+            (HeaderName::from_static("x-api-key"), key),
+            (HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION)),
+        ]);
+        if query.tells_speed {
+            headers.insert(HeaderName::from_static("anthropic-beta"), HeaderValue::from_static(FAST_MODE));
+        }
+        Ok(headers)
+    }
+
+    fn refusal(&self, answer: &Answer) -> ToolFailure {
+        let status = answer.status.as_u16();
+        let (kind, what, next) = match status {
+            400 => (ErrorKind::InvalidInput, "does not take the question", "Mend what it names, and ask again."),
+            401 => (ErrorKind::AuthRequired, "does not take the key", "Whoever runs this program must check the key."),
+            403 => (
+                ErrorKind::AuthRequired,
+                "gives nothing to this key",
+                "Reports take the key of an administrator (`sk-ant-admin…`), not one for models.",
+            ),
+            404 => (ErrorKind::NotFound, "knows no such report", "Whoever runs this program must check its address."),
+            429 => (ErrorKind::RateLimited, "was asked too often", "Try again later, and for fewer pages."),
+            529 => (ErrorKind::RateLimited, "is overloaded", "Try again later."),
+            500..=599 => (ErrorKind::UpstreamHttp, "failed", "Try again later."),
+            _ => (ErrorKind::UpstreamHttp, "has no answer", "Whoever runs this program must check its address."),
+        };
+        let words = words_of(&answer.body, Some(&self.settings.key));
+        let colon = if words.is_empty() { "" } else { ": " };
+        let failure = ToolFailure::new(kind, format!("Anthropic's Admin API {what} (HTTP {status}){colon}{words}"));
+        match wanted_pause(&answer.headers).filter(|_| kind == ErrorKind::RateLimited) {
+            Some(wait) => {
+                let seconds = wait.as_secs_f64().ceil();
+                failure.next(format!("Try again in {seconds} s.")).with_data(json!({"retry_after_seconds": seconds}))
+            }
+            None => failure.next(next),
+        }
+    }
+}
+
+impl std::fmt::Debug for AdminApi<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AdminApi").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// The data of a page, and the page that comes next.
+fn page_of(body: &[u8]) -> Result<(Vec<Value>, Option<String>), ToolFailure> {
+    let mut page: Value = serde_json::from_slice(body).map_err(|error| no_report("it is no JSON").caused_by(error))?;
+    let Some(Value::Array(data)) = page.get_mut("data").map(Value::take) else {
+        return Err(no_report("it has no list `data`"));
+    };
+    if !data.iter().all(Value::is_object) {
+        return Err(no_report("not all of its `data` are objects"));
+    }
+    let next = page["next_page"].as_str().map(str::to_owned);
+    match (page["has_more"].as_bool(), next) {
+        (Some(true), None) => Err(no_report("it has more, and does not say where")),
+        (Some(true), next) => Ok((data, next)),
+        _ => Ok((data, None)),
+    }
+}
+
+fn no_report(why: &str) -> ToolFailure {
+    ToolFailure::new(ErrorKind::UpstreamProtocol, format!("Anthropic's Admin API answered what is no report: {why}"))
+}

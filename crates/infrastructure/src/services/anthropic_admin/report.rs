@@ -1,0 +1,362 @@
+//! What is asked of the Admin API, checked before it is sent: each report takes something else.
+
+use chrono::{DateTime, NaiveDate};
+use std::collections::BTreeMap;
+
+/// A report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Tokens.
+    Usage,
+    /// Money.
+    Cost,
+    /// Who works with Claude Code, and how.
+    ClaudeCode,
+}
+
+/// What is asked for, as a caller says it.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// The beginning: a time, or a day.
+    pub starting_at: String,
+    /// The end.
+    pub ending_at: Option<String>,
+    /// `1m`, `1h` or `1d`.
+    pub bucket_width: Option<String>,
+    /// What to tell apart.
+    pub group_by: Vec<String>,
+    /// What to look at alone, by name.
+    pub filters: BTreeMap<String, Vec<String>>,
+    /// Buckets or records of a page.
+    pub limit: Option<u32>,
+    /// A page that an earlier answer named.
+    pub page: Option<String>,
+}
+
+/// A request that the API takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportQuery {
+    /// The report.
+    pub action: Action,
+    /// Its parameters, in their order.
+    pub parameters: Vec<(String, String)>,
+    /// The first page that is wanted.
+    pub page: Option<String>,
+    /// It asks about speeds, which the API tells only to who says a word more.
+    pub tells_speed: bool,
+}
+
+/// A wish that a report does not grant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidWish {
+    /// A parameter has a value that is none of it.
+    #[error("`{parameter}` is `{given}`, and `{action}` takes {takes}")]
+    Value {
+        /// The parameter.
+        parameter: String,
+        /// Its value.
+        given: String,
+        /// The report.
+        action: &'static str,
+        /// What it takes there.
+        takes: String,
+    },
+    /// The report has no such parameter.
+    #[error("`{action}` takes no `{parameter}`: it takes {takes}")]
+    Parameter {
+        /// The parameter.
+        parameter: &'static str,
+        /// The report.
+        action: &'static str,
+        /// All that it takes.
+        takes: &'static str,
+    },
+    /// The end is not behind the beginning.
+    #[error("`ending_at` is not behind `starting_at`")]
+    Backwards,
+}
+
+const USAGE_GROUPS: &[&str] = &[
+    "account_id",
+    "api_key_id",
+    "context_window",
+    "inference_geo",
+    "model",
+    "service_account_id",
+    "service_tier",
+    "speed",
+    "workspace_id",
+];
+const COST_GROUPS: &[&str] = &["workspace_id", "description"];
+/// Each with its values; none: any.
+const FILTERS: &[(&str, &[&str])] = &[
+    ("models", &[]),
+    ("workspace_ids", &[]),
+    ("api_key_ids", &[]),
+    ("account_ids", &[]),
+    ("service_account_ids", &[]),
+    ("service_tiers", &["batch", "flex", "flex_discount", "priority", "priority_on_demand", "standard"]),
+    ("context_window", &["0-200k", "200k-1M"]),
+    ("inference_geos", &[]),
+    ("speeds", &["fast", "standard"]),
+];
+
+impl Action {
+    /// Those that there are, by their words.
+    pub const ALL: [(&str, Self); 3] =
+        [("usage", Self::Usage), ("cost", Self::Cost), ("claude_code", Self::ClaudeCode)];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::Cost => "cost",
+            Self::ClaudeCode => "claude_code",
+        }
+    }
+
+    /// Its path below the address of the API.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Usage => "v1/organizations/usage_report/messages",
+            Self::Cost => "v1/organizations/cost_report",
+            Self::ClaudeCode => "v1/organizations/usage_report/claude_code",
+        }
+    }
+
+    fn takes(self) -> &'static str {
+        match self {
+            Self::Usage => "`starting_at`, `ending_at`, `bucket_width`, `group_by`, `filters`, `limit`, `page`",
+            Self::Cost => "`starting_at`, `ending_at`, `bucket_width` (1d), `group_by`, `limit`, `page`",
+            Self::ClaudeCode => "`starting_at` (one day), `limit`, `page`",
+        }
+    }
+
+    fn widths(self) -> &'static [&'static str] {
+        match self {
+            Self::Usage => &["1d", "1h", "1m"],
+            Self::Cost => &["1d"],
+            Self::ClaudeCode => &[],
+        }
+    }
+
+    fn groups(self) -> &'static [&'static str] {
+        match self {
+            Self::Usage => USAGE_GROUPS,
+            Self::Cost => COST_GROUPS,
+            Self::ClaudeCode => &[],
+        }
+    }
+
+    fn filters(self) -> &'static [(&'static str, &'static [&'static str])] {
+        match self {
+            Self::Usage => FILTERS,
+            Self::Cost | Self::ClaudeCode => &[],
+        }
+    }
+
+    /// The most of a page.
+    fn most(self, width: &str) -> u32 {
+        match (self, width) {
+            (Self::ClaudeCode, _) => 1_000,
+            (Self::Usage, "1h") => 168,
+            (Self::Usage, "1m") => 1_440,
+            _ => 31,
+        }
+    }
+
+    /// A time as the report takes it.
+    fn time(self, parameter: &str, given: &str) -> Result<(String, DateTime<chrono::FixedOffset>), InvalidWish> {
+        let midnight = |day: NaiveDate| day.and_hms_opt(0, 0, 0).map(|time| time.and_utc().fixed_offset());
+        let day = NaiveDate::parse_from_str(given, "%Y-%m-%d").ok().filter(|_| given.len() == 10).and_then(midnight);
+        let read = match (self, day) {
+            (Self::ClaudeCode, Some(time)) => Some((given.to_owned(), time)),
+            (Self::ClaudeCode, None) => None,
+            (_, Some(time)) => Some((format!("{given}T00:00:00Z"), time)),
+            (_, None) => DateTime::parse_from_rfc3339(given).ok().map(|time| (given.to_owned(), time)),
+        };
+        let takes = match self {
+            Self::ClaudeCode => "a day (UTC), like `2026-01-31`",
+            Self::Usage | Self::Cost => "a time, like `2026-01-31T00:00:00Z`, or a day (UTC), like `2026-01-31`",
+        };
+        read.ok_or_else(|| self.value(parameter, given, takes))
+    }
+
+    fn value(self, parameter: &str, given: &str, takes: &str) -> InvalidWish {
+        let (parameter, given, takes) = (parameter.to_owned(), given.to_owned(), takes.to_owned());
+        InvalidWish::Value { parameter, given, action: self.word(), takes }
+    }
+
+    fn no_parameter(self, parameter: &'static str) -> InvalidWish {
+        InvalidWish::Parameter { parameter, action: self.word(), takes: self.takes() }
+    }
+
+    /// The request for what is wished.
+    ///
+    /// # Errors
+    /// [`InvalidWish`], with what the report takes.
+    pub fn query(self, wish: &Wish) -> Result<ReportQuery, InvalidWish> {
+        let (starting_at, start) = self.time("starting_at", &wish.starting_at)?;
+        let mut parameters = vec![("starting_at".to_owned(), starting_at)];
+        if let Some(ending_at) = &wish.ending_at {
+            if self == Self::ClaudeCode {
+                return Err(self.no_parameter("ending_at"));
+            }
+            let (ending_at, end) = self.time("ending_at", ending_at)?;
+            if end <= start {
+                return Err(InvalidWish::Backwards);
+            }
+            parameters.push(("ending_at".into(), ending_at));
+        }
+        if let Some(width) = &wish.bucket_width {
+            if self.widths().is_empty() {
+                return Err(self.no_parameter("bucket_width"));
+            }
+            self.one_of("bucket_width", width, self.widths())?;
+            parameters.push(("bucket_width".into(), width.clone()));
+        }
+        for group in &wish.group_by {
+            if self.groups().is_empty() {
+                return Err(self.no_parameter("group_by"));
+            }
+            self.one_of("group_by", group, self.groups())?;
+            parameters.push(("group_by[]".into(), group.clone()));
+        }
+        for (name, values) in &wish.filters {
+            let Some((_, words)) = self.filters().iter().find(|(known, _)| known == name) else {
+                if self.filters().is_empty() {
+                    return Err(self.no_parameter("filters"));
+                }
+                let known: Vec<&str> = self.filters().iter().map(|(name, _)| *name).collect();
+                return Err(self.value("filters", name, &one_of(&known)));
+            };
+            for value in values {
+                if !words.is_empty() {
+                    self.one_of(name, value, words)?;
+                }
+                parameters.push((format!("{name}[]"), value.clone()));
+            }
+        }
+        if let Some(limit) = wish.limit {
+            let most = self.most(wish.bucket_width.as_deref().unwrap_or("1d"));
+            if limit == 0 || limit > most {
+                return Err(self.value("limit", &limit.to_string(), &format!("1 to {most} here")));
+            }
+            parameters.push(("limit".into(), limit.to_string()));
+        }
+        let tells_speed = wish.group_by.iter().any(|group| group == "speed") || wish.filters.contains_key("speeds");
+        Ok(ReportQuery { action: self, parameters, page: wish.page.clone(), tells_speed })
+    }
+
+    fn one_of(self, parameter: &str, given: &str, words: &[&str]) -> Result<(), InvalidWish> {
+        match words.contains(&given) {
+            true => Ok(()),
+            false => Err(self.value(parameter, given, &one_of(words))),
+        }
+    }
+}
+
+fn one_of(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(starting_at: &str) -> Wish {
+        Wish { starting_at: starting_at.into(), ..Wish::default() }
+    }
+
+    #[track_caller]
+    fn check(action: Action, wish: &Wish, expected: &[(&str, &str)]) {
+        let query = action.query(wish).unwrap();
+        let parameters: Vec<(&str, &str)> =
+            query.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(parameters, expected);
+    }
+
+    #[test]
+    fn each_report_gets_what_it_takes() {
+        let start = ("starting_at", "2026-01-01T00:00:00Z");
+        check(Action::Cost, &wish("2026-01-01"), &[start]);
+        check(
+            Action::ClaudeCode,
+            &Wish { limit: Some(1_000), ..wish("2026-01-01") },
+            &[("starting_at", "2026-01-01"), ("limit", "1000")],
+        );
+        let usage = Wish {
+            ending_at: Some("2026-01-02T00:00:00+01:00".into()),
+            bucket_width: Some("1m".into()),
+            group_by: vec!["model".into(), "workspace_id".into()],
+            filters: BTreeMap::from([
+                ("models".to_owned(), vec!["a".to_owned(), "b".into()]),
+                ("speeds".to_owned(), vec!["fast".into()]),
+            ]),
+            limit: Some(1_440),
+            page: Some("page_1".into()),
+            ..wish("2026-01-01T00:00:00Z")
+        };
+        check(
+            Action::Usage,
+            &usage,
+            &[
+                start,
+                ("ending_at", "2026-01-02T00:00:00+01:00"),
+                ("bucket_width", "1m"),
+                ("group_by[]", "model"),
+                ("group_by[]", "workspace_id"),
+                ("models[]", "a"),
+                ("models[]", "b"),
+                ("speeds[]", "fast"),
+                ("limit", "1440"),
+            ],
+        );
+        let query = Action::Usage.query(&usage).unwrap();
+        assert_eq!((query.page.as_deref(), query.tells_speed), (Some("page_1"), true));
+        assert!(!Action::Usage.query(&wish("2026-01-01")).unwrap().tells_speed);
+    }
+
+    #[test]
+    fn what_a_report_does_not_take_is_told_with_what_it_takes() {
+        use Action::{ClaudeCode, Cost, Usage};
+        let day = || wish("2026-01-01");
+        let filtered = |name: &str, value: &str| Wish {
+            filters: BTreeMap::from([(name.to_owned(), vec![value.to_owned()])]),
+            ..day()
+        };
+        let grouped = |group: &str| Wish { group_by: vec![group.into()], ..day() };
+        let wide = |width: &str| Wish { bucket_width: Some(width.into()), ..day() };
+        let limited = |limit| Wish { limit: Some(limit), ..day() };
+        for (action, wish, words) in [
+            (Usage, wish("yesterday"), "`starting_at` is `yesterday`, and `usage` takes a time"),
+            (Usage, wish("2026-1-1"), "takes a time"),
+            (Usage, wish("2026-01-01T00:00:00"), "takes a time"),
+            (ClaudeCode, wish("2026-01-01T00:00:00Z"), "takes a day"),
+            (
+                ClaudeCode,
+                Wish { ending_at: Some("2026-01-02".into()), ..day() },
+                "`claude_code` takes no `ending_at`: it takes `starting_at`",
+            ),
+            (Cost, Wish { ending_at: Some("2026-01-01".into()), ..day() }, "not behind"),
+            (Cost, wide("1h"), "`bucket_width` is `1h`, and `cost` takes `1d`"),
+            (ClaudeCode, wide("1d"), "takes no `bucket_width`"),
+            (Cost, grouped("model"), "`cost` takes `workspace_id`, `description`"),
+            (Usage, grouped("description"), "takes `account_id`"),
+            (ClaudeCode, grouped("model"), "takes no `group_by`"),
+            (Cost, filtered("models", "a"), "takes no `filters`"),
+            (Usage, filtered("model", "a"), "`filters` is `model`"),
+            (Usage, filtered("service_tiers", "cheap"), "takes `batch`"),
+            (Usage, filtered("context_window", "1M"), "takes `0-200k`, `200k-1M`"),
+            (Usage, limited(0), "1 to 31"),
+            (Usage, limited(32), "1 to 31"),
+            (Usage, Wish { limit: Some(169), ..wide("1h") }, "1 to 168"),
+            (Cost, limited(32), "1 to 31"),
+            (ClaudeCode, limited(1_001), "1 to 1000"),
+        ] {
+            let error = action.query(&wish).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

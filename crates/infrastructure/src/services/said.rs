@@ -1,0 +1,51 @@
+//! The words of a service in an answer that is an error.
+
+use crate::services::one_line::one_line;
+use serde_json::Value;
+use toolstead_domain::secret::Secret;
+
+/// Characters of them.
+const WORDS: usize = 300;
+const PLACES: [&str; 6] = ["/error/detail", "/error/message", "/error", "/detail/error", "/detail", "/message"];
+
+/// The words, whatever shape they have; empty where there are none. A service may repeat the key that it refuses: that is
+/// taken out.
+pub(super) fn words_of(body: &[u8], key: Option<&Secret>) -> String {
+    let said = match serde_json::from_slice::<Value>(body) {
+        Ok(document) => {
+            PLACES.iter().find_map(|place| document.pointer(place)?.as_str().map(str::to_owned)).unwrap_or_default()
+        }
+        Err(_) => {
+            let beginning = String::from_utf8_lossy(&body[..body.len().min(8 * WORDS)]).into_owned();
+            // Nobody reads a page.
+            if beginning.trim_start().starts_with('<') { String::new() } else { beginning }
+        }
+    };
+    let said = match key.map(Secret::expose).filter(|key| !key.is_empty()) {
+        Some(key) => said.replace(key, "…"),
+        None => said,
+    };
+    one_line(&said, WORDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_every_shape_and_hold_no_key() {
+        let key = Secret::new("key-1");
+        for (body, expected) in [
+            (r#"{"error": {"code": 7, "message": "a\nb"}}"#, "a b"),
+            (r#"{"error": "no key-1 here"}"#, "no … here"),
+            (r#"{"detail": {"error": "x"}}"#, "x"),
+            (r#"{"message": "x"}"#, "x"),
+            (r#"{"x": "y"}"#, ""),
+            ("key-1 is wrong", "… is wrong"),
+            ("<html>key-1", ""),
+            ("", ""),
+        ] {
+            assert_eq!(words_of(body.as_bytes(), Some(&key)), expected, "{body}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Searches of the web and reports of usage through the binary, by services over real HTTP.
+
+use crate::{
+    binaries::{Home, stderr, stdout},
+    web_server::{Reply, TestServer},
+};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+use tokio::task::block_in_place;
+
+const KEY: &str = "secret-key-0123456789";
+
+/// A home whose configuration names this server.
+struct Place {
+    home: Home,
+    config: PathBuf,
+    server: TestServer,
+}
+
+impl Place {
+    async fn searching(provider: &str, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Self {
+        let server = TestServer::plain(move |_| reply()).await;
+        let home = Home::new();
+        let key = if provider == "duckduckgo" { "" } else { "api_key_env = \"SEARCH_KEY\"\n" };
+        let config = home.config(&format!(
+            "[search]\nprovider = {provider:?}\nbase_url = {:?}\n{key}",
+            server.url("/gate").as_str()
+        ));
+        Self { home, config, server }
+    }
+
+    /// `toolstead FLAGS… call TOOL ARGUMENTS` where nobody can be asked: its exit code, and what it printed.
+    fn call(&self, flags: &[&str], tool: &str, arguments: &Value) -> (Option<i32>, String) {
+        let mut command =
+            self.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);
+        command.arg(&self.config).args(flags).args(["call", tool]).arg(arguments.to_string());
+        command.env("SEARCH_KEY", KEY).env("ADMIN_KEY", KEY).stdin(Stdio::null());
+        let output = block_in_place(|| command.output().unwrap());
+        let (printed, beside) = (stdout(&output), stderr(&output));
+        assert!(!printed.contains(KEY) && !beside.contains(KEY), "the key was printed: {printed}{beside}");
+        let told = if output.status.success() { printed } else { format!("{printed}{beside}") };
+        (output.status.code(), told)
+    }
+}
+
+/// The files below a folder that hold the key.
+fn holding_key(folder: &Path) -> Vec<PathBuf> {
+    let mut holding = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            holding.extend(holding_key(&path));
+        } else if fs::read(&path).is_ok_and(|bytes| bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes())) {
+            holding.push(path);
+        }
+    }
+    holding
+}
+
+fn found() -> Reply {
+    Reply::json(&json!({"type": "search", "web": {"results": [
+        {"title": "Rust &amp; MCP", "url": "https://example.com/a", "description": "About <strong>Rust</strong>", "age": "2 days ago"},
+        {"title": "Other", "url": "https://other.example/b", "description": ""}]}}))
+}
+
+#[test]
+fn a_search_without_a_service_is_unavailable_with_the_reason_and_not_listed() {
+    let home = Home::new();
+    let output = home.run(&["call", "web_search", r#"{"query": "rust"}"#]);
+    let told = stderr(&output);
+    assert!(output.status.code() == Some(4) && told.contains("`[search] provider` names who searches"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_header() {
+    let place = Place::searching("brave", found).await;
+    let asked = json!({"query": "rust mcp", "count": 2});
+    let (code, told) = place.call(&[], "web_search", &asked);
+    assert!(code == Some(3) && place.server.seen().is_empty(), "{told}");
+    let ours =
+        "1. Rust & MCP (2 days ago)\n   https://example.com/a\n   About Rust\n2. Other\n   https://other.example/b\n";
+    let events = place.home.data().join("search.events");
+    for rule in ["web_search", "WebSearch", "WebFetch(domain:127.0.0.1)"] {
+        let flags = ["--allow", rule, "--events", events.to_str().unwrap()];
+        let (code, told) = place.call(&flags, "web_search", &asked);
+        assert!(code == Some(0) && told.starts_with(ours), "{rule}: {told}");
+    }
+    let seen = place.server.seen();
+    assert_eq!((seen.len(), seen[0].path()), (3, "/gate/res/v1/web/search"));
+    assert!(seen.iter().all(|seen| seen.header("x-subscription-token") == KEY));
+    assert!(fs::read_to_string(&events).unwrap().contains("web_search"));
+    assert_eq!(holding_key(&place.home.data()), [] as [PathBuf; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn literal_calls_of_other_systems_are_answered_as_these_answer() {
+    let place = Place::searching("brave", found).await;
+    let call = |dialect: &str, tool: &str, arguments: Value| {
+        place.call(&["--dialect", dialect, "--allow", "WebSearch"], tool, &arguments)
+    };
+    let (code, told) = call("micro_x", "web_search", json!({"query": "rust mcp", "count": 5}));
+    let text = "Search: \"rust mcp\"\nResults: 2\n\n1. Rust & MCP\n   https://example.com/a\n   About Rust\n\n2. Other\n   https://other.example/b";
+    assert_eq!((code, told.trim_end()), (Some(0), text));
+    let (code, told) = call("micro_x", "web_search", json!({"query": "  "}));
+    assert!(code != Some(0) && told.contains("Error: query must not be empty"), "{told}");
+    let (code, told) =
+        call("claude_code", "WebSearch", json!({"query": "rust mcp", "blocked_domains": ["other.example"]}));
+    let text = "Web search results for query: \"rust mcp\"\n\nLinks: [{\"title\":\"Rust & MCP\",\"url\":\"https://example.com/a\"}]\n\nREMINDER: ";
+    assert!(code == Some(0) && told.starts_with(text) && told.contains("Sources:"), "{told}");
+    let both = json!({"query": "rust", "allowed_domains": ["a.example"], "blocked_domains": ["b.example"]});
+    let (code, told) = call("claude_code", "WebSearch", both);
+    assert!(code == Some(2) && told.contains("do not go together"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rate_limit_is_told_with_the_time_to_wait() {
+    let limited = || {
+        Reply::new(429, r#"{"error":{"code":"RATE_LIMITED","detail":"Request rate limit exceeded for plan."}}"#)
+            .header("Retry-After", "0")
+            .header("X-RateLimit-Remaining", "0, 0")
+            .header("X-RateLimit-Reset", "1, 1419704")
+    };
+    let place = Place::searching("brave", limited).await;
+    let (code, told) = place.call(&["--allow", "web_search"], "web_search", &json!({"query": "rust"}));
+    let words = "Brave was asked too often (HTTP 429): Request rate limit exceeded for plan. Try again in 17 days.";
+    assert!(code == Some(1) && told.contains(words), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_duckduckgo_are_read_beside_the_process_and_a_captcha_is_an_error() {
+    const FOUND: &str = r#"<div class="result web-result"><div class="links_main result__body"><h2 class="result__title">
+        <a class="result__a" href="//duckduckgo.com/l/?uddg=https%3A%2F%2Fexample.com%2Fa&amp;rut=x">The <b>Rust</b></a></h2>
+        <a class="result__snippet" href="x">About <b>it</b></a></div></div>"#;
+    let asked = json!({"query": "rust"});
+    let place = Place::searching("duckduckgo", || Reply::html(FOUND)).await;
+    let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
+    assert_eq!((code, told.as_str()), (Some(0), "1. The Rust\n   https://example.com/a\n   About it\n"));
+    assert_eq!(place.server.seen()[0].target, "/gate/html/?q=rust");
+    let captcha =
+        || Reply::html("<div class=\"anomaly-modal__title\">Unfortunately, bots use DuckDuckGo too.</div>").status(202);
+    let place = Place::searching("duckduckgo", captcha).await;
+    let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
+    assert!(code == Some(1) && told.contains("DuckDuckGo wants to see a person"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cost_report_of_micro_x_has_dollars_rounded_after_they_are_added() {
+    let item = |amount: &str| json!({"amount": amount, "currency": "USD", "model": "m"});
+    let answer = json!({"data": [{"starting_at": "a", "results": [item("0.3"), item("123.45"), item("0.3")]}], "has_more": false, "next_page": null});
+    let server = TestServer::plain(move |_| Reply::json(&answer)).await;
+    let home = Home::new();
+    let config = home
+        .config(&format!("[anthropic_admin]\nbase_url = {:?}\napi_key_env = \"ADMIN_KEY\"\n", server.url("").as_str()));
+    let place = Place { home, config, server };
+    let asked = json!({"action": "cost", "starting_at": "2026-01-01T00:00:00Z", "bucket_width": "1d", "group_by": ["description"], "limit": 7});
+    let (code, told) = place.call(&["--dialect", "micro_x", "--allow", "anthropic_usage"], "anthropic_usage", &asked);
+    let report = json!({"data": [{"starting_at": "a", "results": [
+        {"amount_usd": 0, "currency": "USD", "model": "m"},
+        {"amount_usd": 1.23, "currency": "USD", "model": "m"},
+        {"amount_usd": 0, "currency": "USD", "model": "m"}]}],
+        "has_more": false, "next_page": null, "total_amount_usd": 1.24});
+    let (label, text) = told.split_once('\n').unwrap();
+    assert_eq!((code, label), (Some(0), "Cost Report:"), "{told}");
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), report);
+    let seen = &place.server.seen()[0];
+    assert_eq!(
+        seen.target,
+        "/v1/organizations/cost_report?starting_at=2026-01-01T00%3A00%3A00Z&bucket_width=1d&group_by%5B%5D=description&limit=7"
+    );
+    assert_eq!(seen.header("x-api-key"), KEY);
+    let (code, told) = place.call(&[], "anthropic_usage", &asked);
+    assert!(code == Some(3), "{told}");
+    let wrong = json!({"action": "spend", "starting_at": "2026-01-01"});
+    let (_, told) = place.call(&["--dialect", "micro_x"], "anthropic_usage", &wrong);
+    assert!(told.contains("Unknown action 'spend'. Must be one of: usage, cost, claude_code."), "{told}");
+    assert_eq!(holding_key(&place.home.data()), [] as [PathBuf; 0]);
+}
