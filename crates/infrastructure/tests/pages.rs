@@ -102,8 +102,8 @@ fn attributes_without_end(reader: &Reader) {
 }
 
 fn costly_article(reader: &Reader) {
-    let paragraph =
-        "<p>Words of an article, with commas, and with more words, so that it is one, and is long enough.</p>";
+    let paragraph = "<p>Words of an article, with commas, and with more words, so that it is one, and is long enough, \
+                     which takes more of them than fit on one line, and then some, and then the last ones of all.</p>";
     let html = paragraph.repeat(30);
     let limits = PageLimits { memory_bytes: 1 << 30, ..PageLimits::default() };
     let page = reader.read(html, Form::Article, limits).unwrap();
