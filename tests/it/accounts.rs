@@ -49,7 +49,8 @@ impl Place {
         let home = Home::new();
         let config = home.config(&format!(
             "[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = {CLIENT_ID:?}\n\
-             authorization_url = {page:?}\ntoken_url = {tokens:?}\nrevocation_url = {revocation:?}\n\
+             client_secret_env = \"GOOGLE_CLIENT_SECRET\"\nauthorization_url = {page:?}\n\
+             token_url = {tokens:?}\nrevocation_url = {revocation:?}\n\
              gmail_base_url = {api:?}\ncalendar_base_url = {api:?}\n"
         ));
         Self { home, config }
