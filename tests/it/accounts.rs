@@ -48,7 +48,7 @@ impl Place {
     fn with(page: &str, tokens: &str, revocation: &str, api: &str) -> Self {
         let home = Home::new();
         let config = home.config(&format!(
-            "[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = {CLIENT_ID:?}\n\
+            "[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = {CLIENT_ID:?}\nclient_secret_env = \"GOOGLE_CLIENT_SECRET\"\n\
              authorization_url = {page:?}\ntoken_url = {tokens:?}\nrevocation_url = {revocation:?}\n\
              gmail_base_url = {api:?}\ncalendar_base_url = {api:?}\n"
         ));
