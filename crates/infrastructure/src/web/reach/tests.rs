@@ -550,6 +550,23 @@ async fn the_configuration_opens_private_networks_to_names_and_this_machine_to_i
 }
 
 #[tokio::test]
+async fn this_machine_is_reached_without_the_proxy() {
+    let rig = rig(&["127.0.0.1:3000", "localhost:3000"]);
+    rig.network.name("localhost", &[&["127.0.0.1"]]);
+    let direct = TestServer::plain(|seen| Reply::html(format!("direct {}", seen.target))).await;
+    rig.network.server("127.0.0.1:3000", direct.address());
+    rig.network.name("proxy.corp.example", &[&["10.9.9.9"]]);
+    let proxy = TestServer::plain(|_| Reply::html("by the proxy")).await;
+    rig.network.server("10.9.9.9:3128", proxy.address());
+    let reach = rig.reach.clone().with_proxy(&"http://proxy.corp.example:3128".parse().unwrap()).unwrap();
+    let rig = Rig { reach, ..rig };
+    for url in ["http://127.0.0.1:3000/a", "http://localhost:3000/a"] {
+        assert_eq!(rig.get(url).await.unwrap().body, "direct /a", "{url}");
+    }
+    assert!(proxy.seen().is_empty());
+}
+
+#[tokio::test]
 async fn a_proxy_gets_pages_alone_and_no_name_that_leads_inside() {
     let rig = rig(&[]);
     rig.network.name("proxy.corp.example", &[&["10.9.9.9"]]);
