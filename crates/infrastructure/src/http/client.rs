@@ -58,7 +58,7 @@ impl HttpClient {
         Self { connector, tls: Arc::default(), proxy: None }
     }
 
-    /// Reaches everything through this proxy. The addresses of hosts are judged as without one, before it is asked.
+    /// Reaches everything but this machine through this proxy. The addresses of hosts are judged as without one, before it is asked.
     #[must_use]
     pub fn through(self, proxy: HttpProxy) -> Self {
         Self { proxy: Some(Arc::new(proxy)), ..self }
@@ -83,7 +83,9 @@ impl HttpClient {
         let named = HeaderValue::try_from(named).map_err(|_| unusable())?;
         let port = url.port_or_known_default().ok_or_else(unusable)?;
         let idle = Mutex::<Idle>::default();
-        let (connector, proxy) = (self.connector.clone(), self.proxy.clone());
+        // To a proxy this machine would be the proxy's own.
+        let proxy = self.proxy.clone().filter(|_| !host.is_this_machine());
+        let connector = self.connector.clone();
         let origin = Arc::new(Origin { host, port, connector, tls, proxy, idle });
         let target = target(&origin, url)?;
         Ok(Endpoint { origin, target, named })

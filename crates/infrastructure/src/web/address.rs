@@ -1,7 +1,7 @@
 //! Addresses of the web as strangers write them: read once, by one parser, and refused where two could differ.
 
 use crate::sandbox::egress::host::{Host, parse_authority};
-use std::fmt::Write;
+use std::{fmt::Write, net::IpAddr};
 use url::Url;
 
 /// The longest address, in bytes.
@@ -37,9 +37,15 @@ pub fn read(text: &str) -> Result<Url, InvalidAddress> {
     }
     let port = if scheme == "https" { 443 } else { 80 };
     let (host, port) = parse_authority(authority, Some(port)).map_err(|error| wrong(error.to_string()))?;
-    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+    let mut url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
     if host_of(&url)? != host || url.port_or_known_default() != Some(port) {
         return Err(wrong("it can be read in two ways".into()));
+    }
+    // It is dialled as the IPv4 address that it maps, which rules know by its own notation.
+    if let Host::Address(IpAddr::V6(address)) = host
+        && let Some(address) = address.to_ipv4_mapped()
+    {
+        url.set_ip_host(address.into()).map_err(|()| wrong("it has no host".into()))?;
     }
     Ok(url)
 }
@@ -137,7 +143,8 @@ mod tests {
             (" HTTP://Docs.Example:80 ", "http://docs.example/"),
             ("https://bücher.example/ä", "https://xn--bcher-kva.example/%C3%A4"),
             ("https://[2606:4700:0::1111]:443/", "https://[2606:4700::1111]/"),
-            ("https://[::ffff:8.8.8.8]/", "https://[::ffff:808:808]/"),
+            ("https://[::ffff:8.8.8.8]/", "https://8.8.8.8/"),
+            ("https://[::ffff:808:808]:8443/a", "https://8.8.8.8:8443/a"),
             ("https://93.184.216.34/a@b\\c", "https://93.184.216.34/a@b/c"),
             ("https://docs.example:8443?q", "https://docs.example:8443/?q"),
         ] {

@@ -11,6 +11,7 @@ use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
+use tokio::task::spawn_blocking;
 use toolstead_domain::ports::clock::Timestamp;
 use url::Url;
 
@@ -72,7 +73,14 @@ impl Robots {
         Ok(match rules {
             Rules::None => true,
             Rules::Unknown => false,
-            Rules::Text(text) => DefaultMatcher::default().one_agent_allowed_by_robots(&text, AGENT, url.as_str()),
+            // Hostile rules take their time, and end the matcher: then nothing is to be fetched.
+            Rules::Text(text) => {
+                let url = url.clone();
+                let matching = spawn_blocking(move || {
+                    DefaultMatcher::default().one_agent_allowed_by_robots(&text, AGENT, url.as_str())
+                });
+                matching.await.unwrap_or(false)
+            }
         })
     }
 
@@ -143,6 +151,13 @@ mod tests {
         ] {
             assert_eq!(allowed(status, text, path).await, expected, "{status} {text:?} {path}");
         }
+    }
+
+    #[tokio::test]
+    async fn rules_that_nobody_can_read_keep_out_and_end_nothing() {
+        // The matcher counts what is too long of a line in characters, and cuts the text by bytes.
+        let text = format!("{}\u{20ac}\nDisallow: /\n", "x".repeat(17_000)).leak();
+        assert!(!allowed(200, text, "/a").await);
     }
 
     #[tokio::test]

@@ -19,7 +19,8 @@ pub(super) fn remark(answered: &Answered<'_>) -> Option<String> {
     let notes = notes.filter_map(Value::as_str).map(|note| format!("Note: {note}."));
     let words = answered.text();
     // Behind the last marked line, whose name the page cannot know, stand our own words.
-    let rest = words.rsplit_once(" -----\n").map(|(_, rest)| rest.to_owned());
+    let rest = words.rsplit_once("----- end of ").and_then(|(_, end)| end.split_once(" -----\n"));
+    let rest = rest.map(|(_, rest)| rest.to_owned());
     let rest = rest.filter(|_| answered.member("truncated") == Some(&Value::Bool(true)));
     let lines: Vec<String> = saved.into_iter().chain(notes).chain(rest).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
@@ -61,5 +62,9 @@ mod tests {
         let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
         assert_eq!(content(&answered), Some("a\n----- end -----\nfalse"));
         assert_eq!(remark(&answered).as_deref(), Some("Saved as `x`.\nNote: n.\nThese are all."));
+        // Nothing of ours stands behind it.
+        let text = text.strip_suffix("\nThese are all.").unwrap();
+        let result = ToolResult::text(text).with_structured_content(json!({"content": "a", "truncated": true}));
+        assert_eq!(remark(&Answered { outcome: Ok(&result), ..answered }), None);
     }
 }

@@ -19,6 +19,7 @@ use crate::builtin::{
     world::World,
 };
 use async_trait::async_trait;
+use foreign::{cleaned, one_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +32,8 @@ use toolstead_domain::{
 pub(crate) struct WebFetch;
 
 const MAX_MS: u64 = 120_000;
+/// Characters of a media type that are told.
+const MAX_CONTENT_TYPE: usize = 100;
 /// A model is waited for so much longer.
 const TIME_OF_A_MODEL: Duration = Duration::from_secs(60);
 
@@ -210,7 +213,7 @@ impl BuiltInTool for WebFetch {
             url: input.url.trim().to_owned(),
             final_url: fetched.answer.url.to_string(),
             status: fetched.answer.status.as_u16(),
-            content_type: fetched.content_type().to_owned(),
+            content_type: one_line(&cleaned(fetched.content_type()), MAX_CONTENT_TYPE),
             bytes: fetched.answer.body.len() as u64,
             from_cache: fetched.from_cache,
             processed: Processed::Nothing,

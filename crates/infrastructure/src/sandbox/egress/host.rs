@@ -59,6 +59,16 @@ impl Host {
     }
 }
 
+impl Host {
+    /// It is this machine by its own name or address, whoever is asked for the way there.
+    pub fn is_this_machine(&self) -> bool {
+        match self {
+            Self::Name(name) => &**name == "localhost",
+            Self::Address(address) => address.to_canonical().is_loopback(),
+        }
+    }
+}
+
 /// Whether this is a name of labels, each of letters, digits, `-` and `_`, none with `-` at an end.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {

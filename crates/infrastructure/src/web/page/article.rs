@@ -52,10 +52,12 @@ pub(super) fn article(tree: &Tree, addresses: &Addresses) -> Option<Article> {
     html.push_str(&found.content);
     let by = found.byline.map(|name| characters::shortened(characters::on_one_line(&name), super::MAX_NAME));
     let when = found.published_time.map(|time| characters::shortened(characters::on_one_line(&time), 40));
+    // The page's own words: quoted, so that they do not read as a part of the note.
+    let [by, when] = [by, when].map(|said| said.map(|said| said.replace('"', "'")));
     let origin = match (by.filter(|name| !name.is_empty()), when.filter(|time| !time.is_empty())) {
-        (Some(name), Some(time)) => format!(" (author: {name}; published: {time})"),
-        (Some(name), None) => format!(" (author: {name})"),
-        (None, Some(time)) => format!(" (published: {time})"),
+        (Some(name), Some(time)) => format!(" (author: \"{name}\"; published: \"{time}\")"),
+        (Some(name), None) => format!(" (author: \"{name}\")"),
+        (None, Some(time)) => format!(" (published: \"{time}\")"),
         (None, None) => String::new(),
     };
     let note = format!(

@@ -12,6 +12,8 @@ use url::Url;
 
 /// Bytes of an image that is fetched.
 const MAX_BYTES: usize = 5 << 20;
+/// Characters of a media type that are told.
+const MAX_CONTENT_TYPE: usize = 100;
 const TIME: Duration = Duration::from_secs(30);
 
 /// The bytes of the image.
@@ -24,7 +26,8 @@ pub(super) async fn fetch(url: &Url, run: &Run<'_>) -> Result<Bytes, ToolFailure
     let header = |name| told.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let content_type = header(header::CONTENT_TYPE);
     if !content_type.to_ascii_lowercase().starts_with("image/") {
-        let message = format!("the server of `{url}` does not call it an image, but `{}`", content_type.escape_debug());
+        let shown: String = content_type.chars().take(MAX_CONTENT_TYPE).flat_map(char::escape_debug).collect();
+        let message = format!("the server of `{url}` does not call it an image, but `{shown}`");
         return Err(ToolFailure::new(ErrorKind::UnsupportedType, message).next("`web_fetch` shows what it is."));
     }
     let is_large = header(header::CONTENT_LENGTH).parse::<usize>().is_ok_and(|bytes| bytes > MAX_BYTES);

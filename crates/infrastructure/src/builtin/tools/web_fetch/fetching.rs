@@ -5,6 +5,7 @@ use crate::{
     builtin::{run::Run, seen_pages::PageRequest, web_address::host},
     sandbox::egress::host::Host,
     web::{
+        charset::charset_of,
         reach::{Again, Answer, Asked, NamedBy, Redirects},
         reach_error::ReachError,
     },
@@ -40,9 +41,7 @@ impl Fetched {
 
     /// The charset that the server names.
     pub(super) fn charset(&self) -> Option<&str> {
-        let parameters = self.content_type().split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
-        let charset = parameters.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
-        charset.map(|(_, value)| value.trim().trim_matches('"')).filter(|value| !value.is_empty())
+        charset_of(self.content_type()).filter(|charset| !charset.is_empty())
     }
 
     /// A header; empty for none.
@@ -65,8 +64,8 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
         Some(secure) => {
             let soon = deadline.min(Instant::now() + TIME_FOR_TLS);
             match send(&secure, accept, Again::Never, run, soon).await {
-                // Nobody speaks TLS there: as it was asked.
-                Err(Unanswered::Reach(error)) if is_silence(&error) => {
+                // Nobody speaks TLS there, or only port 80 of it is open: as it was asked.
+                Err(Unanswered::Reach(error)) if is_silence(&error) || matches!(error, ReachError::Address(_)) => {
                     send(url, accept, Again::Reading, run, deadline).await
                 }
                 other => other,

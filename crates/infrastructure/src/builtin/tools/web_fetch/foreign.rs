@@ -54,9 +54,12 @@ fn is_mark(behind: &str) -> bool {
     MARKS.iter().any(|mark| name.get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark)))
 }
 
+/// Digits of a text's digest in its name: so many that nobody finds a text by trial that holds its own.
+const DIGITS: usize = 32;
+
 /// The name of a text, which it cannot hold itself.
 pub(super) fn mark(text: &str) -> String {
-    format!("web page {}", &digest_of(text.as_bytes()).to_string()[..8])
+    format!("web page {}", &digest_of(text.as_bytes()).to_string()[..DIGITS])
 }
 
 /// A text in one line and so many characters.

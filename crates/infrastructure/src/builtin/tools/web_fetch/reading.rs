@@ -23,6 +23,8 @@ use toolstead_domain::tool_failure::ToolFailure;
 
 /// Characters of a title.
 const MAX_TITLE: usize = 200;
+/// Characters of a note on a page.
+const MAX_NOTE: usize = 500;
 
 /// The content of an answer.
 pub(super) enum Read {
@@ -132,7 +134,8 @@ async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instan
         form,
     };
     let page = page::read(run.world().helpers(), PageLimits::default(), deadline, order).await?;
-    let mut notes = page.notes;
+    // Some name what the page says of itself, and all of them come from the process that read it.
+    let mut notes: Vec<String> = page.notes.iter().map(|note| one_line(&cleaned(note), MAX_NOTE)).collect();
     if page.is_article && form == Form::Article {
         notes.push("this is the article of the page: `format: \"page\"` gives all of it, with menus and lists".into());
     }

@@ -3,7 +3,7 @@
 use super::{
     Format,
     fetching::Fetched,
-    foreign::one_line,
+    foreign::{cleaned, one_line},
     reading::{self, Read},
 };
 use crate::{builtin::run::Run, web::reach::Answer};
@@ -37,7 +37,7 @@ pub(super) async fn refused(fetched: &Fetched, run: &Run<'_>, deadline: Instant)
         }
         StatusCode::TOO_MANY_REQUESTS if !wait.is_empty() => (
             ErrorKind::RateLimited,
-            format!("Try again later: it names `Retry-After: {}`.", one_line(wait, TOLD_OF_A_WAIT)),
+            format!("Try again later: it names `Retry-After: {}`.", one_line(&cleaned(wait), TOLD_OF_A_WAIT)),
         ),
         StatusCode::TOO_MANY_REQUESTS => (ErrorKind::RateLimited, "Try again later.".to_owned()),
         status if status.is_server_error() => {

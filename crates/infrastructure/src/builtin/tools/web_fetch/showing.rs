@@ -22,7 +22,6 @@ use url::Url;
 const ROOM_FOR_WORDS: usize = 900;
 const ROOM_FOR_OUTLINE: usize = 1_500;
 const MAX_HEADING: usize = 80;
-const MAX_CONTENT_TYPE: usize = 100;
 /// Lines of a document that are read at once.
 const DOCUMENT_LINES: u64 = 10_000;
 
@@ -149,9 +148,10 @@ async fn document(fetched: Fetched, max_chars: usize, told: Output, run: &Run<'_
     told.content = cleaned(&shown.content);
     told.characters = told.content.chars().count();
     told.truncated = shown.next_pages.is_some() || shown.next_offset.is_some();
-    let name = mark(&told.content);
+    let document = cleaned(&shown.text);
+    let name = mark(&document);
     let mut text = format!("{}{}----- {name} -----\n", head(&told), origin(&told, &name));
-    text.push_str(&format!("{}\n----- end of {name} -----", cleaned(&shown.text)));
+    text.push_str(&format!("{document}\n----- end of {name} -----"));
     let on = match (&told.handle, shown.next_pages, shown.next_offset) {
         (Some(handle), Some(pages), _) => Some(json!({"path": handle, "pages": pages})),
         (Some(handle), None, Some(line)) => Some(json!({"path": handle, "offset": line})),
@@ -208,7 +208,7 @@ fn too_large(told: &Output) -> ToolFailure {
 fn head(told: &Output) -> String {
     let content_type = match told.content_type.as_str() {
         "" => "of no said type".to_owned(),
-        content_type => one_line(&cleaned(content_type), MAX_CONTENT_TYPE),
+        content_type => content_type.to_owned(),
     };
     let cache = if told.from_cache { ", from the cache" } else { "" };
     let mut head = format!("{}\nHTTP {}, {content_type}, {} bytes{cache}\n", told.final_url, told.status, told.bytes);
