@@ -155,7 +155,8 @@ impl GuestPages<'_> {
             }
             let said = wanted_pause(&answer.headers);
             let pause = said.unwrap_or_else(|| self.pace.apart() * 2_u32.pow(tries));
-            if tries == TRIES || Instant::now() + pause >= self.deadline {
+            let is_too_long = Instant::now().checked_add(pause).is_none_or(|then| then >= self.deadline);
+            if tries == TRIES || is_too_long {
                 return match is_denied {
                     true => Err(with_status(denied(&answer.status, said), answer.status)),
                     false => Ok(answer),
