@@ -1,6 +1,6 @@
 //! The words of a service in an answer that is an error.
 
-use crate::services::one_line::one_line;
+use crate::services::{foreign_text::clean_text, one_line::one_line};
 use serde_json::Value;
 use toolstead_domain::secret::Secret;
 
@@ -21,6 +21,8 @@ pub(super) fn words_of(body: &[u8], key: Option<&Secret>) -> String {
             if beginning.trim_start().starts_with('<') { String::new() } else { beginning }
         }
     };
+    // First what hides: a key with such characters in it would be found no more, and seen all the same.
+    let said = clean_text(&said);
     let said = match key.map(Secret::expose).filter(|key| !key.is_empty()) {
         Some(key) => said.replace(key, "…"),
         None => said,
@@ -44,6 +46,7 @@ mod tests {
             ("key-1 is wrong", "… is wrong"),
             ("<html>key-1", ""),
             ("", ""),
+            ("no k\u{200b}ey\u{7}-1 here", "no … here"),
         ] {
             assert_eq!(words_of(body.as_bytes(), Some(&key)), expected, "{body}");
         }
