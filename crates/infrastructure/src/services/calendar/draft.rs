@@ -55,7 +55,7 @@ pub struct WrittenEvent<'a> {
     pub recurrence: &'a [String],
     /// Who is told by mail.
     pub send_updates: SendUpdates,
-    /// Whether a video meeting is made for it.
+    /// A video meeting is made for it.
     pub conference: bool,
 }
 
@@ -178,7 +178,7 @@ impl EventDraft {
         self.send_updates
     }
 
-    /// Whether a video meeting is made for it.
+    /// Tells whether a video meeting is made for it.
     pub fn makes_conference(&self) -> bool {
         self.conference
     }
@@ -255,7 +255,7 @@ fn addresses(texts: &[String]) -> Result<Vec<String>, UnfitEvent> {
     }
 }
 
-/// Whether it is `local@host` with nothing around it: a dot-atom (RFC 5322, section 3.2.3) and a name of DNS.
+/// Tells whether it is `local@host` with nothing around it: a dot-atom (RFC 5322, section 3.2.3) and a name of DNS.
 fn is_address(text: &str) -> bool {
     let Some((local, host)) = text.split_once('@') else { return false };
     let is_atom = |part: &str| {
