@@ -21,13 +21,14 @@ pub(super) fn words_of(body: &[u8], key: Option<&Secret>) -> String {
             if beginning.trim_start().starts_with('<') { String::new() } else { beginning }
         }
     };
-    // First what hides: a key with such characters in it would be found no more, and seen all the same.
-    let said = clean_text(&said);
-    let said = match key.map(Secret::expose).filter(|key| !key.is_empty()) {
-        Some(key) => said.replace(key, "…"),
-        None => said,
-    };
-    one_line(&said, WORDS)
+    one_line(&without_keys(&said, key.map(Secret::expose)), WORDS)
+}
+
+/// The text without what hides in it, and then without these keys: one with such characters between its own would be found
+/// no more, and seen all the same.
+pub(super) fn without_keys<'a>(text: &str, keys: impl IntoIterator<Item = &'a str>) -> String {
+    let keys = keys.into_iter().filter(|key| !key.is_empty());
+    keys.fold(clean_text(text), |text, key| text.replace(key, "…"))
 }
 
 #[cfg(test)]

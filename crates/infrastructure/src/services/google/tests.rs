@@ -203,3 +203,13 @@ fn addresses_are_made_of_segments_and_credentials_are_for_an_origin() {
     let origin = resource("gmail", &Url::parse("https://gw.corp.example:8443/google/?x").unwrap());
     assert_eq!((&*origin.grant, &*origin.origin), ("gmail", "https://gw.corp.example:8443"));
 }
+
+#[tokio::test]
+async fn credentials_that_google_repeats_are_not_told() {
+    for message in ["no `Bearer t1` here", "no Bearer t\u{200b}1 here"] {
+        let server = saying(vec![refusal(400, "invalid", message)]).await;
+        let failure = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap_err();
+        let text = failure.text();
+        assert!(text.contains("Bearer …") && !text.contains("t1"), "{text}");
+    }
+}
