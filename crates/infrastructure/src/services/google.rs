@@ -1,6 +1,6 @@
 //! One request to an API of Google, on behalf of a principal: Gmail and Google Calendar stand on it.
 //!
-//! Who has not signed in does so on the way, where the caller can. Credentials that the service refuses are renewed once.
+//! People sign in on the way, where they have not and the caller can. Credentials that the service refuses are renewed once.
 //! Only reading is repeated by itself.
 
 use crate::{
@@ -64,13 +64,13 @@ impl std::fmt::Debug for GoogleAccount<'_> {
 pub struct GoogleRequest {
     /// The address, with its query.
     pub url: Url,
-    /// What it does there.
+    /// Its effect there.
     pub effect: Effect,
     /// Bytes that an answer may have.
     pub answer_bytes: usize,
 }
 
-/// What a request does.
+/// The effect of a request.
 #[derive(Debug, Clone)]
 pub enum Effect {
     /// It reads (GET), and may be made again.
@@ -195,7 +195,7 @@ impl GoogleAccount<'_> {
         self.reach.send(asked, self.judge).await.map_err(|error| {
             let failure = error.into_failure(self.service);
             match (doubt, failure.kind) {
-                // What was refused, or never left, had no effect.
+                // A request that was refused, or never left, had no effect.
                 (Some(_), ErrorKind::PermissionDenied | ErrorKind::Unavailable) | (None, _) => failure,
                 (Some(doubt), _) => failure.next(doubt),
             }

@@ -57,28 +57,28 @@ pub struct Message {
     pub thread_id: String,
     /// Its labels.
     pub labels: Vec<String>,
-    /// What stands at its top.
+    /// Its top.
     pub heading: Heading,
     /// Its text, in order.
     pub body: Vec<Piece>,
-    /// What is attached to it.
+    /// The attachments.
     pub attachments: Vec<Attachment>,
-    /// What was left out, in words of ours.
+    /// The parts that were left out, in words of ours.
     pub notes: Vec<String>,
 }
 
-/// What stands at the top of a message, decoded, in one line each.
+/// The top of a message, decoded, in one line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heading {
-    /// Who wrote it.
+    /// The one who wrote it.
     pub from: String,
     /// To whom.
     pub to: Vec<String>,
-    /// Who got a copy.
+    /// Those who got a copy.
     pub cc: Vec<String>,
-    /// When, as the message says it; where it does not, when it came (RFC 3339).
+    /// The time, as the message says it; where it does not, that at which it came (RFC 3339).
     pub date: String,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
 }
 

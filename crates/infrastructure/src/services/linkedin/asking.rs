@@ -28,7 +28,7 @@ use url::Url;
 
 /// A page is asked for so often while it is refused.
 const TRIES: u32 = 3;
-/// How long LinkedIn is left alone where it does not say.
+/// So long LinkedIn is left alone where it does not say.
 const USUAL_WAIT: Duration = Duration::from_secs(60);
 /// LinkedIn's own status for requests that it does not want.
 const DENIED: u16 = 999;
@@ -44,7 +44,7 @@ pub struct GuestPages<'a> {
     pub reach: &'a Reach,
     /// The processes that read them.
     pub helpers: &'a Helpers,
-    /// Where they are.
+    /// Their address.
     pub settings: &'a LinkedinSettings,
     /// The pace.
     pub pace: &'a Pace,
