@@ -297,7 +297,7 @@ impl std::fmt::Display for Refusal {
 /// A text of the service that cannot leave its line or its backticks.
 fn said(text: &str, credentials: &CredentialHeaders) -> String {
     // Of `Bearer TOKEN` the token alone.
-    let tokens = credentials.iter().filter_map(|(_, value)| value.expose().split_whitespace().last());
+    let tokens = credentials.iter().filter_map(|(_, value)| value.expose().split_whitespace().next_back());
     one_line(&without_keys(text, tokens).replace('`', " "), SAID_CHARACTERS)
 }
 
