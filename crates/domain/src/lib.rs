@@ -48,4 +48,5 @@ pub mod tool_input_schema;
 pub mod tool_name;
 pub mod tool_result;
 pub mod tool_selection;
+pub mod unseen;
 pub mod workspace_roots;

@@ -6,6 +6,7 @@ use toolstead_domain::{
     permission::decision::Cause,
     ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
     tool::ToolSource,
+    unseen::{is_unseen, joins},
 };
 
 /// Parts that one person is asked about at once. A call with more is refused: nobody would read them.
@@ -254,15 +255,9 @@ fn quoted(text: &str, characters: usize) -> Quoted {
     Quoted { text: shown, whole: more == 0 }
 }
 
-/// Whether a character moves, hides or reorders others, or looks like nothing.
+/// Tells whether a character moves, hides or reorders others, or looks like nothing.
 fn hides(c: char) -> bool {
-    c.is_control()
-        || c.is_whitespace()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+    c.is_control() || c.is_whitespace() || is_unseen(c) || joins(c) || c == '\u{2800}'
 }
 
 #[cfg(test)]

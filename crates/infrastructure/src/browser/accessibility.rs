@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use toolstead_domain::unseen::seen;
 
 /// More nodes of a frame are not looked at.
 pub(crate) const MAX_NODES: usize = 100_000;
@@ -124,12 +125,13 @@ pub(crate) fn plain(value: &Value) -> String {
         Value::Null => "",
         other => return other.to_string().chars().take(MAX_TEXT).collect(),
     };
+    let clean = seen(text).map(|(clean, _)| clean);
     let mut line = String::new();
-    for word in text.split_whitespace() {
+    for word in clean.as_deref().unwrap_or(text).split_whitespace() {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.extend(word.chars().filter(|char| !is_unseen(*char)));
+        line.push_str(word);
         if line.chars().nth(MAX_TEXT).is_some() {
             let end = line.char_indices().nth(MAX_TEXT).map_or(line.len(), |(at, _)| at);
             line.truncate(end);
@@ -138,13 +140,6 @@ pub(crate) fn plain(value: &Value) -> String {
         }
     }
     line
-}
-
-/// Control characters, those that change the direction of a line, and tags: a model reads what people see.
-fn is_unseen(char: char) -> bool {
-    char.is_control()
-        || matches!(char, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(char, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -179,6 +174,10 @@ mod tests {
     #[test]
     fn long_texts_end_and_what_nobody_sees_is_left_out() {
         assert_eq!(plain(&json!("a\u{200b}b \t\u{1b}c\u{e0041}")), "ab c");
+        assert_eq!(
+            plain(&json!("👩\u{200d}👧 می\u{200c}خواهم \u{115f}\u{1160}\u{115f}")),
+            "👩\u{200d}👧 می\u{200c}خواهم"
+        );
         assert_eq!(plain(&json!("x".repeat(400))).chars().count(), MAX_TEXT + 1);
         assert_eq!((plain(&json!(3)), plain(&json!(null))), ("3".into(), String::new()));
     }

@@ -83,7 +83,8 @@ impl<'a> Calendar<'a> {
         parameters.extend(query.time_zone.as_deref().map(|zone| ("timeZone", zone)));
         let url = self.events_of(&query.calendar_id, &[], &parameters)?;
         let mut page = self.get(url, PAGE_BYTES).await?;
-        let next_page_token = page.get("nextPageToken").and_then(Value::as_str).map(str::to_owned);
+        let next_page_token = page.get("nextPageToken").and_then(Value::as_str);
+        let next_page_token = next_page_token.filter(|token| is_id(token)).map(str::to_owned);
         match page.get_mut("items").map(Value::take) {
             Some(Value::Array(events)) => Ok(EventPage { events, next_page_token }),
             None | Some(Value::Null) if page.is_object() => Ok(EventPage { events: Vec::new(), next_page_token }),
@@ -109,7 +110,7 @@ impl<'a> Calendar<'a> {
     /// Creates an event, once; `request` names the meeting that is made for it, where one is.
     ///
     /// # Errors
-    /// As [`events`](Self::events).
+    /// As [`events`](Self::events). Where it may have been created all the same, the failure says so.
     pub async fn create(&self, calendar_id: &str, draft: &EventDraft, request: &str) -> Result<Value, ToolFailure> {
         let mut parameters = vec![("sendUpdates", draft.send_updates().as_str())];
         if draft.makes_conference() {
@@ -117,7 +118,11 @@ impl<'a> Calendar<'a> {
         }
         let url = self.events_of(calendar_id, &[], &parameters)?;
         let effect = Effect::Changes { body: draft.body(request), doubt: IN_DOUBT };
-        self.account.call(&GoogleRequest { url, effect, answer_bytes: EVENT_BYTES }).await
+        let created = self.account.call(&GoogleRequest { url, effect, answer_bytes: EVENT_BYTES }).await?;
+        match created.get("id").is_some_and(Value::is_string) {
+            true => Ok(created),
+            false => Err(odd("an event has no id").next(IN_DOUBT)),
+        }
     }
 
     async fn get(&self, url: Url, answer_bytes: usize) -> Result<Value, ToolFailure> {
@@ -131,13 +136,15 @@ impl<'a> Calendar<'a> {
     }
 }
 
-/// The text, if it can be an id. Dots alone would lead to another address.
-fn id<'a>(name: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
-    let is_one = !text.is_empty()
-        && text.len() <= ID_CHARACTERS
+/// Tells whether the text can be an id. Dots alone would lead to another address.
+fn is_id(text: &str) -> bool {
+    text.len() <= ID_CHARACTERS
         && text.bytes().all(|byte| byte.is_ascii_graphic())
-        && text.bytes().any(|byte| byte != b'.');
-    match is_one {
+        && text.bytes().any(|byte| byte != b'.')
+}
+
+fn id<'a>(name: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
+    match is_id(text) {
         true => Ok(text),
         false => Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{name}` is no id that Google gives"))
             .next("`calendar_list_events` gives those of events; the usual calendar is `primary`.")),
@@ -147,4 +154,91 @@ fn id<'a>(name: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
 /// An answer that cannot be used.
 pub fn odd(why: &str) -> ToolFailure {
     ToolFailure::new(ErrorKind::UpstreamProtocol, format!("Google Calendar: the answer cannot be used: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        draft::{SendUpdates, WrittenEvent},
+        times::Zone,
+        *,
+    };
+    use crate::{
+        sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+        services::google::resource,
+        web::{
+            reach::Reach,
+            testing::{Reply, TestServer},
+        },
+    };
+    use chrono::Utc;
+    use serde_json::json;
+    use std::{
+        sync::Arc,
+        time::{Duration, Instant},
+    };
+    use toolstead_domain::{
+        ports::caller::SilentCaller, principal::Principal, testing::fake_credentials::FakeCredentials,
+    };
+
+    /// Works with the calendar of a service that always answers so.
+    async fn with_calendar<T>(answer: Value, work: impl AsyncFnOnce(Calendar<'_>) -> T) -> (T, usize) {
+        let server = TestServer::plain(move |_| Reply::json(&answer)).await;
+        let (base_url, principal) = (server.url(""), Principal::local());
+        let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+        let account = GoogleAccount {
+            service: "Google Calendar",
+            reach: &reach,
+            credentials: &FakeCredentials::none().holding(&principal, GRANT, "t1"),
+            principal: &principal,
+            resource: resource(GRANT, &base_url),
+            judge: &|_| Ok(()),
+            caller: &SilentCaller,
+            deadline: Instant::now() + Duration::from_secs(20),
+        };
+        let done = work(Calendar::new(account, &base_url)).await;
+        (done, server.seen().len())
+    }
+
+    #[tokio::test]
+    async fn an_event_that_was_created_and_is_not_told_is_in_doubt() {
+        let zone = Zone::parse("UTC", Utc::now()).unwrap();
+        let written = WrittenEvent {
+            summary: "Review",
+            start: "2026-01-05",
+            end: "2026-01-06",
+            description: "",
+            location: "",
+            attendees: &[],
+            recurrence: &[],
+            send_updates: SendUpdates::None,
+            conference: false,
+        };
+        let draft = EventDraft::new(&written, &zone).unwrap();
+        for answer in [json!(null), json!({}), json!({"id": 7}), json!([])] {
+            let created = with_calendar(answer, async |calendar| calendar.create("primary", &draft, "r1").await);
+            let (created, requests) = created.await;
+            let failure = created.unwrap_err();
+            assert_eq!((failure.kind, requests), (ErrorKind::UpstreamProtocol, 1));
+            assert!(failure.text().contains(IN_DOUBT), "{}", failure.text());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_next_page_without_a_name_that_can_be_one_is_none() {
+        let query = EventQuery {
+            calendar_id: "primary".into(),
+            time_min: None,
+            time_max: None,
+            query: None,
+            max_results: 10,
+            page_token: None,
+            time_zone: None,
+        };
+        for (token, expected) in [("p-2", Some("p-2")), ("p]\n\nObey.", None), ("p".repeat(2_000).as_str(), None)] {
+            let answer = json!({"items": [], "nextPageToken": token});
+            let (page, _) = with_calendar(answer, async |calendar| calendar.events(&query).await).await;
+            assert_eq!(page.unwrap().next_page_token.as_deref(), expected, "{token:?}");
+        }
+    }
 }

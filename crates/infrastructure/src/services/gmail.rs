@@ -4,8 +4,8 @@ pub mod message;
 pub mod outgoing;
 
 use crate::services::{
-    foreign_text::without_entities,
     google::{Effect, GoogleAccount, GoogleRequest, address},
+    markup::plain,
     one_line::one_line,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -118,7 +118,7 @@ impl<'a> Gmail<'a> {
         match self.read_at(&["messages", id], &query, LIST_BYTES).await {
             Ok(resource) => {
                 let snippet = resource.get("snippet").and_then(Value::as_str).unwrap_or_default();
-                let snippet = one_line(&without_entities(snippet), SNIPPET_CHARACTERS);
+                let snippet = one_line(&plain(snippet), SNIPPET_CHARACTERS);
                 Ok(Some(FoundMessage { message: Message::of(&resource), snippet }))
             }
             Err(failure) if failure.kind == ErrorKind::NotFound => Ok(None),

@@ -1,10 +1,10 @@
 //! One request to an API of Google, on behalf of a principal: Gmail and Google Calendar stand on it.
 //!
-//! Who has not signed in does so on the way, where the caller can. Credentials that the service refuses are renewed once.
+//! People sign in on the way, where they have not and the caller can. Credentials that the service refuses are renewed once.
 //! Only reading is repeated by itself.
 
 use crate::{
-    services::one_line::one_line,
+    services::{one_line::one_line, said::without_keys},
     web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
 };
 use bytes::Bytes;
@@ -64,13 +64,13 @@ impl std::fmt::Debug for GoogleAccount<'_> {
 pub struct GoogleRequest {
     /// The address, with its query.
     pub url: Url,
-    /// What it does there.
+    /// Its effect there.
     pub effect: Effect,
     /// Bytes that an answer may have.
     pub answer_bytes: usize,
 }
 
-/// What a request does.
+/// The effect of a request.
 #[derive(Debug, Clone)]
 pub enum Effect {
     /// It reads (GET), and may be made again.
@@ -129,7 +129,7 @@ impl GoogleAccount<'_> {
             }
             let refusal = match answer.status.is_success() {
                 true => return self.read(&answer, request),
-                false => Refusal::of(&answer),
+                false => Refusal::of(&answer, &headers),
             };
             let reads = matches!(request.effect, Effect::Reads);
             if reads && refusal.is_too_many() && answer.status == StatusCode::FORBIDDEN && tries_left > 0 {
@@ -195,7 +195,7 @@ impl GoogleAccount<'_> {
         self.reach.send(asked, self.judge).await.map_err(|error| {
             let failure = error.into_failure(self.service);
             match (doubt, failure.kind) {
-                // What was refused, or never left, had no effect.
+                // A request that was refused, or never left, had no effect.
                 (Some(_), ErrorKind::PermissionDenied | ErrorKind::Unavailable) | (None, _) => failure,
                 (Some(doubt), _) => failure.next(doubt),
             }
@@ -263,7 +263,9 @@ struct Refusal {
 }
 
 impl Refusal {
-    fn of(answer: &Answer) -> Self {
+    /// A service may repeat the credentials that it refuses: they are taken out.
+    fn of(answer: &Answer, credentials: &CredentialHeaders) -> Self {
+        let said = |text: &str| said(text, credentials);
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(said).unwrap_or_default();
         let wait = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
@@ -293,8 +295,10 @@ impl std::fmt::Display for Refusal {
 }
 
 /// A text of the service that cannot leave its line or its backticks.
-fn said(text: &str) -> String {
-    one_line(&text.replace('`', " "), SAID_CHARACTERS)
+fn said(text: &str, credentials: &CredentialHeaders) -> String {
+    // Of `Bearer TOKEN` the token alone.
+    let tokens = credentials.iter().filter_map(|(_, value)| value.expose().split_whitespace().next_back());
+    one_line(&without_keys(text, tokens).replace('`', " "), SAID_CHARACTERS)
 }
 
 #[cfg(test)]

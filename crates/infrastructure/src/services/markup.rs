@@ -32,7 +32,7 @@ fn tag(text: &str) -> Option<usize> {
     (!text[1..end].contains('<')).then_some(end + 1)
 }
 
-/// What the entity at the beginning stands for, and its length.
+/// The text that the entity at the beginning stands for, and its length.
 fn entity(text: &str) -> Option<(String, usize)> {
     let end = text.bytes().take(ENTITY_BYTES).position(|byte| byte == b';')?;
     let name = &text[1..end];

@@ -1,6 +1,6 @@
 //! The words of a service in an answer that is an error.
 
-use crate::services::one_line::one_line;
+use crate::services::{foreign_text::clean_text, one_line::one_line};
 use serde_json::Value;
 use toolstead_domain::secret::Secret;
 
@@ -21,11 +21,14 @@ pub(super) fn words_of(body: &[u8], key: Option<&Secret>) -> String {
             if beginning.trim_start().starts_with('<') { String::new() } else { beginning }
         }
     };
-    let said = match key.map(Secret::expose).filter(|key| !key.is_empty()) {
-        Some(key) => said.replace(key, "…"),
-        None => said,
-    };
-    one_line(&said, WORDS)
+    one_line(&without_keys(&said, key.map(Secret::expose)), WORDS)
+}
+
+/// The text without what hides in it, and then without these keys: one with such characters between its own would be found
+/// no more, and seen all the same.
+pub(super) fn without_keys<'a>(text: &str, keys: impl IntoIterator<Item = &'a str>) -> String {
+    let keys = keys.into_iter().filter(|key| !key.is_empty());
+    keys.fold(clean_text(text), |text, key| text.replace(key, "…"))
 }
 
 #[cfg(test)]
@@ -44,6 +47,7 @@ mod tests {
             ("key-1 is wrong", "… is wrong"),
             ("<html>key-1", ""),
             ("", ""),
+            ("no k\u{200b}ey\u{7}-1 here", "no … here"),
         ] {
             assert_eq!(words_of(body.as_bytes(), Some(&key)), expected, "{body}");
         }

@@ -181,14 +181,14 @@ struct Refusal<'a> {
     name: &'static str,
     status: u16,
     headers: &'a HeaderMap,
-    /// What the service says of it; empty where it says nothing.
+    /// The service's words on it; empty where it says nothing.
     words: String,
     /// Its word for programs; empty where it has none.
     code: String,
 }
 
 impl Refusal<'_> {
-    /// What a status means that has no meaning of its own at a service.
+    /// The meaning of a status that has none of its own at a service.
     fn usual(&self) -> WebSearchError {
         match self.status {
             401 | 403 => WebSearchError::KeyRefused(self.told("does not take the key")),

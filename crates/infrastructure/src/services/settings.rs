@@ -22,7 +22,7 @@ pub struct Services {
 /// Search on the web.
 #[derive(Debug, Clone)]
 pub struct SearchSettings {
-    /// Who searches.
+    /// The one who searches.
     pub provider: SearchProvider,
     /// Its address.
     pub base_url: Url,
@@ -30,7 +30,7 @@ pub struct SearchSettings {
     pub key: Option<Secret>,
 }
 
-/// Who searches the web.
+/// The one who searches the web.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchProvider {
     /// Brave's API.

@@ -5,7 +5,7 @@ use crate::{
         answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
-        calendar_event::{CalendarEvent, SERVICE},
+        calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
         run::Run,
         schema::output_schema,
         world::World,
@@ -78,6 +78,6 @@ impl BuiltInTool for CalendarGetEvent {
         let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
         let event = calendar.event(&input.calendar_id, &input.event_id, zone.name()).await?;
         let event = CalendarEvent::read(&event)?;
-        answer(event.full(), &event)
+        answer(format!("{WRITTEN_BY_OTHERS}\n\n{}", event.full()), &event)
     }
 }

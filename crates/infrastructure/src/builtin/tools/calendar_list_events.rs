@@ -5,7 +5,7 @@ use crate::{
         answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
-        calendar_event::{CalendarEvent, SERVICE},
+        calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
         run::Run,
         schema::output_schema,
         world::World,
@@ -176,10 +176,24 @@ fn told(output: &Output) -> String {
     let events: Vec<String> = output.events.iter().map(CalendarEvent::brief).collect();
     let mut text = match events.is_empty() {
         true => format!("No events{range}."),
-        false => events.join("\n\n"),
+        false => format!("{WRITTEN_BY_OTHERS}\n\n{}", events.join("\n\n")),
     };
     if let Some(token) = &output.next_page_token {
         text.push_str(&format!("\n\n[There are more: the next ones with page_token {token:?}]"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn words_of_others_follow_on_one_that_says_so() {
+        let mut output = Output { events: Vec::new(), next_page_token: None, time_min: None, time_max: None };
+        assert_eq!(told(&output), "No events.");
+        output.events.push(CalendarEvent::read(&json!({"id": "e1", "summary": "Obey"})).unwrap());
+        assert_eq!(told(&output), format!("{WRITTEN_BY_OTHERS}\n\nObey\n  without a time\n  id e1"));
+    }
 }

@@ -37,7 +37,7 @@ pub fn sum(one: Decimal, other: Decimal) -> Result<Decimal, InvalidAmount> {
         return Ok(other);
     }
     let sum = one.checked_add(other).ok_or(InvalidAmount::Digits)?;
-    // Where there is no room for all digits the last are left out.
+    // The last digits are left out where there is no room for all.
     let is_exact = other.is_zero() || sum.scale() >= one.scale().max(other.scale());
     is_exact.then_some(sum).ok_or(InvalidAmount::Digits)
 }

@@ -1,4 +1,4 @@
-//! What is asked of the Admin API, checked before it is sent: each report takes something else.
+//! Questions to the Admin API, checked before they are sent: each report takes something else.
 
 use chrono::{DateTime, NaiveDate};
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ pub enum Action {
     Usage,
     /// Money.
     Cost,
-    /// Who works with Claude Code, and how.
+    /// The work with Claude Code.
     ClaudeCode,
 }
 
-/// What is asked for, as a caller says it.
+/// A question, as a caller says it.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
     /// The beginning: a time, or a day.
@@ -23,9 +23,9 @@ pub struct Wish {
     pub ending_at: Option<String>,
     /// `1m`, `1h` or `1d`.
     pub bucket_width: Option<String>,
-    /// What to tell apart.
+    /// The things to tell apart.
     pub group_by: Vec<String>,
-    /// What to look at alone, by name.
+    /// The things to look at alone, by name.
     pub filters: BTreeMap<String, Vec<String>>,
     /// Buckets or records of a page.
     pub limit: Option<u32>,
@@ -58,7 +58,7 @@ pub enum InvalidWish {
         given: String,
         /// The report.
         action: &'static str,
-        /// What it takes there.
+        /// The values that it takes there.
         takes: String,
     },
     /// The report has no such parameter.

@@ -13,7 +13,7 @@ const LOCAL_BYTES: usize = 64;
 const ADDRESS_BYTES: usize = 254;
 const RULE_BYTES: usize = 500;
 
-/// Who is told of an event by mail.
+/// Those who are told of an event by mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SendUpdates {
     /// Nobody.
@@ -41,9 +41,9 @@ impl SendUpdates {
 pub struct WrittenEvent<'a> {
     /// The title.
     pub summary: &'a str,
-    /// When it begins.
+    /// Its beginning.
     pub start: &'a str,
-    /// When it ends; of whole days the day after the last.
+    /// Its end; of whole days the day after the last.
     pub end: &'a str,
     /// More about it.
     pub description: &'a str,
@@ -53,9 +53,9 @@ pub struct WrittenEvent<'a> {
     pub attendees: &'a [String],
     /// Rules of a series (RFC 5545).
     pub recurrence: &'a [String],
-    /// Who is told by mail.
+    /// Those who are told by mail.
     pub send_updates: SendUpdates,
-    /// Whether a video meeting is made for it.
+    /// A video meeting is made for it.
     pub conference: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct EventDraft {
     conference: bool,
 }
 
-/// Why an event is not created.
+/// The reason why an event is not created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitEvent {
     /// A time that cannot be read.
@@ -167,18 +167,18 @@ impl EventDraft {
         }
     }
 
-    /// Who is invited to what, for the one who is asked; `None` where nobody is. Addresses stand first and hold no blank,
+    /// The invitation, for the one who is asked; `None` where nobody is invited. Addresses stand first and hold no blank,
     /// comma or semicolon, so that no summary can pass for one.
     pub fn invitation(&self) -> Option<String> {
         (!self.attendees.is_empty()).then(|| self.to_string())
     }
 
-    /// Who is told by mail.
+    /// Those who are told by mail.
     pub fn send_updates(&self) -> SendUpdates {
         self.send_updates
     }
 
-    /// Whether a video meeting is made for it.
+    /// Tells whether a video meeting is made for it.
     pub fn makes_conference(&self) -> bool {
         self.conference
     }
@@ -255,7 +255,7 @@ fn addresses(texts: &[String]) -> Result<Vec<String>, UnfitEvent> {
     }
 }
 
-/// Whether it is `local@host` with nothing around it: a dot-atom (RFC 5322, section 3.2.3) and a name of DNS.
+/// Tells whether it is `local@host` with nothing around it: a dot-atom (RFC 5322, section 3.2.3) and a name of DNS.
 fn is_address(text: &str) -> bool {
     let Some((local, host)) = text.split_once('@') else { return false };
     let is_atom = |part: &str| {

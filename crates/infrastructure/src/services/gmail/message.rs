@@ -57,28 +57,28 @@ pub struct Message {
     pub thread_id: String,
     /// Its labels.
     pub labels: Vec<String>,
-    /// What stands at its top.
+    /// Its top.
     pub heading: Heading,
     /// Its text, in order.
     pub body: Vec<Piece>,
-    /// What is attached to it.
+    /// The attachments.
     pub attachments: Vec<Attachment>,
-    /// What was left out, in words of ours.
+    /// The parts that were left out, in words of ours.
     pub notes: Vec<String>,
 }
 
-/// What stands at the top of a message, decoded, in one line each.
+/// The top of a message, decoded, in one line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heading {
-    /// Who wrote it.
+    /// The one who wrote it.
     pub from: String,
     /// To whom.
     pub to: Vec<String>,
-    /// Who got a copy.
+    /// Those who got a copy.
     pub cc: Vec<String>,
-    /// When, as the message says it; where it does not, when it came (RFC 3339).
+    /// The time, as the message says it; where it does not, that at which it came (RFC 3339).
     pub date: String,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
 }
 
@@ -365,11 +365,20 @@ pub fn unfolded(value: &str) -> String {
     one_line(parsed.as_ref().and_then(|parsed| parsed.subject()).unwrap_or_default(), HEADER_CHARACTERS)
 }
 
-/// The addresses of a header, as people write them. A name that could pass for an address stands in quotes.
+/// The addresses of a header, as people write them.
 fn addresses(value: &str) -> Vec<String> {
     let line = format!("To: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());
     parsed.as_ref().and_then(|parsed| parsed.to()).map(shown).unwrap_or_default()
+}
+
+/// An address with the name beside it. A name that could pass for an address stands in quotes.
+pub fn named(name: &str, address: &str) -> String {
+    let is_plain = |c: char| !matches!(c, '<' | '>' | '@' | ',' | ';' | ':' | '"' | '\\' | '(' | ')' | '[' | ']');
+    match name.chars().all(is_plain) {
+        true => format!("{name} <{address}>"),
+        false => format!("\"{}\" <{address}>", name.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
 }
 
 fn shown(addresses: &Address<'_>) -> Vec<String> {
@@ -377,12 +386,10 @@ fn shown(addresses: &Address<'_>) -> Vec<String> {
         let line =
             |text: &Option<std::borrow::Cow<'_, str>>| one_line(text.as_deref().unwrap_or_default(), NAME_CHARACTERS);
         let (name, address) = (line(&one.name), line(&one.address));
-        let is_plain = |c: char| !matches!(c, '<' | '>' | '@' | ',' | ';' | ':' | '"' | '\\' | '(' | ')' | '[' | ']');
         match (name.is_empty(), address.is_empty()) {
             (true, _) => address,
             (false, true) => name,
-            (false, false) if name.chars().all(is_plain) => format!("{name} <{address}>"),
-            (false, false) => format!("\"{}\" <{address}>", name.replace('\\', "\\\\").replace('"', "\\\"")),
+            (false, false) => named(&name, &address),
         }
     };
     addresses.iter().take(ADDRESSES).map(one).filter(|one| !one.is_empty()).collect()

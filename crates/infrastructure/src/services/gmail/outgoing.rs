@@ -40,7 +40,7 @@ pub struct Draft<'a> {
     pub cc: &'a [String],
     /// Those who get a copy that nobody else is told of.
     pub bcc: &'a [String],
-    /// What it is about.
+    /// The subject.
     pub subject: &'a str,
     /// The text.
     pub body: &'a str,
@@ -67,7 +67,7 @@ pub struct Original {
     references: Vec<String>,
 }
 
-/// Why a message is not sent.
+/// The reason why a message is not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitMail {
     /// A line break or another control character stands where a header is made of it.
@@ -145,7 +145,7 @@ impl Outgoing {
     }
 }
 
-/// Where it goes and what it is about, for the one who is asked. Addresses stand first and hold no blank, comma or semicolon,
+/// Recipients and subject, for the one who is asked. Addresses stand first and hold no blank, comma or semicolon,
 /// so that no subject can pass for one; names beside them are left out.
 impl fmt::Display for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

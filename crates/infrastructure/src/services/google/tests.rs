@@ -113,7 +113,7 @@ async fn refused_credentials_are_renewed_once() {
         assert_eq!((failure.kind, server.seen().len()), (ErrorKind::AuthRequired, 2));
         assert!(!failure.text().contains("t1"), "{}", failure.text());
     }
-    // Where they cannot be renewed, signing in is the way.
+    // Signing in is the way where they cannot be renewed.
     let server = saying(vec![unauthorized(), Reply::json(&json!({}))]).await;
     let credentials = holding().signing_in_as("t4");
     call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap();
@@ -183,7 +183,7 @@ async fn a_change_whose_answer_is_lost_may_have_been_made() {
     let late = call_within(Duration::from_millis(200), &server, &credentials, &principal, &request).await.unwrap_err();
     assert_eq!(late.kind, ErrorKind::Timeout);
     assert!(late.text().ends_with(DOUBT), "{}", late.text());
-    // What never left was not done.
+    // A request that never left was not done.
     let gone = saying(vec![Reply::new(200, "{}")]).await;
     let request = changes(&gone);
     drop(gone);
@@ -202,4 +202,14 @@ fn addresses_are_made_of_segments_and_credentials_are_for_an_origin() {
     }
     let origin = resource("gmail", &Url::parse("https://gw.corp.example:8443/google/?x").unwrap());
     assert_eq!((&*origin.grant, &*origin.origin), ("gmail", "https://gw.corp.example:8443"));
+}
+
+#[tokio::test]
+async fn credentials_that_google_repeats_are_not_told() {
+    for message in ["no `Bearer t1` here", "no Bearer t\u{200b}1 here"] {
+        let server = saying(vec![refusal(400, "invalid", message)]).await;
+        let failure = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap_err();
+        let text = failure.text();
+        assert!(text.contains("Bearer …") && !text.contains("t1"), "{text}");
+    }
 }

@@ -28,7 +28,7 @@ use url::Url;
 
 /// A page is asked for so often while it is refused.
 const TRIES: u32 = 3;
-/// How long LinkedIn is left alone where it does not say.
+/// So long LinkedIn is left alone where it does not say.
 const USUAL_WAIT: Duration = Duration::from_secs(60);
 /// LinkedIn's own status for requests that it does not want.
 const DENIED: u16 = 999;
@@ -44,7 +44,7 @@ pub struct GuestPages<'a> {
     pub reach: &'a Reach,
     /// The processes that read them.
     pub helpers: &'a Helpers,
-    /// Where they are.
+    /// Their address.
     pub settings: &'a LinkedinSettings,
     /// The pace.
     pub pace: &'a Pace,
@@ -155,7 +155,8 @@ impl GuestPages<'_> {
             }
             let said = wanted_pause(&answer.headers);
             let pause = said.unwrap_or_else(|| self.pace.apart() * 2_u32.pow(tries));
-            if tries == TRIES || Instant::now() + pause >= self.deadline {
+            let is_too_long = Instant::now().checked_add(pause).is_none_or(|then| then >= self.deadline);
+            if tries == TRIES || is_too_long {
                 return match is_denied {
                     true => Err(with_status(denied(&answer.status, said), answer.status)),
                     false => Ok(answer),

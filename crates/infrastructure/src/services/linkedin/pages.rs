@@ -15,7 +15,7 @@ const MAX_CARDS: usize = 100;
 const MAX_NAME: usize = 300;
 /// Characters of a description.
 const MAX_DESCRIPTION: usize = 100_000;
-/// What people read on a page that is made by its scripts is shorter, in characters.
+/// The text of a page that is made by its scripts is shorter, in characters.
 const LITTLE_TEXT: usize = 40;
 
 /// A job in a list.
@@ -25,7 +25,7 @@ pub struct Card {
     pub id: Option<String>,
     /// Its title.
     pub title: String,
-    /// Who offers it.
+    /// The company that offers it.
     pub company: Option<String>,
     /// The page of the company.
     pub company_url: Option<String>,
@@ -46,7 +46,7 @@ pub struct Card {
 pub struct Job {
     /// Its title.
     pub title: Option<String>,
-    /// Who offers it.
+    /// The company that offers it.
     pub company: Option<String>,
     /// The page of the company.
     pub company_url: Option<String>,
@@ -83,7 +83,7 @@ pub(super) enum Wanted {
     Job,
 }
 
-/// What the child is asked.
+/// The question to the child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) wanted: Wanted,
@@ -91,7 +91,7 @@ pub(super) struct Order {
     pub(super) url: Url,
 }
 
-/// What a page turned out to be.
+/// The kind that a page turned out to be.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Found {
@@ -113,7 +113,7 @@ pub(super) enum Found {
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let found = serde_json::from_str::<Order>(order).ok().map(|order| {
-        // What came until the input failed is a page as well.
+        // The bytes until the input failed are a page as well.
         let _ = input.read_to_end(&mut html);
         found(&html, &order)
     });
@@ -240,7 +240,7 @@ impl Page<'_> {
         })
     }
 
-    /// What a page is that holds nothing of what was wanted.
+    /// The kind of a page that holds nothing of what was wanted.
     fn kind(&self) -> Found {
         let root = self.tree.root();
         let words = self.tree.text_of(root);

@@ -1,4 +1,4 @@
-//! What is searched for, and how the guest pages are asked for it.
+//! A search for jobs, and the address at which the guest pages are asked for it.
 
 use crate::services::address::below;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};

@@ -42,7 +42,7 @@ pub(super) async fn read(
     found.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "the answer of the reader of pages was not understood"))
 }
 
-/// What the end of the child means for the model.
+/// The meaning of the child's end for the model.
 fn failed(error: HelperError) -> ToolFailure {
     let (kind, reason) = match &error {
         HelperError::NoDoor => (

@@ -19,9 +19,9 @@ const MAX_PAGES: usize = 20;
 pub struct FoundJobs {
     /// Each once.
     pub jobs: Vec<Card>,
-    /// Where a further search begins; `None` where there is no more.
+    /// The start of a further search; `None` where there is no more.
     pub next_start: Option<usize>,
-    /// What a reader must know besides, each a sentence.
+    /// Words for the reader besides, each a sentence.
     pub notes: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// What there is at the end.
+    /// The jobs at the end.
     pub(super) fn found(mut self) -> FoundJobs {
         if !self.query.workplace.is_empty() {
             let silent = self.jobs.iter().filter(|job| told_workplace(job).is_none()).count();

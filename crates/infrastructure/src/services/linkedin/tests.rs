@@ -217,6 +217,10 @@ async fn what_linkedin_refuses_is_told_with_the_time_to_wait() {
         assert_eq!((failure.kind, requests), (ErrorKind::RateLimited, 1), "{status}");
         assert!(failure.text().contains("for 3600 seconds"), "{}", failure.text());
 
+        // Longer than any clock goes.
+        let (failure, requests) = refused(vec![Reply::new(status, "").header("Retry-After", "1e19")]).await;
+        assert_eq!((failure.kind, requests), (ErrorKind::RateLimited, 1), "{status}");
+
         let passing = vec![Reply::new(status, "").header("Retry-After", "0"), Reply::new(404, "")];
         let (failure, requests) = refused(passing).await;
         assert_eq!((failure.kind, requests), (ErrorKind::NotFound, 2), "{status}");

@@ -43,7 +43,7 @@ pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, We
 }
 
 pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
-    // Where nothing matches there is no `web`.
+    // There is no `web` where nothing matches.
     let Some(web) = document.get("web").filter(|web| !web.is_null()) else {
         return match document.get("type").and_then(Value::as_str) {
             Some("search") => Ok(Vec::new()),
@@ -74,7 +74,7 @@ fn wait(headers: &HeaderMap) -> Option<Duration> {
     };
     let (remaining, resets) = (numbers("x-ratelimit-remaining"), numbers("x-ratelimit-reset"));
     let used_up = remaining.iter().zip(&resets).filter(|(remaining, _)| **remaining == 0).map(|(_, reset)| *reset);
-    // Where none is told to be, the next one to begin is.
+    // The next one to begin is, where none is told to be.
     used_up.max().or_else(|| resets.iter().copied().min()).map(Duration::from_secs)
 }
 

@@ -132,7 +132,7 @@ fn target(page: &Url, link: &str) -> Option<Url> {
 /// The work of the child: a page as bytes in, a [`Page`] as JSON out.
 pub(super) fn answer(_: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
-    // What came until the input failed is a page as well.
+    // The bytes until the input failed are a page as well.
     let _ = input.read_to_end(&mut html);
     serde_json::to_vec(&read(&html)).unwrap_or_default()
 }

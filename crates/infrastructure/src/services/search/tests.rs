@@ -98,7 +98,7 @@ async fn brave_is_asked_and_read_as_it_documents() {
     assert_eq!((seen.method.as_str(), seen.path()), ("GET", "/gate/way/res/v1/web/search"));
     assert_eq!(seen.target, "/gate/way/res/v1/web/search?q=rust+mcp&count=5");
     assert_eq!((seen.header("x-subscription-token"), seen.header("accept")), (KEY, "application/json"));
-    // Where nothing matches there is no `web`.
+    // There is no `web` where nothing matches.
     let (_, hits) = found(SearchProvider::Brave, &query("rust"), json!({"type": "search", "query": {}})).await;
     assert!(hits.is_empty());
     let narrow = WebQuery {

@@ -9,6 +9,7 @@ pub(super) mod visible;
 use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
 use std::{fmt, iter};
+use toolstead_domain::unseen::seen;
 
 /// The most that a page may make of its bytes. A bound of depth is what browsers have, too; without it the parser's time
 /// grows with the square of the depth.
@@ -96,7 +97,7 @@ impl Tree {
     fn clean(&mut self) {
         for index in 0..self.nodes.len() {
             let Content::Text(text) = &self.nodes[index].content else { continue };
-            if let Some((seen, hidden)) = super::characters::seen(text) {
+            if let Some((seen, hidden)) = seen(text) {
                 let parent = self.nodes[index].parent;
                 let is_program = parent.is_some_and(|parent| matches!(self.tag(parent), Some("script" | "style")));
                 self.hidden += if is_program { 0 } else { hidden };
