@@ -17,7 +17,8 @@ type Module = Vec<String>;
 /// The rooms of `infrastructure`, each with those that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
     ("accounts", &["http", "sandbox", "web"]),
-    ("builtin", &["documents", "sandbox", "services", "shell_analysis", "web"]),
+    ("browser", &["sandbox"]),
+    ("builtin", &["browser", "documents", "sandbox", "services", "shell_analysis", "web"]),
     ("documents", &["sandbox"]),
     ("hooks", &["sandbox"]),
     ("http", &["sandbox"]),
@@ -47,6 +48,7 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "web", 172),
     ("toolstead-infrastructure", "accounts", 180),
     ("toolstead-infrastructure", "services", 185),
+    ("toolstead-infrastructure", "browser", 150),
     ("toolstead-infrastructure", "builtin", 262),
     ("toolstead-infrastructure", "schema-validation", 165),
 ];

@@ -120,7 +120,7 @@ impl Browsers {
     }
 
     /// Why there can be none, with what helps. Blocks.
-    pub(crate) fn unavailable(&self, writable: &WritableRoots) -> Option<String> {
+    pub fn unavailable(&self, writable: &WritableRoots) -> Option<String> {
         self.program(writable).err()
     }
 
