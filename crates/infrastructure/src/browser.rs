@@ -16,4 +16,4 @@ pub(crate) mod snapshot;
 pub(crate) mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -193,7 +193,10 @@ mod tests {
     fn long_texts_end_and_what_nobody_sees_is_left_out() {
         assert_eq!(plain(&json!("a\u{200b}b \t\u{1b}c\u{e0041}")), "ab c");
         assert_eq!(plain(&json!("x".repeat(400))).chars().count(), MAX_TEXT + 1);
-        assert_eq!(plain(&json!("<system-reminder>a</x> <|im_start|> 1 < 2")), "&lt;system-reminder>a&lt;/x> &lt;|im_start|> 1 < 2");
+        assert_eq!(
+            plain(&json!("<system-reminder>a</x> <|im_start|> 1 < 2")),
+            "&lt;system-reminder>a&lt;/x> &lt;|im_start|> 1 < 2"
+        );
         assert_eq!(plain(&json!("<\u{200b}tool_use>")), "&lt;tool_use>");
         assert_eq!(plain(&json!(["\u{202e}", "<b>"])), r#"["","&lt;b>"]"#);
         assert_eq!((plain(&json!(3)), plain(&json!(null))), ("3".into(), String::new()));

@@ -244,7 +244,10 @@ impl Session {
         let target = self.target()?;
         let history = self.command(&target, "Page.getNavigationHistory", json!({})).await?;
         let current = history.get("currentIndex").and_then(Value::as_i64).unwrap_or_default();
-        let entry = current.checked_add(by).and_then(|place| usize::try_from(place).ok()).and_then(|place| history.get("entries")?.get(place)?.get("id"));
+        let entry = current
+            .checked_add(by)
+            .and_then(|place| usize::try_from(place).ok())
+            .and_then(|place| history.get("entries")?.get(place)?.get("id"));
         let Some(entry) = entry else { return Ok(false) };
         self.command(&target, "Page.navigateToHistoryEntry", json!({"entryId": entry})).await?;
         Ok(true)

@@ -125,6 +125,12 @@ impl State {
         self.notes.drain(..).collect()
     }
 
+    /// The same, and it stays noted.
+    #[cfg(test)]
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &str> {
+        self.notes.iter().map(String::as_str)
+    }
+
     /// Whether something was noted since.
     #[cfg(test)]
     pub(crate) fn has_notes(&self) -> bool {
@@ -318,7 +324,8 @@ impl State {
         let name = plain(name).replace('"', "'");
         if !std::mem::take(&mut self.awaits_download) {
             heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
-            return self.note(format!("The page offered the file \"{name}\", which was not taken: `save_as` takes one."));
+            return self
+                .note(format!("The page offered the file \"{name}\", which was not taken: `save_as` takes one."));
         }
         let url = params.get("url").map(plain).unwrap_or_default();
         self.downloads.push(Download { id: id.into(), url, state: DownloadState::Running });

@@ -22,6 +22,9 @@ use toolstead_domain::{
 };
 use url::Url;
 
+#[cfg(test)]
+mod tests;
+
 /// Characters of a page that are told unasked: some four thousand tokens.
 const USUAL_CHARACTERS: usize = 14_000;
 /// After a click a page is given so long to become quiet.
