@@ -138,6 +138,9 @@ impl Session {
         };
         let going = self.devtools.call(&target, "Page.navigate", json!({"url": address}));
         let answer = timeout_at(end.into(), going).await.map_err(|_| SessionError::TimedOut)??;
+        if answer.get("isDownload") == Some(&Value::Bool(true)) {
+            return Err(SessionError::Aborted);
+        }
         if let Some(error) = answer.get("errorText").and_then(Value::as_str).filter(|error| !error.is_empty()) {
             if error == "net::ERR_ABORTED" {
                 return Err(SessionError::Aborted);
@@ -289,6 +292,7 @@ impl Session {
                 tab.holds(id, frame);
                 if is_page {
                     tab.main_frame = Some(id.to_owned());
+                    tab.shows(part("url").unwrap_or_default());
                 }
             }
             let owner = match is_page {

@@ -240,8 +240,8 @@ impl State {
     fn renamed(&mut self, params: &Map<String, Value>) {
         let Some(info) = params.get("targetInfo").and_then(Value::as_object) else { return };
         if let Some(tab) = text(info, "targetId").and_then(|id| self.tab_called(id)) {
+            // Its address may be one that is on the way: that of the page is told as it comes.
             tab.title = info.get("title").map(plain).unwrap_or_default();
-            tab.shows(text(info, "url").unwrap_or_default());
         }
     }
 
@@ -371,7 +371,7 @@ impl Tab {
     }
 
     /// Another page is there.
-    fn shows(&mut self, url: &str) {
+    pub(crate) fn shows(&mut self, url: &str) {
         self.url = address(url);
         self.made_by = self.host();
     }
