@@ -451,7 +451,7 @@ impl Tab {
         let Some(frame) = params.get("frame").and_then(Value::as_object) else { return };
         let (Some(id), Some(document)) = (text(frame, "id"), text(frame, "loaderId")) else { return };
         let parent = text(frame, "parentId").map(str::to_owned);
-        let url = address(text(frame, "url").unwrap_or_default());
+        let url = text(frame, "url").unwrap_or_default().to_owned();
         // What a look at the page has told already is no news.
         let is_known = self.frames.get(id).is_some_and(|frame| frame.document == document);
         if parent.is_none() && !is_known {
@@ -467,6 +467,7 @@ impl Tab {
 
     /// Remembers a frame as it is now.
     pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
+        let frame = Frame { url: address(&frame.url), ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
             self.frames.insert(id.to_owned(), frame);
         }

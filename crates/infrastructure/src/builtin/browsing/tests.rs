@@ -41,7 +41,10 @@ async fn tools(folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
 
 /// The reference of the line that holds this.
 fn reference(page: &str, part: &str) -> String {
-    let line = page.lines().find(|line| line.contains(part) && line.contains("[e")).unwrap_or_else(|| panic!("{part}: {page}"));
+    let line = page
+        .lines()
+        .find(|line| line.contains(part) && line.contains("[e"))
+        .unwrap_or_else(|| panic!("{part}: {page}"));
     line.split("[e").nth(1).unwrap().split(']').next().map(|number| format!("e{number}")).unwrap()
 }
 
