@@ -1,20 +1,13 @@
-//! Says whether a browser can be started here: `cargo run -p toolstead-infrastructure --example browser -- [PROGRAM]`.
+//! Says which browser would be started: `cargo run -p toolstead-infrastructure --example browser -- [PROGRAM]`.
 #![expect(clippy::print_stdout, reason = "an example shows what it got")]
 
-use std::{env, path::PathBuf, time::Duration};
-use toolstead_infrastructure::{
-    browser::browsers::{BrowserSettings, Browsers},
-    sandbox::writable::WritableRoots,
-};
+use std::{env, path::PathBuf};
+use toolstead_infrastructure::browser::browsers::{BrowserSettings, Browsers};
 
 fn main() {
-    let settings = BrowserSettings {
-        program: env::args().nth(1).map(PathBuf::from),
-        idle: Duration::from_secs(60),
-        ..BrowserSettings::default()
-    };
-    match Browsers::new(settings).unavailable(&WritableRoots::default()) {
-        None => println!("a browser is there; the tools `browser_navigate` and so on start it"),
-        Some(reason) => println!("{reason}"),
+    let program = env::args().nth(1).map(PathBuf::from);
+    match Browsers::new(BrowserSettings { program, ..BrowserSettings::default() }).found() {
+        Ok(file) => println!("{} is started by `browser_navigate`", file.display()),
+        Err(reason) => println!("{reason}"),
     }
 }

@@ -244,7 +244,7 @@ async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker(
     session.state().take_notes();
     session.click(rig.reference("button \"Evil\"").await, false).await.unwrap();
     session
-        .when(end(), |state| (state.notes().any(|note| note.starts_with("evil.example"))).then_some(()))
+        .when(end(), |state| state.notes().any(|note| note.starts_with("evil.example")).then_some(()))
         .await
         .unwrap();
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
