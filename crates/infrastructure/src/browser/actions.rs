@@ -8,6 +8,7 @@ use crate::browser::{
     devtools::Target,
     references::{Element, Reference},
     session::{Session, SessionError},
+    state::State,
 };
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Instant};
@@ -190,6 +191,9 @@ impl Session {
         let arguments = json!([{"value": selector}, {"value": text}, {"value": is_gone}]);
         let looking = async {
             loop {
+                // A tab that has just been opened has no page yet.
+                let has_page = |state: &State| state.current().is_none_or(|tab| tab.main_frame.is_some());
+                self.when(end, |state| has_page(state).then_some(())).await?;
                 let target = self.target()?;
                 let world = self.world(&target, None).await?;
                 let params = json!({"functionDeclaration": APPEARS, "executionContextId": world,

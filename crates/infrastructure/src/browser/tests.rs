@@ -1,4 +1,5 @@
 //! A real browser, confined, on pages of ours.
+#![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
 use crate::{
     browser::{

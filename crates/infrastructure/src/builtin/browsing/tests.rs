@@ -1,4 +1,5 @@
 //! The tools with a real browser, on pages of ours.
+#![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the tools' back")]
 
 use crate::{
     browser::{
