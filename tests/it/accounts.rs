@@ -2,14 +2,15 @@
 
 use crate::{
     binaries::{Home, Pipe, kill, node_path, node_program, peer, python_program, stderr, stdout},
-    google_server::{CLIENT_ID, CLIENT_SECRET, GMAIL_READ, GMAIL_SEND, GoogleServer},
+    google_server::{CALENDAR, CLIENT_ID, CLIENT_SECRET, GMAIL_READ, GMAIL_SEND, GoogleServer},
     web_server::{Reply, TestServer},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::{
+    ffi::OsStr,
     io::{BufRead, BufReader, Read, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::Arc,
@@ -49,7 +50,8 @@ impl Place {
         let home = Home::new();
         let config = home.config(&format!(
             "[permissions]\nallow = [\"WebFetch(domain:127.0.0.1)\"]\n[google]\nclient_id = {CLIENT_ID:?}\n\
-             authorization_url = {page:?}\ntoken_url = {tokens:?}\nrevocation_url = {revocation:?}\n\
+             client_secret_env = \"GOOGLE_CLIENT_SECRET\"\nauthorization_url = {page:?}\n\
+             token_url = {tokens:?}\nrevocation_url = {revocation:?}\n\
              gmail_base_url = {api:?}\ncalendar_base_url = {api:?}\n"
         ));
         Self { home, config }
@@ -77,9 +79,13 @@ impl Place {
 
     /// Begins a sign-in that somebody pastes the answer of.
     fn pasting(&self) -> Pasting {
+        self.pasting_for(&["--grant", "gmail"])
+    }
+
+    fn pasting_for(&self, grants: &[&str]) -> Pasting {
         // Without `setsid`, so that the process is its own.
         let mut command = self.home.toolstead(&["--config", self.config.to_str().unwrap(), "auth", "login", "google"]);
-        command.args(["--grant", "gmail", "--no-browser"]).env("GOOGLE_CLIENT_SECRET", CLIENT_SECRET);
+        command.args(grants).arg("--no-browser").env("GOOGLE_CLIENT_SECRET", CLIENT_SECRET);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let page = lines.find_map(|line| Url::parse(&line.unwrap()).ok().filter(|url| url.has_host())).unwrap();
@@ -181,6 +187,24 @@ async fn a_person_pastes_the_address_and_is_signed_in_until_they_sign_out() {
         assert!(out.contains("gmail: signed out") && out.contains("calendar: nobody was signed in"), "{out}");
         assert_eq!(google.seen_at("/revoke").len(), 1);
         assert_eq!(place.grants(), [""; 0]);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_two_pages_takes_the_line_that_is_pasted_for_it() {
+    let google = GoogleServer::start().await;
+    let place = Place::at(google.url());
+    block_in_place(|| {
+        let mut pasting = place.pasting_for(&[]);
+        let code = pasting.code(&google, &[GMAIL_READ, GMAIL_SEND]);
+        pasting.paste(&code);
+        let page = |line: String| Url::parse(&line).ok().filter(|url| url.has_host());
+        pasting.page = pasting.lines.find_map(page).unwrap();
+        let code = pasting.code(&google, &[CALENDAR]);
+        pasting.paste(&code);
+        let (exit, printed) = pasting.end();
+        assert_eq!(exit, Some(0), "{printed}");
+        assert_eq!(place.grants(), ["calendar", "gmail"]);
     });
 }
 
@@ -348,6 +372,11 @@ async fn tokens_of_another_program_are_taken_after_a_yes() {
     place.printed(&["auth", "import"], 2);
     assert_eq!(place.grants(), [""; 0]);
     place.printed(&["auth", "import", "--yes"], 0);
+    // Also where the path is no text.
+    let odd = place.home.work().join(OsStr::from_bytes(b"odd-\xff"));
+    std::fs::create_dir(&odd).unwrap();
+    std::fs::copy(&file, odd.join("token.json")).unwrap();
+    told(place.command(&["auth", "import", "--yes", "--json"]).arg(&odd), 0);
     assert_eq!(place.grants(), ["gmail"]);
     place.printed(&["call", "gmail_search", r#"{"query": "x"}"#], 0);
 }

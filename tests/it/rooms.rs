@@ -16,7 +16,7 @@ type Module = Vec<String>;
 
 /// The rooms of `infrastructure`, each with those that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("accounts", &["http", "sandbox", "web"]),
+    ("accounts", &["web"]),
     ("browser", &["sandbox"]),
     ("builtin", &["browser", "documents", "sandbox", "services", "shell_analysis", "web"]),
     ("documents", &["sandbox"]),
@@ -45,11 +45,11 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "models", 150),
     ("toolstead-infrastructure", "documents", 175),
     ("toolstead-infrastructure", "hooks", 135),
-    ("toolstead-infrastructure", "web", 172),
-    ("toolstead-infrastructure", "accounts", 180),
-    ("toolstead-infrastructure", "services", 185),
-    ("toolstead-infrastructure", "browser", 150),
-    ("toolstead-infrastructure", "builtin", 262),
+    ("toolstead-infrastructure", "web", 165),
+    ("toolstead-infrastructure", "accounts", 172),
+    ("toolstead-infrastructure", "services", 180),
+    ("toolstead-infrastructure", "browser", 118),
+    ("toolstead-infrastructure", "builtin", 258),
     ("toolstead-infrastructure", "schema-validation", 165),
 ];
 

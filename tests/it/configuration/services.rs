@@ -253,6 +253,9 @@ fn a_usual_key_goes_to_no_other_address() {
             &nameless("anthropic_admin.api_key_env"),
         ],
     );
+    // The secret is sent along with tokens that are revoked.
+    let revoked_elsewhere = machine("[google]\nrevocation_url = \"https://login.example/revoke\"\n", &keys);
+    assert_eq!(told(&revoked_elsewhere.config().outside)[1], google);
 }
 
 #[test]

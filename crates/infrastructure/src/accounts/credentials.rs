@@ -151,7 +151,7 @@ impl Accounts {
     ) -> Result<Option<Result<(), String>>, SignInError> {
         let (resource, issuer) = self.resource_of(grant)?;
         let vault = self.inner.vault()?;
-        let key = token_key(principal, &resource, &issuer.client.issuer);
+        let key = token_key(principal, &resource, &issuer.client);
         let revoked = match vault.get(&key).await {
             Ok(Some(tokens)) => Some(issuer.revoke(&tokens).await.map_err(|error| with_causes(&error))),
             Ok(None) => None,
@@ -177,13 +177,13 @@ impl Accounts {
     /// # Errors
     /// [`SignInError`].
     pub async fn take(&self, principal: &Principal, found: &FoundTokens) -> Result<(), SignInError> {
-        let issuer = self.inner.issuer()?.client.issuer;
+        let client = self.inner.issuer()?.client;
         let resources = found.grants.iter().map(|name| {
             let grant = Grant::named(name).ok_or_else(|| unavailable("it is no grant of this program"))?;
             Ok::<_, SignInError>((*name, self.resource_of(grant)?.0))
         });
         let resources: BTreeMap<&str, Resource> = resources.collect::<Result<_, _>>()?;
-        Ok(found.take(self.inner.vault()?, |grant| token_key(principal, &resources[grant], &issuer)).await?)
+        Ok(found.take(self.inner.vault()?, |grant| token_key(principal, &resources[grant], &client)).await?)
     }
 
     /// The issuer as people name it, where there is one.
@@ -229,7 +229,7 @@ impl Inner {
     ) -> Result<(&'static Grant, Issuer, &Vault, TokenKey), SignInError> {
         let grant = self.grant(resource)?;
         let issuer = self.issuer()?;
-        let key = token_key(principal, resource, &issuer.client.issuer);
+        let key = token_key(principal, resource, &issuer.client);
         Ok((grant, issuer, self.vault()?, key))
     }
 
@@ -241,7 +241,7 @@ impl Inner {
     ) -> Result<SignIn, SignInError> {
         let grant = self.grant(resource)?;
         self.vault()?;
-        let key = token_key(principal, resource, &issuer.client.issuer);
+        let key = token_key(principal, resource, &issuer.client);
         let loopback = Loopback::listen().map_err(SignInError::Begin)?;
         let attempt = Attempt::begin(&issuer.client, grant.scopes, loopback.redirect_uri())?;
         Ok(SignIn { accounts: self.clone(), issuer, grant, key, attempt, loopback })
@@ -371,7 +371,7 @@ impl SignedIn {
     fn of(key: &TokenKey, tokens: &Tokens) -> Self {
         let (grant, origin) = key.resource.split_once(' ').unwrap_or((&key.resource, ""));
         Self {
-            issuer: key.issuer.clone(),
+            issuer: key.issuer.split(' ').next().unwrap_or_default().to_owned(),
             grant: grant.to_owned(),
             origin: origin.to_owned(),
             scopes: tokens.scopes.clone(),
@@ -420,7 +420,7 @@ impl Credentials for Accounts {
         if *principal != Principal::local() {
             return Err(sign_in("Nobody has signed in to this"));
         }
-        let key = token_key(principal, resource, &issuer.client.issuer);
+        let key = token_key(principal, resource, &issuer.client);
         let patience = self.inner.patience;
         let shared = self.inner.signing_in.join(key, || {
             let begun = self.inner.begin(principal, resource, issuer)?;
@@ -462,10 +462,10 @@ impl fmt::Debug for AccountsParts {
     }
 }
 
-/// The entry of the vault: a grant at an origin, which its tokens go to.
-pub(super) fn token_key(principal: &Principal, resource: &Resource, issuer: &str) -> TokenKey {
+/// The entry of the vault: a grant at an origin, which its tokens go to, and the origins of their issuer.
+pub(super) fn token_key(principal: &Principal, resource: &Resource, client: &OAuthClient) -> TokenKey {
     let resource = format!("{} {}", resource.grant, resource.origin);
-    TokenKey { principal: principal.clone(), issuer: issuer.to_owned(), resource }
+    TokenKey { principal: principal.clone(), issuer: client.issuer_and_origins(), resource }
 }
 
 fn headers(tokens: &Tokens) -> CredentialHeaders {

@@ -19,3 +19,18 @@ pub struct OAuthClient {
     /// Where a token is revoked (RFC 7009).
     pub revocation_url: Url,
 }
+
+impl OAuthClient {
+    /// The issuer, with the other origins that tokens are renewed and revoked at. Tokens are kept under all of them, so that
+    /// none goes to an address that somebody names later.
+    pub(super) fn issuer_and_origins(&self) -> String {
+        let mut text = self.issuer.clone();
+        for url in [&self.token_url, &self.revocation_url] {
+            let origin = url.origin().ascii_serialization();
+            if text.split(' ').all(|known| known != origin) {
+                text = format!("{text} {origin}");
+            }
+        }
+        text
+    }
+}

@@ -47,16 +47,12 @@ impl SharedSignIns {
     /// The sign-in that is under way, or another one.
     pub(super) fn join<E>(&self, key: TokenKey, begin: impl FnOnce() -> Result<Shared, E>) -> Result<Waiting, E> {
         let mut all = lock(&self.0);
-        let going_on = all.get(&key).filter(|shared| !shared.is_over()).cloned();
-        let shared = match going_on {
-            Some(shared) => shared,
-            None => {
-                let shared = Arc::new(begin()?);
-                all.insert(key, shared.clone());
-                shared
-            }
-        };
+        if let Some(waiting) = all.get(&key).and_then(Shared::joined) {
+            return Ok(waiting);
+        }
+        let shared = Arc::new(begin()?);
         lock(&shared.calls).waiting += 1;
+        all.insert(key, shared.clone());
         Ok(Waiting(shared))
     }
 }
@@ -71,6 +67,16 @@ impl Shared {
             sender.send_replace(Some(reached));
         });
         Self { page, outcome, working: working.abort_handle(), turn: AsyncMutex::default(), calls: Mutex::default() }
+    }
+
+    /// One more call that waits for it, unless it is over. The last call that leaves ends it under the same lock.
+    fn joined(self: &Arc<Self>) -> Option<Waiting> {
+        let mut calls = lock(&self.calls);
+        if self.is_over() {
+            return None;
+        }
+        calls.waiting += 1;
+        Some(Waiting(self.clone()))
     }
 
     fn is_over(&self) -> bool {
@@ -154,7 +160,6 @@ impl Drop for Waiting {
         let mut calls = lock(&self.0.calls);
         calls.waiting -= 1;
         if calls.waiting == 0 && !calls.was_accepted {
-            drop(calls);
             self.0.end(NoCredentials::SignIn("nobody waits for the sign-in any more".into()));
         }
     }

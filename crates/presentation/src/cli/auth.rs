@@ -152,10 +152,16 @@ async fn login(
     as_json: bool,
     output: &mut Output,
 ) -> Outcome {
+    // One reader for all pages: another one would lose a line to the first.
+    let mut lines = match way {
+        Way::Pasting => pasted_lines(),
+        Way::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
+        Way::Browser(_) => mpsc::channel(1).1,
+    };
     let mut all = Vec::new();
     for grant in grants {
         let sign_in = accounts.begin(principal, grant)?;
-        let signed_in = signed_in(sign_in, grant, way).await?;
+        let signed_in = signed_in(sign_in, grant, way, &mut lines).await?;
         if !as_json {
             output.line(&visible(&format!("Signed in: {} ({}).", grant.name, grant.about)))?;
         }
@@ -168,7 +174,12 @@ async fn login(
 }
 
 /// Has the person open the page, and waits for what they come back with.
-async fn signed_in(sign_in: SignIn, grant: &Grant, way: &Way) -> Result<SignedIn, Failed> {
+async fn signed_in(
+    sign_in: SignIn,
+    grant: &Grant,
+    way: &Way,
+    lines: &mut mpsc::Receiver<String>,
+) -> Result<SignedIn, Failed> {
     // Whole, on a line of its own: it is to be copied.
     let address = visible(sign_in.page().as_str());
     note(&format!("To sign in for {}, open this page:\n\n{address}\n", grant.about));
@@ -190,11 +201,6 @@ async fn signed_in(sign_in: SignIn, grant: &Grant, way: &Way) -> Result<SignedIn
             );
             PATIENCE_TO_PASTE
         }
-    };
-    let mut lines = match way {
-        Way::Pasting => pasted_lines(),
-        Way::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
-        Way::Browser(_) => mpsc::channel(1).1,
     };
     let coming = async {
         loop {
@@ -334,7 +340,7 @@ async fn import(
     let mut all = Vec::new();
     for found in &plan.found {
         accounts.take(principal, found).await?;
-        all.push(json!({"file": found.path, "grants": found.grants}));
+        all.push(json!({"file": found.path.display().to_string(), "grants": found.grants}));
         if !as_json {
             output.line(&visible(&format!("Taken: {}. {}.", found.grants.join(", "), found.advice())))?;
         }

@@ -313,7 +313,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["search", "base_url"], Kind::Url, Launch, Waits, None, "Its address. `searxng` has none of its own. Expanded likewise."),
     key(&["search", "api_key_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds the key. Default, where `base_url` is not said: `BRAVE_API_KEY`, `TAVILY_API_KEY` or `EXA_API_KEY`."),
     key(&["google", "client_id"], Kind::Text, Launch, Waits, None, "The client of this program at Google, an installed application. Default: `GOOGLE_CLIENT_ID` of the environment."),
-    key(&["google", "client_secret_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds its secret. Default, where `token_url` is not said: `GOOGLE_CLIENT_SECRET`."),
+    key(&["google", "client_secret_env"], Kind::Variable, Launch, Waits, None, "The environment variable that holds its secret. Default, where neither `token_url` nor `revocation_url` is said: `GOOGLE_CLIENT_SECRET`."),
     key(&["google", "gmail_base_url"], Kind::Url, Launch, Waits, None, "The address of Gmail's API. Default: `https://gmail.googleapis.com`."),
     key(&["google", "calendar_base_url"], Kind::Url, Launch, Waits, None, "The address of the API of Google Calendar. Default: `https://www.googleapis.com`."),
     key(&["google", "authorization_url"], Kind::Url, Launch, Waits, None, "The page where a person signs in. Default: Google's."),

@@ -278,7 +278,9 @@ impl Reader<'_> {
         let authorization_url = self.url("google.authorization_url", GOOGLE_SIGN_IN)?;
         let token_url = self.for_tokens("google.token_url", GOOGLE_TOKENS)?;
         let revocation_url = self.for_tokens("google.revocation_url", GOOGLE_REVOCATION)?;
-        let usual = self.text("google.token_url").is_none().then_some("GOOGLE_CLIENT_SECRET");
+        // Both are sent the secret.
+        let is_usual = ["google.token_url", "google.revocation_url"].iter().all(|path| self.text(path).is_none());
+        let usual = is_usual.then_some("GOOGLE_CLIENT_SECRET");
         let issuer = match self.text("google.authorization_url") {
             Some(_) => authorization_url.origin().ascii_serialization(),
             None => GOOGLE_ISSUER.to_owned(),

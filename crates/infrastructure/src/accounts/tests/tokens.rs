@@ -80,6 +80,28 @@ async fn a_service_at_another_address_gets_nothing_of_what_was_granted_for_the_f
     assert!(matches!(moved.headers(&Principal::local(), &gmail()).await, Err(NoCredentials::Unavailable(_))));
 }
 
+#[tokio::test]
+async fn an_issuer_that_renews_or_revokes_at_another_address_gets_no_tokens_of_the_first() {
+    let bench = google().await;
+    bench.sign_in(&GMAIL).await;
+    bench.pass(3600);
+    let elsewhere = TestServer::plain(|_| issued("evil", Some("evil"), GMAIL.scopes)).await;
+    let usual = client(&bench.issuer);
+    for client in [
+        OAuthClient { token_url: elsewhere.url("/token"), ..usual.clone() },
+        OAuthClient { revocation_url: elsewhere.url("/revoke"), ..usual.clone() },
+    ] {
+        let services = vec![(&GMAIL, Url::parse(GMAIL_ORIGIN).unwrap())];
+        let moved = Accounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
+        let none = moved.headers(&Principal::local(), &gmail()).await;
+        assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
+        assert_eq!(moved.sign_out(&Principal::local(), &GMAIL).await.unwrap(), None);
+    }
+    assert!(elsewhere.seen().is_empty());
+    let status = bench.accounts.status(&Principal::local()).await.unwrap();
+    assert_eq!(status[0].1.as_ref().unwrap().issuer, usual.issuer);
+}
+
 fn parts(bench: &Bench) -> AccountsParts {
     let vault = Vault::open(bench.folder.path().join("accounts"), bench.folder.path().join("secrets.key"));
     AccountsParts {

@@ -7,7 +7,7 @@ use toolstead_domain::{ports::clock::Timestamp, principal::Principal, secret::Se
 pub struct TokenKey {
     /// Whose they are.
     pub principal: Principal,
-    /// Who issued them, by its address.
+    /// Who issued them: its address, with the other origins that they are renewed and revoked at.
     pub issuer: String,
     /// What they are for: the name of the grant and the origin of the service, in one text.
     pub resource: String,
