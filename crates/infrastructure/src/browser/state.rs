@@ -41,7 +41,7 @@ pub(crate) struct State {
     pub(crate) current: Option<TabNumber>,
     pub(crate) references: References,
     pub(crate) downloads: Vec<Download>,
-    /// Whether a call waits for a download. All others are broken off: they would fill the disk.
+    /// A call waits for a download. All others are broken off: they would fill the disk.
     pub(crate) awaits_download: bool,
     /// What becomes of the next dialog of a page; without a word it is dismissed.
     pub(crate) dialog_answer: Option<DialogAnswer>,

@@ -170,7 +170,7 @@ pub(super) fn may_give(session: &Session, element: Reference, run: &Run<'_>) -> 
     session.host_of(element).map_or(Ok(()), |host| run.may_reach(&host))
 }
 
-/// What a call has said about dialogs and downloads. It holds as long as the call.
+/// The word of a call on dialogs and downloads. It holds as long as the call.
 pub(super) struct Said<'a> {
     session: &'a Session,
     /// How many downloads there were before.
