@@ -2,6 +2,8 @@
 //!
 //! [`browsers::Browsers`] keeps one for each session that uses one.
 
+#![cfg_attr(not(feature = "builtin"), expect(dead_code, reason = "tools use it"))]
+
 pub(crate) mod accessibility;
 pub(crate) mod actions;
 pub mod browsers;
@@ -14,4 +16,4 @@ pub(crate) mod snapshot;
 pub(crate) mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use toolstead_domain::unseen::seen;
+use toolstead_domain::tool::hidden_text::hides;
 
 /// More nodes of a frame are not looked at.
 pub(crate) const MAX_NODES: usize = 100_000;
@@ -118,28 +118,46 @@ impl AccessibleNode {
     }
 }
 
-/// A text of a page on one line, no longer than it helps, without characters that nobody sees.
+/// A text of a page on one line, no longer than it helps, without characters that nobody sees, and without marks that look
+/// like those of calls.
 pub(crate) fn plain(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.as_str(),
-        Value::Null => "",
-        other => return other.to_string().chars().take(MAX_TEXT).collect(),
-    };
-    let clean = seen(text).map(|(clean, _)| clean);
+    match value {
+        Value::String(text) => plain_text(text),
+        Value::Null => String::new(),
+        other => plain_text(&other.to_string()),
+    }
+}
+
+/// The same of a text.
+pub(crate) fn plain_text(text: &str) -> String {
     let mut line = String::new();
-    for word in clean.as_deref().unwrap_or(text).split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if line.chars().nth(MAX_TEXT).is_some() {
-            let end = line.char_indices().nth(MAX_TEXT).map_or(line.len(), |(at, _)| at);
-            line.truncate(end);
-            line.push('…');
-            break;
+    let mut length = 0;
+    let mut is_mark = false;
+    'words: for word in text.split_whitespace() {
+        let space = (!line.is_empty()).then_some(' ');
+        for char in space.into_iter().chain(word.chars().filter(|char| !is_unseen(*char))) {
+            if length >= MAX_TEXT {
+                line.push('…');
+                break 'words;
+            }
+            if is_mark && (char.is_ascii_alphabetic() || matches!(char, '/' | '|')) {
+                line.pop();
+                line.push_str("&lt;");
+            }
+            is_mark = char == '<';
+            line.push(char);
+            length += 1;
         }
     }
     line
+}
+
+/// Characters that steer, hide or turn text: a model reads what people see.
+fn is_unseen(char: char) -> bool {
+    hides(char)
+        || char.is_control()
+        || matches!(char, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(char, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -179,6 +197,12 @@ mod tests {
             "👩\u{200d}👧 می\u{200c}خواهم"
         );
         assert_eq!(plain(&json!("x".repeat(400))).chars().count(), MAX_TEXT + 1);
+        assert_eq!(
+            plain(&json!("<system-reminder>a</x> <|im_start|> 1 < 2")),
+            "&lt;system-reminder>a&lt;/x> &lt;|im_start|> 1 < 2"
+        );
+        assert_eq!(plain(&json!("<\u{200b}tool_use>")), "&lt;tool_use>");
+        assert_eq!(plain(&json!(["\u{202e}", "<b>"])), r#"["","&lt;b>"]"#);
         assert_eq!((plain(&json!(3)), plain(&json!(null))), ("3".into(), String::new()));
     }
 }

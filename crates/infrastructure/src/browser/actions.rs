@@ -4,9 +4,11 @@
 //! never a part of its text. Clicks and keys come as from a mouse and a keyboard.
 
 use crate::browser::{
+    accessibility::plain_text,
     devtools::Target,
     references::{Element, Reference},
     session::{Session, SessionError},
+    state::State,
 };
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Instant};
@@ -189,6 +191,9 @@ impl Session {
         let arguments = json!([{"value": selector}, {"value": text}, {"value": is_gone}]);
         let looking = async {
             loop {
+                // A tab that has just been opened has no page yet.
+                let has_page = |state: &State| state.current().is_none_or(|tab| tab.main_frame.is_some());
+                self.when(end, |state| has_page(state).then_some(())).await?;
                 let target = self.target()?;
                 let world = self.world(&target, None).await?;
                 let params = json!({"functionDeclaration": APPEARS, "executionContextId": world,
@@ -243,7 +248,10 @@ impl Session {
         let target = self.target()?;
         let history = self.command(&target, "Page.getNavigationHistory", json!({})).await?;
         let current = history.get("currentIndex").and_then(Value::as_i64).unwrap_or_default();
-        let entry = usize::try_from(current + by).ok().and_then(|place| history.get("entries")?.get(place)?.get("id"));
+        let entry = current
+            .checked_add(by)
+            .and_then(|place| usize::try_from(place).ok())
+            .and_then(|place| history.get("entries")?.get(place)?.get("id"));
         let Some(entry) = entry else { return Ok(false) };
         self.command(&target, "Page.navigateToHistoryEntry", json!({"entryId": entry})).await?;
         Ok(true)
@@ -276,7 +284,7 @@ impl Session {
         }
         match answer.get("result").and_then(|result| result.get("value")).and_then(Value::as_str) {
             None | Some("") => Ok(()),
-            Some(reason) => Err(unusable(reason.to_owned())),
+            Some(reason) => Err(unusable(plain_text(reason))),
         }
     }
 
@@ -299,5 +307,5 @@ fn middle(quad: &Value) -> Option<(f64, f64)> {
 
 fn thrown_text(thrown: &Value) -> String {
     let told = thrown.get("exception").and_then(|exception| exception.get("description")).or(thrown.get("text"));
-    told.and_then(Value::as_str).and_then(|text| text.lines().next()).unwrap_or("it failed").to_owned()
+    plain_text(told.and_then(Value::as_str).and_then(|text| text.lines().next()).unwrap_or("it failed"))
 }

@@ -119,6 +119,14 @@ impl Browsers {
         Self { settings, launcher: OnceLock::new(), running: Mutex::default() }
     }
 
+    /// The program that is started where no tool can write to it. Blocks.
+    ///
+    /// # Errors
+    /// Why there is none, with what helps.
+    pub fn found(&self) -> Result<PathBuf, String> {
+        self.program(&WritableRoots::default())
+    }
+
     /// Why there can be none, with what helps. Blocks.
     pub(crate) fn unavailable(&self, writable: &WritableRoots) -> Option<String> {
         self.program(writable).err()

@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// A longer message ends the connection, in bytes. A screenshot of a long page takes some ten megabytes.
 const MAX_MESSAGE_BYTES: usize = 128 << 20;
 /// Commands that wait to be written; further ones wait.
-const MAX_UNWRITTEN: usize = 64;
+const MAX_UNWRITTEN: usize = 1_024;
 
 /// A connection to a browser. Dropping it ends the connection.
 pub(crate) struct DevTools {

@@ -19,8 +19,9 @@ use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
 const NAMES: [&str; 5] =
     ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-/// Puts the pipes where the browser expects them, and starts it.
-const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >&2";
+/// Puts the pipes where the browser expects them, and starts it. Its words go nowhere: a pipe that nobody reads fills up, and
+/// then it stands still.
+const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
 /// What every browser is told.
 const ARGUMENTS: &[&str] = &[
@@ -35,7 +36,9 @@ const ARGUMENTS: &[&str] = &[
     // Frames of other sites stand in the tree of their page.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,\
-     AutofillServerCommunication,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater",
+     AutofillServerCommunication,Prerender2,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater",
+    // A page out of a memory is not fetched, so that nobody would judge it.
+    "--disable-back-forward-cache",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-default-apps",

@@ -7,7 +7,7 @@ use crate::{
         program::{self, Program},
         references::{Element, Reference},
         snapshot::{Change, Snapshot},
-        state::{Frame, HostJudge, State, Tab, TabNumber},
+        state::{Frame, HostJudge, State, Tab, TabNumber, host},
     },
     sandbox::{egress::proxy::EgressProxy, launcher::Child},
 };
@@ -68,6 +68,9 @@ pub(crate) enum SessionError {
     /// It did not come about in time.
     #[error("it did not come about in time")]
     TimedOut,
+    /// No page came: a download, or nothing.
+    #[error("the address opens no page: it is a download, which `save_as` takes, or it has no content")]
+    Aborted,
     /// The page was not opened; the text says why.
     #[error("{0}")]
     NotOpened(String),
@@ -135,7 +138,13 @@ impl Session {
         };
         let going = self.devtools.call(&target, "Page.navigate", json!({"url": address}));
         let answer = timeout_at(end.into(), going).await.map_err(|_| SessionError::TimedOut)??;
+        if answer.get("isDownload") == Some(&Value::Bool(true)) {
+            return Err(SessionError::Aborted);
+        }
         if let Some(error) = answer.get("errorText").and_then(Value::as_str).filter(|error| !error.is_empty()) {
+            if error == "net::ERR_ABORTED" {
+                return Err(SessionError::Aborted);
+            }
             let why = self.state().take_notes();
             let why = if why.is_empty() { error.to_owned() } else { why.join(" ") };
             return Err(SessionError::NotOpened(why));
@@ -248,6 +257,10 @@ impl Session {
         let target = self.target()?;
         let frames = self.frames(&target).await?;
         let mut state = self.state();
+        // However the page came there.
+        if let Some(host) = state.current().and_then(Tab::host) {
+            state.judged_host(&host).map_err(SessionError::NotOpened)?;
+        }
         let snapshot = Snapshot::of(&frames, &mut state.references);
         let Some(tab) = state.current_mut().filter(|tab| tab.target.as_ref() == Some(&target)) else {
             return Ok((snapshot, None));
@@ -279,6 +292,7 @@ impl Session {
                 tab.holds(id, frame);
                 if is_page {
                     tab.main_frame = Some(id.to_owned());
+                    tab.shows(part("url").unwrap_or_default());
                 }
             }
             let owner = match is_page {
@@ -320,6 +334,13 @@ impl Session {
             None if state.references.was_given(reference) => Err(SessionError::Stale(reference)),
             None => Err(SessionError::UnknownElement(reference)),
         }
+    }
+
+    /// The host of the frame that holds an element: what is put into the element goes there, whatever page is around it.
+    pub(crate) fn host_of(&self, reference: Reference) -> Option<String> {
+        let state = self.state();
+        let document = &state.references.element(reference)?.document;
+        state.current()?.frames.values().find(|frame| &frame.document == document).and_then(|frame| host(&frame.url))
     }
 
     /// Gives a command to the current tab.

@@ -5,8 +5,8 @@
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::{
     fs::{self, DirBuilder, File},
-    io::{self, Read},
-    os::unix::fs::DirBuilderExt,
+    io::{self, Read, Write},
+    os::{fd::AsFd, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
 };
 use tokio::task::spawn_blocking;
@@ -85,9 +85,11 @@ impl SharedFolder {
         let folder = self.path.join(Uuid::new_v4().to_string());
         spawn_blocking(move || {
             DirBuilder::new().mode(0o700).create(&folder)?;
-            let path = folder.join(name);
-            fs::write(&path, contents)?;
-            Ok(path)
+            // The browser may have put a link in its place by now.
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let held = rustix::fs::open(&folder, flags, Mode::empty())?;
+            write_new(&held, &name, &contents)?;
+            Ok(folder.join(name))
         })
         .await
         .map_err(io::Error::other)?
@@ -99,6 +101,13 @@ impl Drop for SharedFolder {
         // What cannot be removed now is removed when the next one is made.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Writes a file that is not there yet; no link is followed.
+fn write_new(folder: impl AsFd, name: &str, contents: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+    File::from(file).write_all(contents)
 }
 
 /// Removes the folders that no process holds.
@@ -120,6 +129,32 @@ fn sweep(parent: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_in_place_of_a_file_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = folder.path().join("outside");
+        std::os::unix::fs::symlink(&outside, folder.path().join("name")).unwrap();
+        let held = File::open(folder.path()).unwrap();
+        assert_eq!(write_new(&held, "name", b"x").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(!outside.exists());
+        write_new(&held, "other", b"x").unwrap();
+        assert_eq!(fs::read(folder.path().join("other")).unwrap(), b"x");
+    }
+
+    #[tokio::test]
+    async fn a_download_is_taken_by_its_id_and_never_through_a_link() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("secret"), "s").unwrap();
+        let shared = SharedFolder::make(parent.path().to_path_buf()).await.unwrap();
+        std::os::unix::fs::symlink(parent.path().join("secret"), shared.path().join("link")).unwrap();
+        fs::write(shared.path().join("file-1"), "four").unwrap();
+        for id in ["link", "../secret", "", "/etc/passwd", "."] {
+            assert!(shared.take(id, 100).await.is_err(), "{id}");
+        }
+        assert_eq!(shared.take("file-1", 3).await.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(shared.take("file-1", 4).await.unwrap(), b"four");
+    }
 
     #[tokio::test]
     async fn a_folder_goes_with_its_browser_and_leftovers_with_the_next_one() {

@@ -4,7 +4,7 @@
 //! still that call which led there.
 
 use crate::browser::{
-    accessibility::plain,
+    accessibility::{plain, plain_text},
     devtools::{Event, Heard, Target},
     references::References,
     snapshot::Snapshot,
@@ -25,8 +25,10 @@ const MAX_FRAMES: usize = 200;
 const MAX_WATCHED: usize = 2_000;
 /// Messages that are kept of a tab until somebody reads them.
 const MAX_MESSAGES: usize = 20;
-/// Downloads of a session that are told.
-const MAX_DOWNLOADS: usize = 1_000;
+/// The largest file that a page gives or gets, in bytes.
+pub(crate) const MAX_FILE_BYTES: u64 = 50 << 20;
+/// Characters of an address that are kept.
+const MAX_ADDRESS: usize = 2_000;
 
 /// Says whether a page of this host may be shown; else why not, with what would allow it.
 pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
@@ -39,6 +41,8 @@ pub(crate) struct State {
     pub(crate) current: Option<TabNumber>,
     pub(crate) references: References,
     pub(crate) downloads: Vec<Download>,
+    /// A call waits for a download. All others are broken off: they would fill the disk.
+    pub(crate) awaits_download: bool,
     /// What becomes of the next dialog of a page; without a word it is dismissed.
     pub(crate) dialog_answer: Option<DialogAnswer>,
     /// What the caller should hear with the next answer.
@@ -58,6 +62,9 @@ pub(crate) struct Tab {
     /// Its session.
     pub(crate) target: Option<Target>,
     pub(crate) url: String,
+    /// The host of the latest page that had one, here or in the tab that opened this one: pages without (`about:blank`,
+    /// `blob:`) are made by it.
+    made_by: Option<String>,
     pub(crate) title: String,
     pub(crate) main_frame: Option<String>,
     pub(crate) frames: HashMap<String, Frame>,
@@ -95,11 +102,8 @@ pub(crate) enum DialogAnswer {
 pub(crate) struct Download {
     /// Its name in the folder of downloads.
     pub(crate) id: String,
-    /// The name that the page gives it.
-    pub(crate) name: String,
     pub(crate) url: String,
     pub(crate) state: DownloadState,
-    pub(crate) bytes: u64,
 }
 
 /// How far a download is.
@@ -119,6 +123,12 @@ impl State {
     /// What was noted since somebody asked last.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         self.notes.drain(..).collect()
+    }
+
+    /// The same, and it stays noted.
+    #[cfg(test)]
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &str> {
+        self.notes.iter().map(String::as_str)
     }
 
     /// Whether something was noted since.
@@ -166,8 +176,8 @@ impl State {
             "Fetch.requestPaused" => self.paused(heard),
             "Page.javascriptDialogOpening" => self.dialog(heard),
             "Page.fileChooserOpened" => self.file_chooser(event),
-            "Browser.downloadWillBegin" => self.download_begins(&event.params),
-            "Browser.downloadProgress" => self.download_goes_on(&event.params),
+            "Browser.downloadWillBegin" => self.download_begins(heard),
+            "Browser.downloadProgress" => self.download_goes_on(heard),
             _ => {
                 if let Some(tab) = self.tab_of(&event.target) {
                     tab.hear(event);
@@ -198,14 +208,6 @@ impl State {
             heard.post(&Target(None), "Target.closeTarget", json!({"targetId": info_text("targetId")}));
             return self.note(format!("A page wanted to open a tab; {MAX_TABS} are open, so it was closed."));
         }
-        self.given_tabs += 1;
-        let number = self.given_tabs;
-        let tab = Tab { id: info_text("targetId").into(), target: Some(target.clone()), ..Tab::default() };
-        if info.is_some_and(|info| info.contains_key("openerId")) {
-            self.note(format!("The page opened tab {number}, which is the current one now."));
-        }
-        self.tabs.insert(number, tab);
-        self.current = Some(number);
         let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
         for (method, params) in [
             ("Fetch.enable", json!({"patterns": documents})),
@@ -217,16 +219,29 @@ impl State {
             ("Log.enable", json!({})),
             ("Accessibility.enable", json!({})),
         ] {
-            heard.post(&target, method, params);
+            // A tab whose pages nobody judges never begins to run.
+            if !heard.post(&target, method, params) {
+                return self.note("A page opened a tab while too much happened; it shows nothing.".into());
+            }
         }
+        self.given_tabs += 1;
+        let number = self.given_tabs;
+        let opener = info_text("openerId");
+        let made_by = self.tab_called(opener).and_then(|opener| opener.host());
+        let tab = Tab { id: info_text("targetId").into(), target: Some(target.clone()), made_by, ..Tab::default() };
+        if !opener.is_empty() {
+            self.note(format!("The page opened tab {number}, which is the current one now."));
+        }
+        self.tabs.insert(number, tab);
+        self.current = Some(number);
         resume(&target);
     }
 
     fn renamed(&mut self, params: &Map<String, Value>) {
         let Some(info) = params.get("targetInfo").and_then(Value::as_object) else { return };
         if let Some(tab) = text(info, "targetId").and_then(|id| self.tab_called(id)) {
+            // Its address may be one that is on the way: that of the page is told as it comes.
             tab.title = info.get("title").map(plain).unwrap_or_default();
-            tab.url = text(info, "url").unwrap_or_default().to_owned();
         }
     }
 
@@ -266,17 +281,21 @@ impl State {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("`{shown}` was not opened: pages are http or https"));
         }
-        let host = url.host_str().ok_or_else(|| format!("`{shown}` has no host"))?;
+        self.judged_host(url.host_str().ok_or_else(|| format!("`{shown}` has no host"))?)
+    }
+
+    /// The same of a host.
+    pub(crate) fn judged_host(&self, host: &str) -> Result<(), String> {
         match &self.judge {
             Some(judge) => judge(host),
-            None => Err(format!("`{shown}` was not opened: nobody asked for it")),
+            None => Err(format!("a page of `{host}` was not opened: nobody asked for it")),
         }
     }
 
     fn dialog(&mut self, heard: &Heard<'_>) {
         let Event { target, params, .. } = &heard.event;
         let kind = text(params, "type").unwrap_or("alert").to_owned();
-        let said = params.get("message").map(plain).unwrap_or_default();
+        let said = params.get("message").map(plain).unwrap_or_default().replace('"', "'");
         let answer = match kind.as_str() {
             // Whoever leads the tab elsewhere wants to leave.
             "beforeunload" => DialogAnswer::Accept(None),
@@ -299,26 +318,32 @@ impl State {
         }
     }
 
-    fn download_begins(&mut self, params: &Map<String, Value>) {
-        let (Some(id), Some(name)) = (text(params, "guid"), text(params, "suggestedFilename")) else { return };
-        if self.downloads.len() >= MAX_DOWNLOADS {
-            return;
+    fn download_begins(&mut self, heard: &Heard<'_>) {
+        let params = &heard.event.params;
+        let (Some(id), Some(name)) = (text(params, "guid"), params.get("suggestedFilename")) else { return };
+        let name = plain(name).replace('"', "'");
+        if !std::mem::take(&mut self.awaits_download) {
+            heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
+            return self
+                .note(format!("The page offered the file \"{name}\", which was not taken: `save_as` takes one."));
         }
         let url = params.get("url").map(plain).unwrap_or_default();
-        let name = plain(&Value::from(name));
-        self.downloads.push(Download { id: id.into(), name, url, state: DownloadState::Running, bytes: 0 });
+        self.downloads.push(Download { id: id.into(), url, state: DownloadState::Running });
     }
 
-    fn download_goes_on(&mut self, params: &Map<String, Value>) {
+    fn download_goes_on(&mut self, heard: &Heard<'_>) {
+        let params = &heard.event.params;
         let id = text(params, "guid").unwrap_or_default();
         let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) else { return };
         let bytes = params.get("receivedBytes").and_then(Value::as_f64).unwrap_or_default();
-        download.bytes = bytes.max(0.0) as u64;
         download.state = match text(params, "state") {
             Some("completed") => DownloadState::Done,
             Some("canceled") => DownloadState::Failed,
             _ => DownloadState::Running,
         };
+        if download.state == DownloadState::Running && bytes > MAX_FILE_BYTES as f64 {
+            heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
+        }
     }
 
     fn forget(&mut self, target: &Target) {
@@ -342,10 +367,17 @@ impl Tab {
 
     /// The host of the page, which what is done in it reaches.
     pub(crate) fn host(&self) -> Option<String> {
-        Url::parse(&self.url).ok()?.host_str().map(str::to_owned)
+        host(&self.url).or_else(|| self.made_by.clone())
+    }
+
+    /// Another page is there.
+    pub(crate) fn shows(&mut self, url: &str) {
+        self.url = address(url);
+        self.made_by = self.host();
     }
 
     fn message(&mut self, message: String) {
+        let message = plain_text(&message);
         if self.messages.len() >= MAX_MESSAGES {
             self.messages.pop_front();
             self.left_out += 1;
@@ -363,7 +395,7 @@ impl Tab {
             "Page.frameStartedLoading" if self.is_main(params) => self.is_loading = true,
             "Page.frameStoppedLoading" if self.is_main(params) => self.is_loading = false,
             "Page.navigatedWithinDocument" if self.is_main(params) => {
-                self.url = text(params, "url").unwrap_or_default().to_owned();
+                self.shows(text(params, "url").unwrap_or_default());
             }
             "Network.requestWillBeSent" => {
                 // What stays open on purpose is no sign of work.
@@ -428,17 +460,40 @@ impl Tab {
             self.seen = None;
             self.file_chooser = None;
             self.main_frame = Some(id.to_owned());
-            self.url.clone_from(&url);
+            self.shows(&url);
         }
         self.holds(id, Frame { parent, document: document.to_owned(), url });
     }
 
     /// Remembers a frame as it is now.
     pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
+        let frame = Frame { url: address(&frame.url), ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
             self.frames.insert(id.to_owned(), frame);
         }
     }
+}
+
+/// An address as it is kept: without a user, and no longer than it helps.
+fn address(url: &str) -> String {
+    let Ok(mut parsed) = Url::parse(url) else { return url.chars().take(MAX_ADDRESS).collect() };
+    // Addresses without a host have none to take off.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    String::from(parsed).chars().take(MAX_ADDRESS).collect()
+}
+
+/// The host of an address, that of its maker for `blob:`.
+pub(crate) fn host(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
+    match url.scheme() {
+        "blob" => host_of_page(&Url::parse(url.path()).ok()?),
+        _ => host_of_page(&url),
+    }
+}
+
+fn host_of_page(url: &Url) -> Option<String> {
+    url.host_str().filter(|host| !host.is_empty()).map(str::to_owned)
 }
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
@@ -448,5 +503,29 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("tabs", &self.tabs).field("current", &self.current).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_without_a_host_is_of_the_one_that_made_it() {
+        let mut tab = Tab::default();
+        assert_eq!(tab.host(), None);
+        tab.shows("http://ann:secret@shop.example/a");
+        assert_eq!((tab.url.as_str(), tab.host()), ("http://shop.example/a", Some("shop.example".into())));
+        tab.shows("about:blank");
+        assert_eq!(tab.host(), Some("shop.example".into()));
+        tab.shows("blob:https://other.example/1-2");
+        assert_eq!(tab.host(), Some("other.example".into()));
+    }
+
+    #[test]
+    fn a_long_address_keeps_its_host_and_is_cut() {
+        let user = "a".repeat(3_000);
+        let kept = address(&format!("http://{user}@evil.example/#{user}"));
+        assert_eq!((host(&kept), kept.len()), (Some("evil.example".into()), MAX_ADDRESS));
     }
 }

@@ -1,4 +1,5 @@
 //! A real browser, confined, on pages of ours.
+#![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
 use crate::{
     browser::{
@@ -6,7 +7,7 @@ use crate::{
         program::{self, Program},
         session::{Session, SessionError, Until},
         snapshot::Change,
-        state::HostJudge,
+        state::{DialogAnswer, DownloadState, HostJudge},
     },
     sandbox::{
         child_environment,
@@ -43,8 +44,8 @@ const SHOP: &str = r#"<!doctype html><title>Shop</title><h1>Shop</h1>
   window.done = document.getElementById('done');
 </script>"#;
 
-/// Serves these pages, by path.
-async fn server(pages: &'static [(&'static str, &'static str)]) -> SocketAddr {
+/// Serves these pages, by path. `-> ADDRESS` leads there, and what begins with `bytes: ` is a download.
+pub(crate) async fn server(pages: &'static [(&'static str, &'static str)]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -61,8 +62,13 @@ async fn server(pages: &'static [(&'static str, &'static str)]) -> SocketAddr {
                 let path = target.strip_prefix("http://").map_or(target, |rest| &rest[rest.find('/').unwrap_or(0)..]);
                 let page = pages.iter().find(|(known, _)| *known == path);
                 let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
+                let kind = if body.starts_with("bytes: ") { "application/octet-stream" } else { "text/html" };
+                let (status, location) = match body.strip_prefix("-> ") {
+                    Some(address) => ("302 Found", format!("location: {address}\r\n")),
+                    None => (status, String::new()),
+                };
                 let answer = format!(
-                    "HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    "HTTP/1.1 {status}\r\n{location}content-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                     body.len()
                 );
                 let _ = stream.write_all(answer.as_bytes()).await;
@@ -75,7 +81,7 @@ async fn server(pages: &'static [(&'static str, &'static str)]) -> SocketAddr {
 struct Rig {
     network: Arc<FakeNetwork>,
     session: Session,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 fn end() -> Instant {
@@ -107,7 +113,7 @@ async fn rig(pages: &'static [(&'static str, &'static str)]) -> Rig {
         "shop.example" => Ok(()),
         other => Err(format!("{other} may not be reached")),
     });
-    Rig { network, session: Session::start(program, judge).await.unwrap(), _folder: folder }
+    Rig { network, session: Session::start(program, judge).await.unwrap(), folder }
 }
 
 impl Rig {
@@ -163,4 +169,108 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
     assert_eq!(session.state().take_notes(), ["evil.example may not be reached"]);
     assert_eq!(rig.network.resolved().iter().filter(|name| *name == "evil.example").count(), 0);
+}
+
+const HOSTILE: &str = r#"<title>Hostile</title><body><script>
+  const at = 'LISTENER', away = what => new Promise(done => what(done));
+  const image = new Image(), frame = document.createElement('iframe'), file = document.createElement('iframe');
+  file.src = 'file:///etc/passwd';
+  Promise.allSettled([
+    fetch('http://' + at + '/', {mode: 'no-cors'}),
+    fetch('http://inner.example:' + at.split(':')[1] + '/', {mode: 'no-cors'}),
+    fetch('/redirect', {mode: 'no-cors'}),
+    fetch('file:///etc/passwd'),
+    away(done => { const socket = new WebSocket('ws://' + at + '/'); socket.onerror = socket.onopen = done; }),
+    away(done => { image.onload = image.onerror = done; image.src = 'http://' + at + '/image'; }),
+    away(done => { frame.onload = frame.onerror = done; frame.src = 'http://' + at + '/frame'; document.body.append(frame, file); }),
+    navigator.serviceWorker ? navigator.serviceWorker.register('/worker.js') : Promise.reject(),
+  ]).then(() => document.body.append('tried all'));
+</script>"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_page_reaches_no_listener_of_the_host() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let at = listener.local_addr().unwrap();
+    let pages: &'static [(&str, &str)] = Box::leak(Box::new([
+        ("/", &*HOSTILE.replace("LISTENER", &at.to_string()).leak()),
+        ("/redirect", &*format!("-> http://{at}/redirected").leak()),
+        ("/away", "-> http://evil.example/"),
+        ("/worker.js", "fetch('http://inner.example/')"),
+    ]));
+    let rig = rig(pages).await;
+    rig.network.name("inner.example", &[&["127.0.0.1"]]);
+    // Whoever gets there by the proxy is led to the listener.
+    rig.network.server(&at.to_string(), at);
+    let session = &rig.session;
+    session.open("http://shop.example/", false, end()).await.unwrap();
+    session.wait_for(&Sight::Text("tried all".into()), end()).await.unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    let elsewhere = rig.network.connected().into_iter().find(|address| address.to_string() != "93.184.216.34:80");
+    assert_eq!(elsewhere, None);
+    let (snapshot, _) = session.look().await.unwrap();
+    assert!(!snapshot.text(100_000).0.contains("root:"), "{snapshot:?}");
+    let refused = session.open("http://shop.example/away", false, end()).await.unwrap_err();
+    assert!(refused.to_string().contains("evil.example may not be reached"), "{refused}");
+    assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
+}
+
+const HANDS: &str = r#"<title>Hands</title>
+<button onclick="open('/two')">Popup</button><button onclick="open('about:blank')">Blank</button>
+<button onclick="open('http://evil.example/')">Evil</button>
+<button onclick="this.textContent = confirm('Sure?') ? 'sure' : 'unsure'">Ask</button>
+<a href="/file" download="file.txt">Load</a>
+<label>Paper <input type=file onchange="done.textContent = 'got ' + this.files[0].name + ', ' + this.files[0].size"></label>
+<p id=done role=status></p><script>window.done = document.getElementById('done');</script>"#;
+
+/// Pages with something for hands.
+pub(crate) const PAGES: &[(&str, &str)] =
+    &[("/", HANDS), ("/two", "<title>Two</title><h1>Second</h1>"), ("/file", "bytes: of a file")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker() {
+    let rig = rig(PAGES).await;
+    let session = &rig.session;
+    session.open("http://shop.example/", false, end()).await.unwrap();
+    let first = session.state().current.unwrap();
+    let is_another = |state: &crate::browser::state::State| (state.current != Some(first)).then_some(());
+    session.click(rig.reference("button \"Popup\"").await, false).await.unwrap();
+    session.when(end(), is_another).await.unwrap();
+    session.wait_for(&Sight::Text("Second".into()), end()).await.unwrap();
+    session.choose(first).await.unwrap();
+    session.click(rig.reference("button \"Blank\"").await, false).await.unwrap();
+    session.when(end(), is_another).await.unwrap();
+    assert_eq!(session.state().current().unwrap().host().as_deref(), Some("shop.example"));
+    session.choose(first).await.unwrap();
+    session.state().take_notes();
+    session.click(rig.reference("button \"Evil\"").await, false).await.unwrap();
+    session
+        .when(end(), |state| state.notes().any(|note| note.starts_with("evil.example")).then_some(()))
+        .await
+        .unwrap();
+    assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dialog_is_answered_once_and_a_download_taken_only_where_one_is_awaited() {
+    let rig = rig(PAGES).await;
+    let session = &rig.session;
+    session.open("http://shop.example/", false, end()).await.unwrap();
+    session.state().dialog_answer = Some(DialogAnswer::Accept(None));
+    session.click(rig.reference("button \"Ask\"").await, false).await.unwrap();
+    session.click(rig.reference("button \"sure\"").await, false).await.unwrap();
+    rig.reference("button \"unsure\"").await;
+    session.state().take_notes();
+    let load = rig.reference("link \"Load\"").await;
+    session.click(load, false).await.unwrap();
+    session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
+    let note = session.state().take_notes().join(" ");
+    assert!(note.contains("which was not taken") && session.state().downloads.is_empty(), "{note}");
+    session.state().awaits_download = true;
+    session.click(load, false).await.unwrap();
+    let is_done = |state: &crate::browser::state::State| {
+        state.downloads.first().filter(|download| download.state == DownloadState::Done).cloned()
+    };
+    let download = session.when(end(), is_done).await.unwrap();
+    assert_eq!(std::fs::read_to_string(rig.folder.path().join(download.id)).unwrap(), "bytes: of a file");
 }

@@ -70,6 +70,18 @@ const TABLE: &[Row] = &[
         &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")],
     ),
     ("batch", "batch", KODELET, &[]),
+    ("browser_click", "browser_click", KODELET, &[Rename("timeout", "timeout_ms")]),
+    ("browser_click", "click", KODELET, &[Rename("timeout", "timeout_ms")]),
+    ("browser_get_page", "browser_get_page", KODELET, &[]),
+    ("browser_get_page", "get_page", KODELET, &[]),
+    ("browser_navigate", "browser_navigate", KODELET, &[Rename("timeout", "timeout_ms")]),
+    ("browser_navigate", "navigate", KODELET, &[Rename("timeout", "timeout_ms")]),
+    ("browser_screenshot", "browser_screenshot", KODELET, &[]),
+    ("browser_screenshot", "screenshot", KODELET, &[]),
+    ("browser_type", "browser_type", KODELET, &[Rename("timeout", "timeout_ms")]),
+    ("browser_type", "type", KODELET, &[Rename("timeout", "timeout_ms")]),
+    ("browser_wait_for", "browser_wait_for", KODELET, &[Rename("timeout", "timeout_ms")]),
+    ("browser_wait_for", "wait_for", KODELET, &[Rename("timeout", "timeout_ms")]),
     (
         "calendar_create_event",
         "calendar_create_event",
@@ -463,6 +475,51 @@ mod tests {
             "image_recognition",
             json!({"image": "a.png", "prompt": "What is it?"}),
         );
+    }
+
+    #[test]
+    fn calls_of_a_browser_of_every_spelling_become_valid_ones() {
+        for (alias, given, tool, expected) in [
+            (
+                "navigate",
+                json!({"url": "https://example.com", "timeout": 30_000}),
+                "browser_navigate",
+                json!({"url": "https://example.com", "timeout_ms": 30_000}),
+            ),
+            ("browser_navigate", json!({"url": "https://a.b"}), "browser_navigate", json!({"url": "https://a.b"})),
+            ("get_page", json!({}), "browser_get_page", json!({})),
+            ("browser_get_page", json!({}), "browser_get_page", json!({})),
+            (
+                "click",
+                json!({"element_id": 3, "timeout": 10_000}),
+                "browser_click",
+                json!({"element_id": 3, "timeout_ms": 10_000}),
+            ),
+            ("browser_click", json!({"element_id": 1}), "browser_click", json!({"element_id": 1})),
+            (
+                "type",
+                json!({"element_id": 2, "text": "a", "clear": true, "submit": true, "timeout": 5_000}),
+                "browser_type",
+                json!({"element_id": 2, "text": "a", "clear": true, "submit": true, "timeout_ms": 5_000}),
+            ),
+            (
+                "browser_type",
+                json!({"element_id": 2, "text": "a"}),
+                "browser_type",
+                json!({"element_id": 2, "text": "a"}),
+            ),
+            ("wait_for", json!({"timeout": 1_000}), "browser_wait_for", json!({"timeout_ms": 1_000})),
+            ("browser_wait_for", json!({}), "browser_wait_for", json!({})),
+            (
+                "screenshot",
+                json!({"full_page": true, "format": "jpeg"}),
+                "browser_screenshot",
+                json!({"full_page": true, "format": "jpeg"}),
+            ),
+            ("browser_screenshot", json!({}), "browser_screenshot", json!({})),
+        ] {
+            check(alias, given, tool, expected);
+        }
     }
 
     #[test]

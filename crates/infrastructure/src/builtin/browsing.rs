@@ -6,7 +6,7 @@ use crate::{
         references::Reference,
         session::{Session, SessionError, Until},
         snapshot::{Change, Snapshot},
-        state::{DownloadState, State, Tab},
+        state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, State, Tab},
     },
     builtin::{answer::answer, run::Run, world::World},
 };
@@ -22,14 +22,15 @@ use toolstead_domain::{
 };
 use url::Url;
 
+#[cfg(test)]
+mod tests;
+
 /// Characters of a page that are told unasked: some four thousand tokens.
 const USUAL_CHARACTERS: usize = 14_000;
 /// After a click a page is given so long to become quiet.
 const SETTLING: Duration = Duration::from_secs(3);
 /// It is quiet that asked for nothing for so long.
 const QUIET: Duration = Duration::from_millis(150);
-/// The largest file that a page gives or gets, in bytes.
-pub(super) const MAX_FILE_BYTES: u64 = 50 << 20;
 
 /// What is told of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +143,7 @@ pub(super) fn failed(error: SessionError) -> ToolFailure {
         SessionError::Stale(_) => ErrorKind::StaleFile,
         SessionError::Unusable { .. } => ErrorKind::ExecutionFailed,
         SessionError::TimedOut => ErrorKind::Timeout,
-        SessionError::NotOpened(_) => ErrorKind::UpstreamHttp,
+        SessionError::NotOpened(_) | SessionError::Aborted => ErrorKind::UpstreamHttp,
     };
     let failure = ToolFailure::new(kind, error.to_string());
     match error {
@@ -164,22 +165,46 @@ pub(super) async fn settle(session: &Session, run: &Run<'_>) -> Result<(), ToolF
     }
 }
 
-/// How many downloads there were before an action.
-pub(super) fn downloads(session: &Session) -> usize {
-    session.state().downloads.len()
+/// Asks whether what is put into an element may reach the host of its frame, which need not be that of the page.
+pub(super) fn may_give(session: &Session, element: Reference, run: &Run<'_>) -> Result<(), ToolFailure> {
+    session.host_of(element).map_or(Ok(()), |host| run.may_reach(&host))
+}
+
+/// The word of a call on dialogs and downloads. It holds as long as the call.
+pub(super) struct Said<'a> {
+    session: &'a Session,
+    /// How many downloads there were before.
+    before: usize,
+}
+
+impl<'a> Said<'a> {
+    pub(super) fn new(session: &'a Session, dialog: Option<DialogAnswer>, takes_download: bool) -> Self {
+        let mut state = session.state();
+        state.dialog_answer = dialog;
+        state.awaits_download = takes_download;
+        Self { session, before: state.downloads.len() }
+    }
+}
+
+impl Drop for Said<'_> {
+    fn drop(&mut self) {
+        let mut state = self.session.state();
+        state.dialog_answer = None;
+        state.awaits_download = false;
+    }
 }
 
 /// Waits for the download that an action begins, and saves it as a file of the workspace.
 pub(super) async fn save_download(
     lease: &Lease,
-    before: usize,
+    said: &Said<'_>,
     path: &str,
     end: Instant,
     run: &Run<'_>,
 ) -> Result<(), ToolFailure> {
     let session = lease.session()?;
     let ended = |state: &State| {
-        state.downloads.get(before).filter(|download| download.state != DownloadState::Running).cloned()
+        state.downloads.get(said.before).filter(|download| download.state != DownloadState::Running).cloned()
     };
     let download = session.when(end, ended).await.map_err(|error| match error {
         SessionError::TimedOut => ToolFailure::new(ErrorKind::Timeout, "no download came, or it did not end in time"),
@@ -210,6 +235,7 @@ pub(super) async fn told(
         let (tab, tabs) = (state.current.unwrap_or_default(), state.tabs.len());
         let messages = state.current_mut().map(|tab| tab.take_messages()).unwrap_or_default();
         let (url, title) = state.current().map(|tab| (tab.url.clone(), tab.title.clone())).unwrap_or_default();
+        let title = title.replace('"', "'");
         let facts = PageFacts { url, title, tab, tabs, left_out: 0, notes, messages, saved_path };
         let mut text = String::new();
         if !before.is_empty() {

@@ -103,20 +103,19 @@ impl BuiltInTool for BrowserClick {
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
         let end = browsing::end_after(run, input.timeout_ms);
-        let before = browsing::downloads(session);
-        session.state().dialog_answer = input.dialog.map(|word| match word {
+        let dialog = input.dialog.map(|word| match word {
             DialogWord::Accept => DialogAnswer::Accept(input.dialog_text),
             DialogWord::Dismiss => DialogAnswer::Dismiss,
         });
+        let said = browsing::Said::new(session, dialog, input.save_as.is_some());
         let clicked = timeout_at(end.into(), session.click(element, input.double)).await;
         let clicked = clicked.unwrap_or(Err(SessionError::TimedOut));
         if clicked.is_ok() {
             browsing::settle(session, run).await?;
         }
-        session.state().dialog_answer = None;
         clicked.map_err(browsing::failed)?;
         if let Some(path) = &input.save_as {
-            browsing::save_download(&lease, before, path, end, run).await?;
+            browsing::save_download(&lease, &said, path, end, run).await?;
         }
         let done = match &input.save_as {
             Some(path) => format!("Clicked {element}; the download is saved as `{path}`."),

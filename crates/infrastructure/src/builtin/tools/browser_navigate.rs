@@ -1,11 +1,14 @@
 //! The tool `browser_navigate`.
 
-use crate::builtin::{
-    browsing::{self, Telling},
-    built_in_tool::BuiltInTool,
-    run::Run,
-    schema::output_schema,
-    world::World,
+use crate::{
+    browser::session::SessionError,
+    builtin::{
+        browsing::{self, Telling},
+        built_in_tool::BuiltInTool,
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -95,17 +98,19 @@ impl BuiltInTool for BrowserNavigate {
         let (lease, done) = match (&input.url, input.history) {
             (Some(url), None) => {
                 let lease = browsing::browser(run).await?;
-                let before = browsing::downloads(lease.session()?);
+                let said = browsing::Said::new(lease.session()?, None, input.save_as.is_some());
                 let opened = lease.session()?.open(url, input.new_tab, end).await;
-                match (&input.save_as, opened) {
+                let done = match (&input.save_as, opened) {
                     // What is downloaded opens no page.
-                    (Some(path), _) => {
-                        browsing::save_download(&lease, before, path, end, run).await?;
-                        (lease, format!("The download is saved as `{path}`."))
+                    (Some(path), Ok(()) | Err(SessionError::Aborted)) => {
+                        browsing::save_download(&lease, &said, path, end, run).await?;
+                        format!("The download is saved as `{path}`.")
                     }
-                    (None, Ok(())) => (lease, String::new()),
-                    (None, Err(error)) => return Err(browsing::failed(error)),
-                }
+                    (None, Ok(())) => String::new(),
+                    (_, Err(error)) => return Err(browsing::failed(error)),
+                };
+                drop(said);
+                (lease, done)
             }
             (None, Some(history)) => {
                 let lease = browsing::open_browser(run).await?;

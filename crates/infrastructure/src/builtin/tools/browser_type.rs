@@ -99,6 +99,7 @@ impl BuiltInTool for BrowserType {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
+        browsing::may_give(session, element, run)?;
         let end = browsing::end_after(run, input.timeout_ms);
         let done = match (&input.text, input.files.as_slice()) {
             (Some(text), []) => {

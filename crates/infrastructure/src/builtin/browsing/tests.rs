@@ -1,0 +1,87 @@
+//! The tools with a real browser, on pages of ours.
+#![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the tools' back")]
+
+use crate::{
+    browser::{
+        browsers::{BrowserSettings, Browsers, Owner},
+        tests::{PAGES, server},
+    },
+    builtin::testing::{TestRun, test_world},
+    sandbox::{
+        egress::testing::FakeNetwork,
+        workspace::{FolderNames, Workspace},
+    },
+};
+use serde_json::json;
+use std::{fs, path::Path, sync::Arc, time::Duration};
+use toolstead_domain::{
+    error_kind::ErrorKind, permission::policy::PermissionPolicy, principal::Principal,
+    testing::in_memory_change_journal::InMemoryChangeJournal, workspace_roots::WorkspaceRoots,
+};
+
+async fn tools(folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
+    let network = Arc::new(FakeNetwork::default());
+    network.name("shop.example", &[&["93.184.216.34"]]);
+    network.server("93.184.216.34:80", server(PAGES).await);
+    let browsers = Arc::new(Browsers::new(BrowserSettings {
+        idle,
+        folder: folder.join("browsers"),
+        network,
+        ..BrowserSettings::default()
+    }));
+    let root = folder.join("work");
+    fs::create_dir(&root).unwrap();
+    let roots = WorkspaceRoots { write: vec![root.canonicalize().unwrap()], ..Default::default() };
+    let journal = Arc::new(InMemoryChangeJournal::new());
+    let world = test_world(Workspace::open(&roots, FolderNames::default()).unwrap())
+        .with_journal(journal.clone())
+        .with_browsers(browsers.clone());
+    let policy = PermissionPolicy { roots, ..Default::default() };
+    (TestRun::in_world(crate::builtin::all(), world, policy, journal), browsers)
+}
+
+/// The reference of the line that holds this.
+fn reference(page: &str, part: &str) -> String {
+    let line = page
+        .lines()
+        .find(|line| line.contains(part) && line.contains("[e"))
+        .unwrap_or_else(|| panic!("{part}: {page}"));
+    line.split("[e").nth(1).unwrap().split(']').next().map(|number| format!("e{number}")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_go_to_pages_and_come_from_them_by_the_rights_of_the_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tools, _) = tools(folder.path(), Duration::from_secs(300)).await;
+    let work = folder.path().join("work");
+    fs::write(work.join("paper.txt"), "12345").unwrap();
+    let page = tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap().joined_text();
+    let given = json!({"ref": reference(&page, "Paper"), "files": ["paper.txt"]});
+    let told = tools.call("browser_type", given).await.unwrap().joined_text();
+    assert!(told.contains("got paper.txt, 5"), "{told}");
+    let load = reference(&page, "\"Load\"");
+    tools.call("browser_click", json!({"ref": load, "save_as": "saved.txt"})).await.unwrap();
+    assert_eq!(fs::read_to_string(work.join("saved.txt")).unwrap(), "bytes: of a file");
+    let asked = json!({"url": "http://shop.example/file", "save_as": "other.txt"});
+    tools.call("browser_navigate", asked).await.unwrap();
+    assert_eq!(fs::read_to_string(work.join("other.txt")).unwrap(), "bytes: of a file");
+    let refused = tools.call("browser_navigate", json!({"url": "http://shop.example/file"})).await.unwrap_err();
+    assert!(refused.message.contains("it is a download"), "{}", refused.message);
+    assert_eq!(tools.call("browser_click", json!({"element_id": 99})).await.unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_that_nobody_uses_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tools, browsers) = tools(folder.path(), Duration::from_secs(1)).await;
+    tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
+    let owner = Owner { principal: Principal::local(), session: "test".into() };
+    let ends = async {
+        while browsers.host(&owner).is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ends).await.unwrap();
+    assert_eq!(tools.call("browser_get_page", json!({})).await.unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(fs::read_dir(folder.path().join("browsers")).unwrap().count(), 0);
+}
