@@ -184,7 +184,10 @@ async fn literal_calls_of_micro_x_are_answered_in_its_words() {
         mail.says(micro_x, "gmail_search", &json!({"query": "is:inbox", "maxResults": 5})),
         "ID: m1\n  Date: Thu, 1 Jan 2026 10:00:00 +0000\n  From: ann@example.com\n  Subject: Plan\n  Snippet: Hi & co"
     );
-    assert_eq!(mail.says(micro_x, "gmail_search", &json!({"query": "from:x"})), "No emails found matching your query.");
+    assert_eq!(
+        mail.says(micro_x, "gmail_search", &json!({"query": "from:nobody"})),
+        "No emails found matching your query."
+    );
     assert_eq!(
         mail.says(micro_x, "gmail_read", &json!({"messageId": "m1"})),
         "From: ann@example.com\nTo: me@example.com\nDate: Thu, 1 Jan 2026 10:00:00 +0000\nSubject: Plan\n\nHi & co"

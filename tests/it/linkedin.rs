@@ -269,7 +269,7 @@ async fn a_page_that_is_none_is_never_taken_for_one_without_jobs() {
             let failed = client.call("linkedin_jobs", json!({"keyword": "x"}));
             assert_eq!(kind(&failed), expected, "{failed}");
             assert!(text(&failed).contains(words), "{failed}");
-            assert_eq!(text(&client.call("echo", json!({"message": "alive"}))), "alive");
+            assert_eq!(text(&client.call("echo", json!({"message": "alive"}))), "Echo: alive");
         });
     }
 }

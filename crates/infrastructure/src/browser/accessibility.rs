@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use toolstead_domain::tool::hidden_text::hides;
+use toolstead_domain::unseen::seen;
 
 /// More nodes of a frame are not looked at.
 pub(crate) const MAX_NODES: usize = 100_000;
@@ -133,9 +133,10 @@ pub(crate) fn plain_text(text: &str) -> String {
     let mut line = String::new();
     let mut length = 0;
     let mut is_mark = false;
-    'words: for word in text.split_whitespace() {
+    let clean = seen(text).map(|(clean, _)| clean);
+    'words: for word in clean.as_deref().unwrap_or(text).split_whitespace() {
         let space = (!line.is_empty()).then_some(' ');
-        for char in space.into_iter().chain(word.chars().filter(|char| !is_unseen(*char))) {
+        for char in space.into_iter().chain(word.chars()) {
             if length >= MAX_TEXT {
                 line.push('…');
                 break 'words;
@@ -150,14 +151,6 @@ pub(crate) fn plain_text(text: &str) -> String {
         }
     }
     line
-}
-
-/// Characters that steer, hide or turn text: a model reads what people see.
-fn is_unseen(char: char) -> bool {
-    hides(char)
-        || char.is_control()
-        || matches!(char, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-        || matches!(char, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

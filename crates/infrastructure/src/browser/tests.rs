@@ -216,8 +216,8 @@ async fn a_hostile_page_reaches_no_listener_of_the_host() {
 }
 
 const HANDS: &str = r#"<title>Hands</title>
-<button onclick="open('/two')">Popup</button><button onclick="open('about:blank')">Blank</button>
-<button onclick="open('http://evil.example/')">Evil</button>
+<button onclick="window.open('/two')">Popup</button><button onclick="window.open('about:blank')">Blank</button>
+<button onclick="window.open('http://evil.example/')">Evil</button>
 <button onclick="this.textContent = confirm('Sure?') ? 'sure' : 'unsure'">Ask</button>
 <a href="/file" download="file.txt">Load</a>
 <label>Paper <input type=file onchange="done.textContent = 'got ' + this.files[0].name + ', ' + this.files[0].size"></label>

@@ -156,7 +156,9 @@ impl Page<'_> {
 
     /// An address of LinkedIn that an element leads to, without what follows readers around.
     fn address(&self, node: NodeId) -> Option<Url> {
-        let mut url = self.url.join(self.tree.attribute(node, "href")?.trim()).ok()?;
+        // A mark within this page leads nowhere else.
+        let href = self.tree.attribute(node, "href").map(str::trim).filter(|href| !href.starts_with('#'))?;
+        let mut url = self.url.join(href).ok()?;
         if url.scheme() != "https" || !is_of_linkedin(&url) || !url.username().is_empty() || url.port().is_some() {
             return None;
         }
