@@ -471,7 +471,8 @@ fn a_key_that_would_go_without_encryption_to_another_machine_is_told() {
     let mut expected =
         [told(3, "search.base_url"), told(8, "google.calendar_base_url"), told(11, "anthropic_admin.base_url")];
     let mut found = notes("h.example");
-    (found.sort(), expected.sort());
+    found.sort();
+    expected.sort();
     assert_eq!(found, expected);
     for here in ["127.0.0.1:1", "localhost:1", "[::1]:1"] {
         assert_eq!(notes(here), [""; 0], "{here}");

@@ -155,6 +155,12 @@ fn calls_of_clai_are_answered_as_the_programs_answer() {
                 Members(json!({"async_cmd_id": "task_1", "status": "running", "finished_at": null, "exit_code": null})),
             )),
             in_session(call("clai_check", json!({"run_id": "task_1"}), Text("RUNNING"))),
+            // Until it has printed.
+            in_session(call(
+                "task_output",
+                json!({"task_id": "task_1", "since": 0, "wait_ms": 60_000}),
+                Members(json!({"status": "running"})),
+            )),
             in_session(call(
                 "async_cmd_cancel",
                 json!({"async_cmd_id": "task_1"}),

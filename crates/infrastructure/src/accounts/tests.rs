@@ -97,7 +97,7 @@ impl Bench {
     /// The names of all files that are kept, without locks.
     fn kept(&self) -> usize {
         let Ok(files) = std::fs::read_dir(self.folder.path().join("accounts")) else { return 0 };
-        files.filter(|file| !file.as_ref().unwrap().path().extension().is_some_and(|end| end == "lock")).count()
+        files.filter(|file| file.as_ref().unwrap().path().extension().is_none_or(|end| end != "lock")).count()
     }
 }
 

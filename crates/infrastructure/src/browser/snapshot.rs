@@ -358,8 +358,11 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// A frame out of `(id, children, role, name, element, more)`.
-    fn frame(document: &str, owner: Option<NodeId>, nodes: &[(&str, &[&str], &str, &str, i64, Value)]) -> FrameTree {
+    /// `(id, children, role, name, element, more)`.
+    type Told<'a> = (&'a str, &'a [&'a str], &'a str, &'a str, i64, Value);
+
+    /// A frame of these nodes.
+    fn frame(document: &str, owner: Option<NodeId>, nodes: &[Told<'_>]) -> FrameTree {
         let nodes: Vec<Value> = nodes
             .iter()
             .map(|(id, children, role, name, element, more)| {

@@ -120,10 +120,10 @@ struct Order {
 /// The work of the child: a page as bytes in, a [`Page`] as JSON out.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
-    let page = serde_json::from_str::<Order>(order).ok().and_then(|order| {
+    let page = serde_json::from_str::<Order>(order).ok().map(|order| {
         // What came until the input failed is a page as well.
         let _ = input.read_to_end(&mut html);
-        Some(page(&html, &order))
+        page(&html, &order)
     });
     serde_json::to_vec(&page).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::{
     fs::{self, Permissions},
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader, Write},
     os::unix::fs::{PermissionsExt, symlink},
     path::Path,
     process::{Command, Stdio},
@@ -323,7 +323,7 @@ async fn a_process_that_is_killed_leaves_whole_tokens_and_no_lock() {
         for round in 0.. {
             let access = round.to_string().repeat(2000);
             vault.put(&mail(), Tokens { access_token: Secret::new(access), ..tokens("") }).await.unwrap();
-            println!("put {round}");
+            writeln!(io::stdout(), "put {round}").unwrap();
         }
     }
     let home = Home::new();

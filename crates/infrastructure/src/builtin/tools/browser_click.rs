@@ -3,12 +3,13 @@
 use crate::{
     browser::{session::SessionError, state::DialogAnswer},
     builtin::{
-    browsing::{self, Telling},
-    built_in_tool::BuiltInTool,
-    run::Run,
-    schema::output_schema,
-    world::World,
-},};
+        browsing::{self, Telling},
+        built_in_tool::BuiltInTool,
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,8 +17,12 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout_at;
 use toolstead_domain::{
-    access::Access, category::Category, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Click.
@@ -74,7 +79,12 @@ impl BuiltInTool for BrowserClick {
     const BRIEF: &str = "Clicks an element of the open page and tells what changed.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
     const EXAMPLE: &str = r#"{"ref": "e12"}"#;
     type Input = Input;
 

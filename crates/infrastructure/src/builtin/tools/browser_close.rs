@@ -1,16 +1,14 @@
 //! The tool `browser_close`.
 
-use crate::builtin::{
-    browsing,
-    built_in_tool::BuiltInTool,
-    run::Run,
-    world::World,
-};
+use crate::builtin::{browsing, built_in_tool::BuiltInTool, run::Run, world::World};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{
-    category::Category, tool::{Availability, ToolAnnotations}, tool_failure::ToolFailure, tool_result::ToolResult,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Close the browser.
@@ -18,8 +16,7 @@ pub(crate) struct BrowserClose;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
-}
+pub(crate) struct Input {}
 
 #[async_trait]
 impl BuiltInTool for BrowserClose {
@@ -29,7 +26,12 @@ impl BuiltInTool for BrowserClose {
     const BRIEF: &str = "Ends the browser of this session.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 

@@ -12,8 +12,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Look at the page.
@@ -35,7 +39,8 @@ impl BuiltInTool for BrowserGetPage {
     const BRIEF: &str = "Tells the open page as lines with references such as `e12`, for the other browser tools.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 

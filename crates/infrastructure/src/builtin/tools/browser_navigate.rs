@@ -16,8 +16,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Open a page.
@@ -63,10 +68,16 @@ impl BuiltInTool for BrowserNavigate {
     const NAME: &str = "browser_navigate";
     const TITLE: &str = "Open a page";
     const DESCRIPTION: &str = "Opens an http or https address in the browser of this session, or goes back or forward in its history, and tells the page: a line for each thing, with references for the other browser tools. A page of another host than was asked for is refused and named. `save_as` saves what the address downloads. Plain pages are read faster by `web_fetch`.";
-    const BRIEF: &str = "Opens a page in a real browser, for pages that need hands or scripts; `web_fetch` reads others faster.";
+    const BRIEF: &str =
+        "Opens a page in a real browser, for pages that need hands or scripts; `web_fetch` reads others faster.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
     const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
     type Input = Input;
 

@@ -12,8 +12,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Choose in a list.
@@ -42,7 +46,12 @@ impl BuiltInTool for BrowserSelect {
     const BRIEF: &str = "Chooses in a list of the open page.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
 

@@ -12,8 +12,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Tabs.
@@ -36,7 +40,12 @@ impl BuiltInTool for BrowserTabs {
     const BRIEF: &str = "Lists, chooses or closes tabs of the browser.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
     const EXAMPLE: &str = r#"{"select": 2}"#;
     type Input = Input;
 

@@ -3,12 +3,13 @@
 use crate::{
     browser::session::SessionError,
     builtin::{
-    browsing::{self, Telling},
-    built_in_tool::BuiltInTool,
-    run::Run,
-    schema::output_schema,
-    world::World,
-},};
+        browsing::{self, Telling},
+        built_in_tool::BuiltInTool,
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,8 +17,13 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout_at;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Type.
@@ -71,7 +77,12 @@ impl BuiltInTool for BrowserType {
     const BRIEF: &str = "Types into a field of the open page, or gives it files.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { read_only_hint: Some(false), destructive_hint: Some(true), idempotent_hint: Some(false), open_world_hint: Some(true) };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
     const EXAMPLE: &str = r#"{"ref": "e3", "text": "Ann", "submit": true}"#;
     type Input = Input;
 

@@ -3,20 +3,26 @@
 use crate::{
     browser::{actions::Sight, session::Until},
     builtin::{
-    browsing::{self, Telling},
-    built_in_tool::BuiltInTool,
-    run::Run,
-    schema::output_schema,
-    world::World,
-},};
+        browsing::{self, Telling},
+        built_in_tool::BuiltInTool,
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::{Availability, ToolAnnotations}, tool_call::ToolCall,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Wait for the page.
@@ -69,7 +75,8 @@ impl BuiltInTool for BrowserWaitFor {
     const BRIEF: &str = "Waits for something on the open page.";
     const CATEGORY: Category = Category::Web;
     const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
     const EXAMPLE: &str = r#"{"condition": "text", "value": "Thank you"}"#;
     type Input = Input;
 

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use serde_json::{Value, json};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use toolstead_domain::{
     error_kind::ErrorKind,
@@ -384,7 +384,7 @@ async fn what_is_saved_lies_in_the_workspace_byte_by_byte_and_undo_takes_it_back
     let site = site.under(Effect::Deny, "Write(web-archives/**)");
     let denied = site.fetch(json!({"url": "https://docs.example/x.rs", "save": true})).await;
     check_refused(denied, ErrorKind::PermissionDenied, "");
-    assert!(!Path::new("web-archives/docs.example/x.rs").exists());
+    assert_eq!(site.file("web-archives/docs.example/x.rs"), None);
 }
 
 #[tokio::test]

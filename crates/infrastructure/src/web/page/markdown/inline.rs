@@ -60,8 +60,7 @@ impl Inline {
     /// Adds text of the page: white space as browsers show it, and what Markdown would read otherwise escaped.
     pub(super) fn add(&mut self, text: &str) {
         let is_code = self.is_open(&Mark::Code);
-        let mut chars = text.char_indices().peekable();
-        while let Some((at, char)) = chars.next() {
+        for (at, char) in text.char_indices() {
             if char.is_whitespace() {
                 self.space();
                 continue;
@@ -325,7 +324,7 @@ fn needs_escape(before: Option<char>, char: char, rest: &str) -> bool {
     match char {
         '`' => true,
         '*' => !(is_space(before) && is_space(after)),
-        '_' => !(is_space(before) && is_space(after)) && !(is_letter(before) && is_letter(after)),
+        '_' => !((is_space(before) && is_space(after)) || (is_letter(before) && is_letter(after))),
         '~' => before == Some('~') || after == Some('~'),
         '\\' => after.is_some_and(|after| after.is_ascii_punctuation()),
         ']' => matches!(after, Some('(' | '[' | ':')),
