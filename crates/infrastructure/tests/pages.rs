@@ -18,12 +18,15 @@ use toolstead_infrastructure::{
 };
 use url::Url;
 
+/// Looks at what the child makes of a page.
+type Test = fn(&Reader);
+
 fn main() {
     enter_if_helper();
     let filter = std::env::args().nth(1).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let reader = Reader { helpers: Helpers::default(), runtime };
-    let tests: [(&str, fn(&Reader)); 7] = [
+    let tests: [(&str, Test); 7] = [
         ("half_a_megabyte_of_nested_lists_ends_within_seconds_of_the_processor", nested_lists),
         ("hostile_markup_is_answered_within_the_bounds", hostile_markup),
         ("attributes_without_end_cost_the_child_alone", attributes_without_end),
