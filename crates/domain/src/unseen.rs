@@ -21,7 +21,7 @@ pub fn joins(character: char) -> bool {
         | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Takes out what [nobody sees](is_unseen), and what [joins](joins) where it spells nothing. Returns the text, and how many
+/// Takes out what [nobody sees](is_unseen), and what [joins] where it spells nothing. Returns the text, and how many
 /// characters carried a hidden text, as far as they look like it; `None` where all of it is seen.
 pub fn seen(text: &str) -> Option<(String, usize)> {
     if !text.chars().any(|character| joins(character) || is_unseen(character)) {
