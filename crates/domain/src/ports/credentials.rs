@@ -1,10 +1,10 @@
-//! What a service is told so that it knows on whose behalf a request comes.
+//! The words by which a service knows on whose behalf a request comes.
 
 use crate::{ports::caller::Caller, principal::Principal, secret::Secret};
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// What credentials are for. They go to this origin and nowhere else.
+/// The service that credentials are for. They go to this origin and nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Resource {
     /// The grant that a person gives at once, by the name that commands know it by: `gmail`, `calendar`.
@@ -16,7 +16,7 @@ pub struct Resource {
 /// Headers of one request: name and value.
 pub type CredentialHeaders = Vec<(String, Secret)>;
 
-/// Why there are no credentials.
+/// The reason for which there are no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCredentials {
     /// Nobody signed in, or what was granted is over. Signing in mends it.
@@ -33,7 +33,7 @@ pub enum NoCredentials {
 /// The credentials of principals for services. One principal never gets those of another.
 #[async_trait]
 pub trait Credentials: Send + Sync {
-    /// Why nobody can have credentials for this; `None` where signing in may do.
+    /// The reason for which nobody can have credentials for this; `None` where signing in may do.
     fn unavailable(&self, resource: &Resource) -> Option<String>;
 
     /// Headers for one request. What is about to run out is renewed before.

@@ -55,9 +55,9 @@ pub struct WebHit {
     pub title: String,
     /// Its address: `http` or `https`.
     pub url: String,
-    /// What it says of the query, one line of plain text; empty where nothing is known.
+    /// Its words on the query, one line of plain text; empty where nothing is known.
     pub description: String,
-    /// When it appeared, in the words of who searched.
+    /// The time at which it appeared, in the words of who searched.
     pub age: Option<String>,
 }
 

@@ -55,7 +55,7 @@ impl FakeCredentials {
         self
     }
 
-    /// What was asked for, in order: `headers gmail`, `renewed gmail`, `sign_in gmail`.
+    /// The requests, in their order: `headers gmail`, `renewed gmail`, `sign_in gmail`.
     pub fn asked(&self) -> Vec<String> {
         self.state().asked.clone()
     }

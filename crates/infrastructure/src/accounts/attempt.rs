@@ -33,10 +33,10 @@ pub(super) struct Attempt {
     issuer: String,
 }
 
-/// What a page gives for the answer of a person, good for one exchange.
+/// The code that a page gives for the answer of a person, good for one exchange.
 pub(super) struct Code(pub(super) Secret);
 
-/// Why an answer gives no code.
+/// The reason for which an answer gives no code.
 #[derive(Debug)]
 pub(super) enum NoCode {
     /// It is not the answer to this attempt, which goes on.

@@ -40,7 +40,7 @@ pub(crate) struct AccessibleNode {
     children: Vec<String>,
 }
 
-/// What a node is at the moment.
+/// The state of a node at the moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) is_focusable: bool,
@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub(crate) expanded: Option<bool>,
     pub(crate) is_selected: bool,
     pub(crate) level: Option<u64>,
-    /// Where a link leads.
+    /// The address that a link leads to.
     pub(crate) url: Option<String>,
 }
 

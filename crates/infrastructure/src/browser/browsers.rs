@@ -41,7 +41,7 @@ const CONNECTIONS: usize = 256;
 /// A browser passes on so much in its life, in bytes.
 const MAX_TRAFFIC: u64 = 4 << 30;
 
-/// What browsers are started with.
+/// The settings that browsers are started with.
 #[derive(Debug, Clone)]
 pub struct BrowserSettings {
     /// The program (`[browser] program`); `None`: the first one of the machine.
@@ -52,7 +52,7 @@ pub struct BrowserSettings {
     pub environment: BTreeMap<String, String>,
     /// The bounds (`[limits]`).
     pub limits: SandboxLimits,
-    /// Whether a kernel without Landlock is refused.
+    /// True where a kernel without Landlock is refused.
     pub requires_landlock: bool,
     /// The folder in which each browser has one that it shares with us; made where it is missing.
     pub folder: PathBuf,
@@ -185,6 +185,14 @@ impl Browsers {
         // A call that works with it right now holds it; then the page is told by the next call's judge.
         let running = place.session.try_lock().ok()?;
         running.as_ref()?.session.state().current()?.host()
+    }
+
+    /// The events of a session's browser, which end with it.
+    #[cfg(test)]
+    pub(crate) async fn changes(&self, owner: &Owner) -> Option<tokio::sync::watch::Receiver<u64>> {
+        let place = lock(&self.running).get(owner).cloned()?;
+        let running = place.session.lock().await;
+        running.as_ref().map(|running| running.session.changes())
     }
 
     /// Ends the browser of a session that is over.

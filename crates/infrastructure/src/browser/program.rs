@@ -23,7 +23,7 @@ const NAMES: [&str; 5] =
 /// then it stands still.
 const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
-/// What every browser is told.
+/// The arguments of every browser.
 const ARGUMENTS: &[&str] = &[
     "--headless",
     "--remote-debugging-pipe",

@@ -120,7 +120,13 @@ impl Session {
         self.shared.state()
     }
 
-    /// Whether the browser is gone.
+    /// Tells of each event, and ends with the browser.
+    #[cfg(test)]
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// Tells whether the browser is gone.
     pub(crate) fn has_ended(&self) -> bool {
         self.devtools.has_ended()
     }

@@ -76,11 +76,8 @@ async fn a_browser_that_nobody_uses_ends() {
     let (tools, browsers) = tools(folder.path(), Duration::from_secs(1)).await;
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
     let owner = Owner { principal: Principal::local(), session: "test".into() };
-    let ends = async {
-        while browsers.host(&owner).is_some() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
+    let mut changes = browsers.changes(&owner).await.unwrap();
+    let ends = async { while changes.changed().await.is_ok() {} };
     tokio::time::timeout(Duration::from_secs(30), ends).await.unwrap();
     assert_eq!(tools.call("browser_get_page", json!({})).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(fs::read_dir(folder.path().join("browsers")).unwrap().count(), 0);
