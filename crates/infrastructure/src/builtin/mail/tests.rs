@@ -208,11 +208,24 @@ async fn nothing_is_sent_that_was_not_approved_or_is_no_message() {
 
 #[tokio::test]
 async fn a_sending_whose_end_is_unknown_says_so_and_is_made_once() {
-    for reply in
-        [Reply::raw("HTTP/1.1 200"), Reply::new(503, "{}"), Reply::new(200, "{}").once(Arc::new(Notify::new()))]
+    for (reply, is_last) in
+        [(Reply::raw("HTTP/1.1 200"), false), (Reply::new(503, "{}"), false), (Reply::silence(), true)]
     {
-        let mail = Mail::at(move |_| reply.clone()).await;
-        let failure = mail.run.call_within(Duration::from_millis(500), "gmail_send", letter()).await.unwrap_err();
+        let arrived = Arc::new(Notify::new());
+        let arrives = arrived.clone();
+        let mail = Mail::at(move |_| {
+            arrives.notify_one();
+            reply.clone()
+        })
+        .await;
+        let sending = mail.run.call_within(Duration::from_secs(9), "gmail_send", letter());
+        let (failure, ()) = tokio::join!(sending, async {
+            arrived.notified().await;
+            if is_last {
+                tokio::time::pause(); // nobody waits for what does not come
+            }
+        });
+        let failure = failure.unwrap_err();
         assert!(failure.text().contains("may have been sent"), "{}", failure.text());
         assert_eq!(mail.server.seen().len(), 1);
     }
