@@ -6,8 +6,11 @@
 
 pub(crate) mod accessibility;
 pub(crate) mod actions;
+pub(crate) mod attributes;
 pub mod browsers;
 mod devtools;
+mod gone;
+pub(crate) mod keyboard;
 mod program;
 pub(crate) mod references;
 pub(crate) mod session;

@@ -6,6 +6,7 @@
 use crate::browser::{
     accessibility::plain_text,
     devtools::Target,
+    keyboard::Key,
     references::{Element, Reference},
     session::{Session, SessionError},
     state::State,
@@ -102,6 +103,21 @@ impl Session {
     /// # Errors
     /// [`SessionError`]; then nothing was clicked, unless the browser ended.
     pub(crate) async fn click(&self, reference: Reference, is_double: bool) -> Result<(), SessionError> {
+        let (target, x, y) = self.point_at(reference).await?;
+        for count in 1..=if is_double { 2 } else { 1 } {
+            for kind in ["mousePressed", "mouseReleased"] {
+                let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": count});
+                self.command(&target, "Input.dispatchMouseEvent", event).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the mouse over the middle of an element, which is then in sight. Says where that is.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn point_at(&self, reference: Reference) -> Result<(Target, f64, f64), SessionError> {
         let (target, element) = self.element(reference)?;
         let node = json!({"backendNodeId": element.node});
         let gone = |_| SessionError::Stale(reference);
@@ -111,13 +127,7 @@ impl Session {
         let unusable = || SessionError::Unusable { reference, reason: "it is not visible".into() };
         let (x, y) = quads.get("quads").and_then(|quads| middle(quads.get(0)?)).ok_or_else(unusable)?;
         self.command(&target, "Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y})).await?;
-        for count in 1..=if is_double { 2 } else { 1 } {
-            for kind in ["mousePressed", "mouseReleased"] {
-                let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": count});
-                self.command(&target, "Input.dispatchMouseEvent", event).await?;
-            }
-        }
-        Ok(())
+        Ok((target, x, y))
     }
 
     /// Types a text into a field, in place of what it holds or behind it.
@@ -134,22 +144,12 @@ impl Session {
         let (target, element) = self.element(reference)?;
         self.ask_element(reference, &target, &element, READY, json!([{"value": clears}])).await?;
         match text.is_empty() {
-            true if clears => self.press(&target, "Delete", 46, "").await?,
+            true if clears => self.press(&target, &Key::DELETE).await?,
             true => {}
             false => _ = self.command(&target, "Input.insertText", json!({"text": text})).await?,
         }
         if submits {
-            self.press(&target, "Enter", 13, "\r").await?;
-        }
-        Ok(())
-    }
-
-    /// Presses a key that bears a name.
-    async fn press(&self, target: &Target, key: &str, code: u32, text: &str) -> Result<(), SessionError> {
-        for kind in ["keyDown", "keyUp"] {
-            let text = if kind == "keyDown" { text } else { "" };
-            let event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text});
-            self.command(target, "Input.dispatchKeyEvent", event).await?;
+            self.press(&target, &Key::ENTER).await?;
         }
         Ok(())
     }
@@ -289,7 +289,10 @@ impl Session {
     }
 
     /// Our world in a frame, the page's own where none is named.
-    async fn world(&self, target: &Target, frame: Option<String>) -> Result<Value, SessionError> {
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn world(&self, target: &Target, frame: Option<String>) -> Result<Value, SessionError> {
         let main = || self.state().current().and_then(|tab| tab.main_frame.clone());
         let frame = frame.or_else(main).ok_or(SessionError::NoTab)?;
         let params = json!({"frameId": frame, "worldName": WORLD});

@@ -85,6 +85,15 @@ pub(crate) enum Until {
     Quiet(Duration),
 }
 
+/// An element that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Its role and name.
+    pub(crate) was: String,
+    /// The lines of the page that are like it.
+    pub(crate) alike: Vec<String>,
+}
+
 impl Session {
     /// Starts a browser.
     ///
@@ -260,6 +269,24 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn look(&self) -> Result<(Snapshot, Option<Change>), SessionError> {
+        let (target, snapshot) = self.snapshot().await?;
+        let mut state = self.state();
+        let Some(tab) = state.current_mut().filter(|tab| tab.target.as_ref() == Some(&target)) else {
+            return Ok((snapshot, None));
+        };
+        let before = tab.seen.replace(snapshot.clone());
+        let change = before.as_ref().map(|before| before.until(&snapshot));
+        if let Some(before) = before {
+            tab.gone.keep(before, &snapshot);
+        }
+        Ok((snapshot, change))
+    }
+
+    /// The current page as it is now. Nobody has seen it thereby.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn snapshot(&self) -> Result<(Target, Snapshot), SessionError> {
         let target = self.target()?;
         let frames = self.frames(&target).await?;
         let mut state = self.state();
@@ -268,12 +295,7 @@ impl Session {
             state.judged_host(&host).map_err(SessionError::NotOpened)?;
         }
         let snapshot = Snapshot::of(&frames, &mut state.references);
-        let Some(tab) = state.current_mut().filter(|tab| tab.target.as_ref() == Some(&target)) else {
-            return Ok((snapshot, None));
-        };
-        let change = tab.seen.as_ref().map(|seen| seen.until(&snapshot));
-        tab.seen = Some(snapshot.clone());
-        Ok((snapshot, change))
+        Ok((target, snapshot))
     }
 
     /// The trees of the page and of the frames in it.
@@ -340,6 +362,20 @@ impl Session {
             None if state.references.was_given(reference) => Err(SessionError::Stale(reference)),
             None => Err(SessionError::UnknownElement(reference)),
         }
+    }
+
+    /// An element that is gone, and what is like it on the page as it is now. `None` where nothing is known of it.
+    pub(crate) async fn lost(&self, reference: Reference) -> Option<Lost> {
+        let gone = {
+            let state = self.state();
+            let tab = state.current()?;
+            let seen = tab.seen.as_ref().and_then(|seen| seen.line_of(reference));
+            seen.or_else(|| tab.gone.line_of(reference)).cloned()?
+        };
+        let (_, now) = self.snapshot().await.ok()?;
+        let named = if gone.name().is_empty() { String::new() } else { format!(" \"{}\"", gone.name()) };
+        let alike = now.alike(&gone).into_iter().filter(|line| line.reference != Some(reference));
+        Some(Lost { was: format!("{}{named}", gone.role()), alike: alike.map(|line| line.text.clone()).collect() })
     }
 
     /// The host of the frame that holds an element: what is put into the element goes there, whatever page is around it.

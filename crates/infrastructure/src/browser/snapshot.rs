@@ -1,5 +1,7 @@
 //! A page as lines for a model: a role, a name, a reference, a state. Made of the accessibility trees of its frames.
 
+mod finding;
+
 use crate::browser::{
     accessibility::{AccessibleNode, FrameTree, NodeId},
     references::{Element, Reference, References},
@@ -238,32 +240,41 @@ impl Snapshot {
     /// All lines, or, of a longer page, as many as `characters` hold: what can be used first, then headings, then the rest
     /// from the top. Says how many are left out.
     pub(crate) fn text(&self, characters: usize) -> (String, usize) {
+        let shown = self.first_used(characters);
+        (self.written(&shown), shown.iter().filter(|shown| !**shown).count())
+    }
+
+    /// The lines that [`text`](Self::text) shows.
+    pub(crate) fn first_used(&self, characters: usize) -> Vec<bool> {
+        self.chosen(characters, &[&|_, line| line.is_interactive, &|_, line| line.is_heading, &|_, _| true])
+    }
+
+    /// As many lines as there is room for: those of the first rank from the top, then those of the next one.
+    fn chosen(&self, characters: usize, ranks: &[&dyn Fn(usize, &Line) -> bool]) -> Vec<bool> {
         let lengths: Vec<usize> = self.lines.iter().map(|line| line.shown_length()).collect();
         let mut left = characters;
         let mut is_shown = vec![false; self.lines.len()];
-        let ranks: [fn(&Line) -> bool; 3] = [|line| line.is_interactive, |line| line.is_heading, |_| true];
-        let mut is_full = false;
         for rank in ranks {
             for (place, line) in self.lines.iter().enumerate() {
-                if is_shown[place] || !rank(line) {
+                if is_shown[place] || !rank(place, line) {
                     continue;
                 }
                 if lengths[place] > left {
-                    is_full = true;
-                    break;
+                    return is_shown;
                 }
                 left -= lengths[place];
                 is_shown[place] = true;
             }
-            if is_full {
-                break;
-            }
         }
+        is_shown
+    }
+
+    fn written(&self, is_shown: &[bool]) -> String {
         let mut text = String::new();
-        for (line, _) in self.lines.iter().zip(&is_shown).filter(|(_, shown)| **shown) {
+        for (line, _) in self.lines.iter().zip(is_shown).filter(|(_, shown)| **shown) {
             line.write(&mut text, "");
         }
-        (text, is_shown.iter().filter(|shown| !**shown).count())
+        text
     }
 
     /// The difference to a later snapshot of the same page.

@@ -6,7 +6,8 @@
 use crate::browser::{
     accessibility::{plain, plain_text},
     devtools::{Event, Heard, Target},
-    references::References,
+    gone::Gone,
+    references::{Reference, References},
     snapshot::Snapshot,
 };
 use serde_json::{Map, Value, json};
@@ -73,6 +74,10 @@ pub(crate) struct Tab {
     pub(crate) open_requests: HashSet<String>,
     /// The last snapshot that a caller has seen.
     pub(crate) seen: Option<Snapshot>,
+    /// What was told of elements that are gone.
+    pub(crate) gone: Gone,
+    /// The elements of the page as it was told last, in its order: callers of systems that count mean them by numbers.
+    pub(crate) numbered: Vec<Reference>,
     /// The element with which a page asked for files.
     pub(crate) file_chooser: Option<i64>,
     messages: VecDeque<String>,
@@ -457,7 +462,9 @@ impl Tab {
         if parent.is_none() && !is_known {
             self.frames.clear();
             self.open_requests.clear();
-            self.seen = None;
+            if let Some(seen) = self.seen.take() {
+                self.gone.keep(seen, &Snapshot::default());
+            }
             self.file_chooser = None;
             self.main_frame = Some(id.to_owned());
             self.shows(&url);

@@ -3,25 +3,30 @@
 use crate::{
     browser::{
         browsers::{Lease, Owner},
+        keyboard::Key,
         references::Reference,
-        session::{Session, SessionError, Until},
+        session::{Lost, Session, SessionError, Until},
         snapshot::{Change, Snapshot},
         state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, State, Tab},
     },
     builtin::{answer::answer, run::Run, world::World},
 };
+use elements::PageElement;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+use tokio::time::timeout_at;
 use toolstead_domain::{
     access::Access, error_kind::ErrorKind, tool::Availability, tool_call::ToolCall, tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
 use url::Url;
 
+pub(super) mod browser_tool;
+pub(super) mod elements;
 #[cfg(test)]
 mod tests;
 
@@ -34,17 +39,23 @@ const QUIET: Duration = Duration::from_millis(150);
 
 /// What is told of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Telling {
-    /// What changed, where the caller has seen the page before.
+pub(super) enum Telling<'a> {
+    /// What changed, where the caller has seen the page before; else the page.
     Changes,
+    /// What changed, and never the page.
+    ChangesAlone,
     /// The page, as far as it fits.
     Page,
-    /// All of it.
+    /// The same, where its elements stand beside it.
+    PageOfElements,
+    /// As much of it as a result holds.
     All,
+    /// The lines that hold these words.
+    Lines(&'a str),
 }
 
 /// A page, as answers tell it beside their text.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct PageFacts {
     url: String,
     title: String,
@@ -52,8 +63,13 @@ pub(super) struct PageFacts {
     tab: u32,
     /// How many tabs are open.
     tabs: usize,
-    /// Lines that are left out of the text.
+    /// The lines that are told: of the page, or those that changed.
+    page: String,
+    /// Lines that are left out.
     left_out: usize,
+    /// The handle under which all lines are kept, where some are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<String>,
     /// Dialogs, new tabs, pages that were refused.
     notes: Vec<String>,
     /// Errors of the page.
@@ -61,6 +77,16 @@ pub(super) struct PageFacts {
     /// The file that was saved.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved_path: Option<String>,
+}
+
+/// A page, and its elements where they are asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PageWithElements {
+    #[serde(flatten)]
+    page: PageFacts,
+    /// What can be used, and texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elements: Option<Vec<PageElement>>,
 }
 
 pub(super) fn availability(world: &World) -> Availability {
@@ -106,7 +132,7 @@ pub(super) async fn end(run: &Run<'_>) -> bool {
     lease.map(Lease::end).is_ok()
 }
 
-/// The element that is meant: by its reference, or by its number in the last snapshot, from 1.
+/// The element that is meant: by its reference, or by its number in the page as it was told last, from 1.
 pub(super) fn element(
     session: &Session,
     reference: Option<&str>,
@@ -117,15 +143,41 @@ pub(super) fn element(
         (Some(text), None) => text.parse().map_err(|error| invalid(format!("`ref`: {error}"))),
         (None, Some(number)) => {
             let state = session.state();
-            let seen = state.current().and_then(|tab| tab.seen.as_ref());
+            let numbered = state.current().map_or(&[][..], |tab| tab.numbered.as_slice());
             let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-            place.and_then(|place| seen?.references().nth(place)).ok_or_else(|| {
-                let message = format!("the page has no element {number}: they count from 1 in the last snapshot");
-                ToolFailure::new(ErrorKind::NotFound, message).next("`browser_get_page` shows it as it is now.")
+            place.and_then(|place| numbered.get(place).copied()).ok_or_else(|| {
+                let message =
+                    format!("the page has no element {number}: they count from 1 as `browser_get_page` told it");
+                ToolFailure::new(ErrorKind::NotFound, message).next("Read the page again: it shows what there is now.")
             })
         }
         _ => Err(invalid("`ref` says which element, such as `e12`".into())),
     }
+}
+
+/// Does something with an element until then. Of one that is gone it is told what is like it.
+pub(super) async fn done<T>(
+    session: &Session,
+    end: Instant,
+    doing: impl Future<Output = Result<T, SessionError>>,
+) -> Result<T, ToolFailure> {
+    let error = match timeout_at(end.into(), doing).await.unwrap_or(Err(SessionError::TimedOut)) {
+        Ok(done) => return Ok(done),
+        Err(error) => error,
+    };
+    let lost = match &error {
+        SessionError::Stale(reference) => session.lost(*reference).await,
+        _ => None,
+    };
+    let failure = failed(error);
+    Err(match lost {
+        None => failure,
+        Some(Lost { was, alike }) if alike.is_empty() => failure
+            .next(format!("It was {was}; nothing on the page is like it now. `browser_get_page` shows the page.")),
+        Some(Lost { was, alike }) => {
+            failure.next(format!("It was {was}. Like it on the page as it is now: {}.", alike.join(", ")))
+        }
+    })
 }
 
 /// The end of what may take so many milliseconds, within the call.
@@ -133,6 +185,17 @@ pub(super) fn end_after(run: &Run<'_>, milliseconds: u64) -> Instant {
     // Something is to be told afterwards.
     let of_call = run.deadline().checked_sub(Duration::from_millis(500)).unwrap_or_else(|| run.deadline());
     (Instant::now() + Duration::from_millis(milliseconds)).min(of_call)
+}
+
+/// Presses keys where the focus is. A key may move it into a frame of another host, which the next one must be allowed to
+/// reach.
+pub(super) async fn press(session: &Session, keys: &[Key], end: Instant, run: &Run<'_>) -> Result<(), ToolFailure> {
+    for key in keys {
+        let host = done(session, end, async { Ok(session.focused_host().await) }).await?;
+        host.map_or(Ok(()), |host| run.may_reach(&host))?;
+        done(session, end, async { session.press(&session.target()?, key).await }).await?;
+    }
+    Ok(())
 }
 
 /// What a failure of the browser means for a model.
@@ -224,65 +287,136 @@ pub(super) async fn save_download(
 /// The page as it is now.
 pub(super) async fn told(
     session: &Session,
-    telling: Telling,
-    before: &str,
+    run: &Run<'_>,
+    telling: Telling<'_>,
+    done: &str,
     saved_path: Option<String>,
 ) -> Result<ToolResult, ToolFailure> {
-    let (snapshot, change) = session.look().await.map_err(failed)?;
-    let (facts, mut text) = {
-        let mut state = session.state();
-        let notes = state.take_notes();
-        let (tab, tabs) = (state.current.unwrap_or_default(), state.tabs.len());
-        let messages = state.current_mut().map(|tab| tab.take_messages()).unwrap_or_default();
-        let (url, title) = state.current().map(|tab| (tab.url.clone(), tab.title.clone())).unwrap_or_default();
-        let title = title.replace('"', "'");
-        let facts = PageFacts { url, title, tab, tabs, left_out: 0, notes, messages, saved_path };
-        let mut text = String::new();
-        if !before.is_empty() {
-            text.push_str(before);
-            text.push('\n');
-        }
-        text.push_str(&format!("Page \"{}\" at {}", facts.title, facts.url));
-        if facts.tabs > 1 {
-            text.push_str(&format!(" (tab {tab} of {tabs} open)"));
-        }
-        text.push('\n');
-        for note in &facts.notes {
-            text.push_str(&format!("{note}\n"));
-        }
-        if !facts.messages.is_empty() {
-            text.push_str(&format!("Errors of the page:\n{}\n", facts.messages.join("\n")));
-        }
-        (facts, text)
-    };
-    let left_out = match (telling, change) {
-        (Telling::Changes, Some(Change::Nothing)) => {
-            text.push_str("Nothing that shows has changed.");
-            0
-        }
-        (Telling::Changes, Some(Change::Lines(lines))) if lines.len() <= USUAL_CHARACTERS => {
-            text.push_str("What changed (the page's words, no instructions):\n");
-            text.push_str(&lines);
-            0
-        }
-        (telling, _) => whole(&snapshot, telling, &mut text),
-    };
-    answer(text.trim_end(), &PageFacts { left_out, ..facts })
+    let (text, facts) = telling_of(session, run, telling, done, saved_path).await?;
+    answer(text, &facts)
 }
 
-/// Adds the page; says how many lines are left out.
-fn whole(snapshot: &Snapshot, telling: Telling, text: &mut String) -> usize {
-    let room = if telling == Telling::All { usize::MAX } else { USUAL_CHARACTERS };
-    let (lines, left_out) = snapshot.text(room);
-    text.push_str("The page's words, no instructions:\n");
-    text.push_str(&lines);
-    if left_out > 0 {
-        text.push_str(&format!("[{left_out} more lines are left out; `browser_get_page` with `full` tells all.]"));
+/// The words about it, and the same as data.
+async fn telling_of(
+    session: &Session,
+    run: &Run<'_>,
+    telling: Telling<'_>,
+    done: &str,
+    saved_path: Option<String>,
+) -> Result<(String, PageFacts), ToolFailure> {
+    let (snapshot, change) = session.look().await.map_err(failed)?;
+    let mut facts = facts(session, saved_path);
+    let mut text = String::new();
+    if !done.is_empty() {
+        text.push_str(&format!("{done}\n"));
+    }
+    text.push_str(&format!("Page \"{}\" at {}", facts.title, facts.url));
+    if facts.tabs > 1 {
+        text.push_str(&format!(" (tab {} of {} open)", facts.tab, facts.tabs));
+    }
+    text.push('\n');
+    for note in &facts.notes {
+        text.push_str(&format!("{note}\n"));
+    }
+    {
+        let mut state = session.state();
+        facts.messages = state.current_mut().map(|tab| tab.take_messages()).unwrap_or_default();
+    }
+    if !facts.messages.is_empty() {
+        text.push_str(&format!("Errors of the page:\n{}\n", facts.messages.join("\n")));
+    }
+    // JSON writes more characters than there are.
+    let all = run.context().output_characters / 4 * 3;
+    let room = match telling {
+        Telling::All => all,
+        Telling::PageOfElements => room_of_elements(run),
+        _ => all.min(USUAL_CHARACTERS),
+    };
+    match (telling, change) {
+        (Telling::Changes | Telling::ChangesAlone, Some(Change::Nothing)) => {
+            text.push_str("Nothing that shows has changed.");
+        }
+        (Telling::Changes | Telling::ChangesAlone, Some(Change::Lines(lines))) if lines.len() <= room => {
+            text.push_str(&format!("What changed (the page's words, no instructions):\n{lines}"));
+            facts.page = lines;
+        }
+        (Telling::ChangesAlone, _) => {
+            text.push_str("Much of the page is new: `browser_get_page` tells it, or, with `find`, a part of it.");
+        }
+        (Telling::Lines(words), _) => {
+            let found = snapshot.find(words, room);
+            match found.hits {
+                0 => text.push_str("No line of the page holds all of these words. Fewer of them find more."),
+                hits => text.push_str(&format!(
+                    "{hits} of {} lines hold them (the page's words, no instructions):\n{}",
+                    snapshot.lines.len(),
+                    found.text
+                )),
+            }
+            if found.left_out > 0 {
+                text.push_str(&format!("[{} more lines are left out; more words find fewer.]", found.left_out));
+            }
+            (facts.page, facts.left_out) = (found.text, found.left_out);
+        }
+        (Telling::Changes | Telling::Page | Telling::PageOfElements | Telling::All, _) => {
+            whole(&snapshot, room, run, &mut text, &mut facts).await;
+        }
+    }
+    text.truncate(text.trim_end().len());
+    Ok((text, facts))
+}
+
+/// What is known of the tabs, and what was noted since somebody asked.
+fn facts(session: &Session, saved_path: Option<String>) -> PageFacts {
+    let mut state = session.state();
+    let notes = state.take_notes();
+    let (url, title) = state.current().map(|tab| (tab.url.clone(), tab.title.replace('"', "'"))).unwrap_or_default();
+    let (tab, tabs) = (state.current.unwrap_or_default(), state.tabs.len());
+    PageFacts { url, title, tab, tabs, notes, saved_path, ..PageFacts::default() }
+}
+
+/// Adds the page. What is left out of it is kept.
+async fn whole(snapshot: &Snapshot, room: usize, run: &Run<'_>, text: &mut String, facts: &mut PageFacts) {
+    (facts.page, facts.left_out) = snapshot.text(room);
+    text.push_str(&format!("The page's words, no instructions:\n{}", facts.page));
+    if facts.left_out > 0 {
+        let (all, context) = (snapshot.text(usize::MAX).0, run.context());
+        let kept = context.outputs.store(context.principal, context.id, "text/plain", all.as_bytes()).await.ok();
+        facts.handle = kept.map(|kept| kept.handle.to_string());
+        let find = "`browser_get_page` with `find` tells those with some words";
+        let left_out = facts.left_out;
+        text.push_str(&match &facts.handle {
+            Some(handle) => {
+                format!("[{left_out} more lines are left out: {find}, read_file {{\"path\": \"{handle}\"}} all.]")
+            }
+            None => format!("[{left_out} more lines are left out: {find}.]"),
+        });
     }
     if snapshot.is_cut {
         text.push_str("[The page has more than is looked at.]");
     }
-    left_out
+}
+
+/// Characters of lines whose elements fit: as JSON they take about twice as much.
+fn room_of_elements(run: &Run<'_>) -> usize {
+    (run.context().output_characters / 3).min(USUAL_CHARACTERS)
+}
+
+/// The page with its elements one by one.
+pub(super) async fn told_with_elements(session: &Session, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    let (text, facts) = telling_of(session, run, Telling::PageOfElements, "", None).await?;
+    let (elements, left_out) = elements::elements(session, room_of_elements(run)).await;
+    // As data the page stands there once.
+    let page = PageFacts { page: String::new(), left_out, ..facts };
+    answer(text, &PageWithElements { page, elements: Some(elements) })
+}
+
+/// Counts the elements of the page as it was told just now: callers that know no references mean them by these numbers.
+pub(super) fn number(session: &Session) {
+    let mut state = session.state();
+    if let Some(tab) = state.current_mut() {
+        tab.numbered = tab.seen.as_ref().map(|seen| seen.references().collect()).unwrap_or_default();
+    }
 }
 
 /// The host of an address that a page is opened at.
@@ -313,20 +447,7 @@ pub(super) fn tabs(session: &Session) -> String {
 
 /// The tabs alone, as an answer.
 pub(super) fn tabs_told(session: &Session, tabs: &str) -> Result<ToolResult, ToolFailure> {
-    let mut state = session.state();
-    let notes = state.take_notes();
-    let (url, title) = state.current().map(|tab| (tab.url.clone(), tab.title.clone())).unwrap_or_default();
-    let facts = PageFacts {
-        url,
-        title,
-        tab: state.current.unwrap_or_default(),
-        tabs: state.tabs.len(),
-        left_out: 0,
-        notes,
-        messages: Vec::new(),
-        saved_path: None,
-    };
-    answer(tabs, &facts)
+    answer(tabs, &facts(session, None))
 }
 
 /// Puts a file of the workspace where the browser finds it.

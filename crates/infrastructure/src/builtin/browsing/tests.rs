@@ -1,6 +1,8 @@
 //! The tools with a real browser, on pages of ours.
 #![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the tools' back")]
 
+mod telling;
+
 use crate::{
     browser::{
         browsers::{BrowserSettings, Browsers, Owner},
@@ -20,9 +22,19 @@ use toolstead_domain::{
 };
 
 async fn tools(folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
+    tools_on(PAGES, folder, idle).await
+}
+
+/// The tools, for which `shop.example` serves these pages.
+async fn tools_on(
+    pages: &'static [(&'static str, &'static str)],
+    folder: &Path,
+    idle: Duration,
+) -> (TestRun, Arc<Browsers>) {
     let network = Arc::new(FakeNetwork::default());
     network.name("shop.example", &[&["93.184.216.34"]]);
-    network.server("93.184.216.34:80", server(PAGES).await);
+    network.name("pay.example", &[&["93.184.216.34"]]);
+    network.server("93.184.216.34:80", server(pages).await);
     let browsers = Arc::new(Browsers::new(BrowserSettings {
         idle,
         folder: folder.join("browsers"),

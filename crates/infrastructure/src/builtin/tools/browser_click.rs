@@ -1,29 +1,19 @@
 //! The tool `browser_click`.
 
 use crate::{
-    browser::{session::SessionError, state::DialogAnswer},
+    browser::state::DialogAnswer,
     builtin::{
-        browsing::{self, Telling},
-        built_in_tool::BuiltInTool,
+        browsing::{
+            self, Telling,
+            browser_tool::{BrowserTool, Touches},
+        },
         run::Run,
-        schema::output_schema,
-        world::World,
     },
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::time::Duration;
-use tokio::time::timeout_at;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Click.
 pub(crate) struct BrowserClick;
@@ -34,7 +24,7 @@ pub(crate) struct Input {
     /// The element, by its reference in the page: `e12`.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// The same by its number in the last snapshot, from 1.
+    /// The same by its number in the page as it was told last, from 1.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     element_id: Option<u64>,
@@ -42,6 +32,10 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
     double: bool,
+    /// Only point at it, as for a menu that opens then.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    hover: bool,
     /// Answer a dialog with OK (`accept`) or cancel (`dismiss`).
     #[schemars(extend("x-advertised" = false))]
     dialog: Option<DialogWord>,
@@ -72,40 +66,20 @@ enum DialogWord {
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserClick {
+impl BrowserTool for BrowserClick {
     const NAME: &str = "browser_click";
     const TITLE: &str = "Click";
-    const DESCRIPTION: &str = "Clicks an element of the open page, waits until the page is quiet, and tells what changed. `save_as` saves the file that the click downloads. `dialog` answers a dialog that the click brings up; without it the dialog is dismissed.";
+    const DESCRIPTION: &str = "Clicks an element of the open page, waits until the page is quiet, and tells what changed. `hover` only points at it. `save_as` saves the file that the click downloads. `dialog` answers a dialog that the click brings up; without it the dialog is dismissed.";
     const BRIEF: &str = "Clicks an element of the open page and tells what changed.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(true),
-    };
     const EXAMPLE: &str = r#"{"ref": "e12"}"#;
     type Input = Input;
 
-    fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageFacts>())
+    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
+        Touches { writes: input.save_as.as_deref(), ..Touches::default() }
     }
 
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = browsing::access_to_page(call, world);
-        if let Some(path) = &input.save_as {
-            accesses.push(Access::WritePath(world.access(path).await?));
-        }
-        Ok(accesses)
-    }
-
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
-        Some(Duration::from_millis(input.timeout_ms + 5_000))
+    fn milliseconds(&self, input: &Input) -> Option<u64> {
+        Some(input.timeout_ms)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
@@ -118,19 +92,21 @@ impl BuiltInTool for BrowserClick {
             DialogWord::Dismiss => DialogAnswer::Dismiss,
         });
         let said = browsing::Said::new(session, dialog, input.save_as.is_some());
-        let clicked = timeout_at(end.into(), session.click(element, input.double)).await;
-        let clicked = clicked.unwrap_or(Err(SessionError::TimedOut));
-        if clicked.is_ok() {
-            browsing::settle(session, run).await?;
-        }
-        clicked.map_err(browsing::failed)?;
+        let doing = async {
+            match input.hover {
+                true => session.point_at(element).await.map(|_| "Pointed at"),
+                false => session.click(element, input.double).await.map(|()| "Clicked"),
+            }
+        };
+        let done = browsing::done(session, end, doing).await?;
+        browsing::settle(session, run).await?;
         if let Some(path) = &input.save_as {
             browsing::save_download(&lease, &said, path, end, run).await?;
         }
         let done = match &input.save_as {
-            Some(path) => format!("Clicked {element}; the download is saved as `{path}`."),
-            None => format!("Clicked {element}."),
+            Some(path) => format!("{done} {element}; the download is saved as `{path}`."),
+            None => format!("{done} {element}."),
         };
-        browsing::told(session, Telling::Changes, &done, input.save_as).await
+        browsing::told(session, run, Telling::Changes, &done, input.save_as).await
     }
 }

@@ -1,15 +1,17 @@
 //! The tool `browser_close`.
 
-use crate::builtin::{browsing, built_in_tool::BuiltInTool, run::Run, world::World};
+use crate::builtin::{
+    browsing::{
+        self,
+        browser_tool::{BrowserTool, Place, Touches},
+    },
+    run::Run,
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolstead_domain::{
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use serde_json::Value;
+use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Close the browser.
 pub(crate) struct BrowserClose;
@@ -19,24 +21,20 @@ pub(crate) struct BrowserClose;
 pub(crate) struct Input {}
 
 #[async_trait]
-impl BuiltInTool for BrowserClose {
+impl BrowserTool for BrowserClose {
     const NAME: &str = "browser_close";
     const TITLE: &str = "Close the browser";
     const DESCRIPTION: &str = "Ends the browser of this session, with all of its tabs and what it has kept.";
     const BRIEF: &str = "Ends the browser of this session.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(true),
-    };
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
+    fn touches<'a>(&self, _: &'a Input) -> Touches<'a> {
+        Touches { place: Place::Nowhere, ..Touches::default() }
+    }
+
+    fn output_schema(&self) -> Option<Value> {
+        None
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {

@@ -1,24 +1,15 @@
 //! The tool `browser_get_page`.
 
 use crate::builtin::{
-    browsing::{self, Telling},
-    built_in_tool::BuiltInTool,
+    browsing::{self, Telling, browser_tool::BrowserTool},
     run::Run,
     schema::output_schema,
-    world::World,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Look at the page.
 pub(crate) struct BrowserGetPage;
@@ -26,39 +17,44 @@ pub(crate) struct BrowserGetPage;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Tell all of a long page.
+    /// Tell only the lines that hold these words, as in `button pay`, with what stands around them and in them.
+    #[schemars(length(min = 1, max = 200))]
+    #[schemars(extend("x-advertised" = "Words of a line, as in `button pay`"))]
+    find: Option<String>,
+    /// Tell as much of a long page as a result holds.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     full: bool,
+    /// List what can be used one by one, as data with numbers and attributes.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    elements: bool,
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserGetPage {
+impl BrowserTool for BrowserGetPage {
     const NAME: &str = "browser_get_page";
     const TITLE: &str = "Look at the page";
-    const DESCRIPTION: &str = "Tells the page that the browser of this session shows: a line for each thing, with a reference for what can be used, what can be used first. `full` tells all of a long page.";
+    const DESCRIPTION: &str = "Tells the page that the browser of this session shows: a line for each thing, with a reference for what can be used. Of a long page it tells first what can be used, and keeps all of it under a handle. `find` tells only the lines that hold some words, with what stands around them and in them; `full` tells as much as a result holds.";
     const BRIEF: &str = "Tells the open page as lines with references such as `e12`, for the other browser tools.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations =
-        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
-    const EXAMPLE: &str = r#"{}"#;
+    const EXAMPLE: &str = r#"{"find": "button pay"}"#;
+    const ONLY_LOOKS: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageFacts>())
-    }
-
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, _: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(browsing::access_to_page(call, world))
+        Some(output_schema::<browsing::PageWithElements>())
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
-        let telling = if input.full { Telling::All } else { Telling::Page };
-        browsing::told(lease.session()?, telling, "", None).await
+        let session = lease.session()?;
+        let told = match &input.find {
+            Some(words) => return browsing::told(session, run, Telling::Lines(words), "", None).await,
+            None if input.elements => browsing::told_with_elements(session, run).await?,
+            None if input.full => browsing::told(session, run, Telling::All, "", None).await?,
+            None => browsing::told(session, run, Telling::Page, "", None).await?,
+        };
+        browsing::number(session);
+        Ok(told)
     }
 }

@@ -3,27 +3,17 @@
 use crate::{
     browser::session::SessionError,
     builtin::{
-        browsing::{self, Telling},
-        built_in_tool::BuiltInTool,
+        browsing::{
+            self, Telling,
+            browser_tool::{BrowserTool, Place, Touches},
+        },
         run::Run,
-        schema::output_schema,
-        world::World,
     },
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::time::Duration;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Open a page.
 pub(crate) struct BrowserNavigate;
@@ -64,44 +54,22 @@ enum History {
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserNavigate {
+impl BrowserTool for BrowserNavigate {
     const NAME: &str = "browser_navigate";
     const TITLE: &str = "Open a page";
     const DESCRIPTION: &str = "Opens an http or https address in the browser of this session, or goes back or forward in its history, and tells the page: a line for each thing, with references for the other browser tools. A page of another host than was asked for is refused and named. `save_as` saves what the address downloads. Plain pages are read faster by `web_fetch`.";
     const BRIEF: &str =
         "Opens a page in a real browser, for pages that need hands or scripts; `web_fetch` reads others faster.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(true),
-    };
     const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
     type Input = Input;
 
-    fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageFacts>())
+    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
+        let place = input.url.as_deref().map_or(Place::Page, Place::Address);
+        Touches { place, writes: input.save_as.as_deref(), ..Touches::default() }
     }
 
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = match &input.url {
-            Some(url) => vec![Access::ReachHost(browsing::host_of(url)?.into())],
-            None => browsing::access_to_page(call, world),
-        };
-        if let Some(path) = &input.save_as {
-            accesses.push(Access::WritePath(world.access(path).await?));
-        }
-        Ok(accesses)
-    }
-
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
-        Some(Duration::from_millis(input.timeout_ms + 5_000))
+    fn milliseconds(&self, input: &Input) -> Option<u64> {
+        Some(input.timeout_ms)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
@@ -137,6 +105,6 @@ impl BuiltInTool for BrowserNavigate {
                 return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
             }
         };
-        browsing::told(lease.session()?, Telling::Page, &done, input.save_as).await
+        browsing::told(lease.session()?, run, Telling::Page, &done, input.save_as).await
     }
 }

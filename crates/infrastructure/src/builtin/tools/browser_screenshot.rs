@@ -4,12 +4,13 @@ use crate::{
     browser::actions::PictureFormat,
     builtin::{
         blocking::on_blocking_thread,
-        browsing,
-        built_in_tool::BuiltInTool,
+        browsing::{
+            self,
+            browser_tool::{BrowserTool, Touches},
+        },
         files::image_view::{ImageView, view},
         run::Run,
         schema::output_schema,
-        world::World,
     },
 };
 use async_trait::async_trait;
@@ -18,15 +19,7 @@ use image::ImageFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Shows the page as a picture, or saves it as a file.
 pub(crate) struct BrowserScreenshot;
@@ -44,6 +37,10 @@ pub(crate) struct Input {
     /// The file of the workspace that it is saved as.
     #[schemars(extend("x-advertised" = false))]
     save_as: Option<String>,
+    /// Keep the original under a handle, also where the picture shows all of it.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    keep: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -60,25 +57,25 @@ enum Format {
 struct Output {
     url: String,
     /// Pixels across; none of a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     height: Option<u32>,
     /// Bytes of the original.
     size_bytes: usize,
     /// The file that it was saved as, or the handle under which the original is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserScreenshot {
+impl BrowserTool for BrowserScreenshot {
     const NAME: &str = "browser_screenshot";
     const TITLE: &str = "Take a picture of the page";
     const DESCRIPTION: &str = "Shows the open page as a picture. `save_as` saves it as a file of the workspace, as PNG, \
                                JPEG, or PDF for printing. To read a page, `browser_get_page` takes less.";
     const BRIEF: &str = "Shows the open page as a picture, or saves it as PNG, JPEG or PDF.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations =
-        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const ONLY_LOOKS: bool = true;
     const EXAMPLE: &str = r#"{"full_page": true, "save_as": "shop.png"}"#;
     type Input = Input;
 
@@ -86,16 +83,8 @@ impl BuiltInTool for BrowserScreenshot {
         Some(output_schema::<Output>())
     }
 
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = browsing::access_to_page(call, world);
-        if let Some(path) = &input.save_as {
-            accesses.push(Access::WritePath(world.access(path).await?));
-        }
-        Ok(accesses)
+    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
+        Touches { writes: input.save_as.as_deref(), ..Touches::default() }
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
@@ -134,7 +123,7 @@ impl BuiltInTool for BrowserScreenshot {
         let shown = on_blocking_thread(move || view(&bytes, image_format, &limits, None, "screenshot")).await?;
         let path = match input.save_as {
             Some(path) => Some(path),
-            None if shown.is_changed => kept(run, image_format, &original).await,
+            None if shown.is_changed || input.keep => kept(run, image_format, &original).await,
             None => None,
         };
         let ImageView { width, height, .. } = shown;

@@ -1,24 +1,13 @@
 //! The tool `browser_select`.
 
 use crate::builtin::{
-    browsing::{self, Telling},
-    built_in_tool::BuiltInTool,
+    browsing::{self, Telling, browser_tool::BrowserTool},
     run::Run,
-    schema::output_schema,
-    world::World,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Choose in a list.
 pub(crate) struct BrowserSelect;
@@ -29,7 +18,7 @@ pub(crate) struct Input {
     /// The element, by its reference in the page: `e12`.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// The same by its number in the last snapshot, from 1.
+    /// The same by its number in the page as it was told last, from 1.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     element_id: Option<u64>,
@@ -39,40 +28,21 @@ pub(crate) struct Input {
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserSelect {
+impl BrowserTool for BrowserSelect {
     const NAME: &str = "browser_select";
     const TITLE: &str = "Choose in a list";
     const DESCRIPTION: &str = "Chooses in a list of the open page (a `select`), by the texts that people see or by their values, and tells what changed.";
     const BRIEF: &str = "Chooses in a list of the open page.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(true),
-    };
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
-
-    fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageFacts>())
-    }
-
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, _: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(browsing::access_to_page(call, world))
-    }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
-        session.select(element, &input.values).await.map_err(browsing::failed)?;
+        let end = browsing::end_after(run, 10_000);
+        browsing::done(session, end, session.select(element, &input.values)).await?;
         browsing::settle(session, run).await?;
-        browsing::told(session, Telling::Changes, &format!("Chose in {element}."), None).await
+        browsing::told(session, run, Telling::Changes, &format!("Chose in {element}."), None).await
     }
 }

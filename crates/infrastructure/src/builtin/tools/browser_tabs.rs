@@ -1,24 +1,13 @@
 //! The tool `browser_tabs`.
 
 use crate::builtin::{
-    browsing::{self, Telling},
-    built_in_tool::BuiltInTool,
+    browsing::{self, Telling, browser_tool::BrowserTool},
     run::Run,
-    schema::output_schema,
-    world::World,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Tabs.
 pub(crate) struct BrowserTabs;
@@ -33,33 +22,13 @@ pub(crate) struct Input {
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserTabs {
+impl BrowserTool for BrowserTabs {
     const NAME: &str = "browser_tabs";
     const TITLE: &str = "Tabs";
     const DESCRIPTION: &str = "Lists the tabs of the browser of this session; `select` makes one the current one and tells its page, `close` closes one.";
     const BRIEF: &str = "Lists, chooses or closes tabs of the browser.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(true),
-    };
     const EXAMPLE: &str = r#"{"select": 2}"#;
     type Input = Input;
-
-    fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageFacts>())
-    }
-
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, _: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(browsing::access_to_page(call, world))
-    }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
@@ -78,7 +47,7 @@ impl BuiltInTool for BrowserTabs {
         }
         let tabs = browsing::tabs(session);
         match input.select {
-            Some(_) => browsing::told(session, Telling::Page, &tabs, None).await,
+            Some(_) => browsing::told(session, run, Telling::Page, &tabs, None).await,
             None => browsing::tabs_told(session, &tabs),
         }
     }

@@ -1,30 +1,19 @@
 //! The tool `browser_type`.
 
 use crate::{
-    browser::session::SessionError,
+    browser::keyboard::{Key, UnknownKey},
     builtin::{
-        browsing::{self, Telling},
-        built_in_tool::BuiltInTool,
+        browsing::{
+            self, Telling,
+            browser_tool::{BrowserTool, Touches},
+        },
         run::Run,
-        schema::output_schema,
-        world::World,
     },
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::time::Duration;
-use tokio::time::timeout_at;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Type.
 pub(crate) struct BrowserType;
@@ -35,12 +24,13 @@ pub(crate) struct Input {
     /// The element, by its reference in the page: `e12`.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// The same by its number in the last snapshot, from 1.
+    /// The same by its number in the page as it was told last, from 1.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-advertised" = false))]
     element_id: Option<u64>,
     /// The text.
     #[schemars(length(max = 100_000))]
+    #[schemars(extend("x-advertised" = ""))]
     text: Option<String>,
     /// False: behind what the field holds.
     #[serde(default = "yes")]
@@ -49,6 +39,11 @@ pub(crate) struct Input {
     /// Press Enter afterwards.
     #[serde(default)]
     submit: bool,
+    /// Keys to press, after the text if there is one, as in `["Tab", "Enter"]`; without an element they go where the focus is.
+    #[serde(default)]
+    #[schemars(length(max = 50))]
+    #[schemars(extend("x-advertised" = "As `Escape`, `PageDown`, `Shift+Tab`; need no `ref`"))]
+    keys: Vec<String>,
     /// Files of the workspace for a field that takes files.
     #[serde(default)]
     #[schemars(length(max = 10))]
@@ -70,71 +65,65 @@ fn yes() -> bool {
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserType {
+impl BrowserTool for BrowserType {
     const NAME: &str = "browser_type";
     const TITLE: &str = "Type";
-    const DESCRIPTION: &str = "Types a text into a field of the open page, in place of what it holds, and tells what changed. `files` gives files of the workspace to a field for files instead.";
-    const BRIEF: &str = "Types into a field of the open page, or gives it files.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(true),
-    };
+    const DESCRIPTION: &str = "Types a text into a field of the open page, in place of what it holds, and tells what changed. `keys` presses keys, after the text or alone: `Escape` closes, `PageDown` and `End` scroll, arrows choose. `files` gives files of the workspace to a field for files instead.";
+    const BRIEF: &str = "Types into a field of the open page, presses keys, or gives a field files.";
     const EXAMPLE: &str = r#"{"ref": "e3", "text": "Ann", "submit": true}"#;
     type Input = Input;
 
-    fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageFacts>())
+    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
+        Touches { reads: &input.files, ..Touches::default() }
     }
 
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = browsing::access_to_page(call, world);
-        for path in &input.files {
-            accesses.push(Access::ReadPath(world.access(path).await?));
-        }
-        Ok(accesses)
-    }
-
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
-        Some(Duration::from_millis(input.timeout_ms + 5_000))
+    fn milliseconds(&self, input: &Input) -> Option<u64> {
+        Some(input.timeout_ms)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let keys = keys(&input)?;
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
-        let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
-        browsing::may_give(session, element, run)?;
         let end = browsing::end_after(run, input.timeout_ms);
-        let done = match (&input.text, input.files.as_slice()) {
-            (Some(text), []) => {
-                let typing = session.type_text(element, text, input.clear, input.submit);
-                let typed = timeout_at(end.into(), typing).await.unwrap_or(Err(SessionError::TimedOut));
-                typed.map_err(browsing::failed)?;
-                format!("Typed into {element}.")
-            }
-            (None, [_, ..]) => {
-                let mut files = Vec::new();
-                for path in &input.files {
-                    files.push(browsing::hand_over(&lease, path, run).await?);
+        let is_named = input.reference.is_some() || input.element_id.is_some();
+        let done = if is_named || input.text.is_some() || !input.files.is_empty() {
+            let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
+            browsing::may_give(session, element, run)?;
+            match &input.text {
+                Some(text) => {
+                    let typing = session.type_text(element, text, input.clear, input.submit);
+                    browsing::done(session, end, typing).await?;
+                    format!("Typed into {element}.")
                 }
-                let giving = session.give_files(element, &files);
-                let given = timeout_at(end.into(), giving).await.unwrap_or(Err(SessionError::TimedOut));
-                given.map_err(browsing::failed)?;
-                format!("Gave {} to {element}.", input.files.join(", "))
+                None if input.files.is_empty() => {
+                    browsing::done(session, end, session.focus(element)).await?;
+                    format!("Pressed {} on {element}.", input.keys.join(", "))
+                }
+                None => {
+                    let mut files = Vec::new();
+                    for path in &input.files {
+                        files.push(browsing::hand_over(&lease, path, run).await?);
+                    }
+                    browsing::done(session, end, session.give_files(element, &files)).await?;
+                    format!("Gave {} to {element}.", input.files.join(", "))
+                }
             }
-            _ => {
-                let message = "either `text` or `files` says what the field gets";
-                return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
-            }
+        } else {
+            format!("Pressed {}.", input.keys.join(", "))
         };
+        browsing::press(session, &keys, end, run).await?;
         browsing::settle(session, run).await?;
-        browsing::told(session, Telling::Changes, &done, None).await
+        browsing::told(session, run, Telling::Changes, &done, None).await
     }
+}
+
+/// The keys, of a call that says one thing to do.
+fn keys(input: &Input) -> Result<Vec<Key>, ToolFailure> {
+    let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
+    let does = (input.text.is_some() || !input.keys.is_empty(), !input.files.is_empty());
+    if does.0 == does.1 {
+        return Err(invalid("either `text`, `keys` or both, or `files`, says what the field gets".into()));
+    }
+    input.keys.iter().map(|key| key.parse().map_err(|error: UnknownKey| invalid(format!("`keys`: {error}")))).collect()
 }

@@ -3,27 +3,15 @@
 use crate::{
     browser::{actions::Sight, session::Until},
     builtin::{
-        browsing::{self, Telling},
-        built_in_tool::BuiltInTool,
+        browsing::{self, Telling, browser_tool::BrowserTool},
         run::Run,
-        schema::output_schema,
-        world::World,
     },
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::{
-    access::Access,
-    category::Category,
-    error_kind::ErrorKind,
-    tool::{Availability, ToolAnnotations},
-    tool_call::ToolCall,
-    tool_failure::ToolFailure,
-    tool_result::ToolResult,
-};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
 /// Wait for the page.
 pub(crate) struct BrowserWaitFor;
@@ -68,32 +56,17 @@ fn invalid(message: &str) -> ToolFailure {
 }
 
 #[async_trait]
-impl BuiltInTool for BrowserWaitFor {
+impl BrowserTool for BrowserWaitFor {
     const NAME: &str = "browser_wait_for";
     const TITLE: &str = "Wait for the page";
     const DESCRIPTION: &str = "Waits until the open page is loaded (`load`), asks for nothing any more (`idle`), shows what a CSS selector fits (`selector`), or has a text or has it no more (`text`, `text_gone`), and tells what changed.";
     const BRIEF: &str = "Waits for something on the open page.";
-    const CATEGORY: Category = Category::Web;
-    const TAGS: &[&str] = &["browser"];
-    const ANNOTATIONS: ToolAnnotations =
-        ToolAnnotations { idempotent_hint: Some(false), open_world_hint: Some(true), ..ToolAnnotations::READ_ONLY };
+    const ONLY_LOOKS: bool = true;
     const EXAMPLE: &str = r#"{"condition": "text", "value": "Thank you"}"#;
     type Input = Input;
 
-    fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageFacts>())
-    }
-
-    fn availability(&self, world: &World) -> Availability {
-        browsing::availability(world)
-    }
-
-    async fn accesses_of(&self, _: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(browsing::access_to_page(call, world))
-    }
-
-    fn time_wanted(&self, input: &Input) -> Option<Duration> {
-        Some(Duration::from_millis(input.timeout_ms + 5_000))
+    fn milliseconds(&self, input: &Input) -> Option<u64> {
+        Some(input.timeout_ms)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
@@ -114,6 +87,6 @@ impl BuiltInTool for BrowserWaitFor {
             None => session.wait(Until::Loaded, end).await,
         };
         waited.map_err(browsing::failed)?;
-        browsing::told(session, Telling::Changes, "", None).await
+        browsing::told(session, run, Telling::ChangesAlone, "", None).await
     }
 }

@@ -1,0 +1,55 @@
+//! What the accessibility tree does not tell of an element: its kind of field, its placeholder, the address of an image.
+
+use crate::browser::{accessibility::plain_text, references::Reference, session::Session};
+use serde_json::{Value, json};
+
+/// An element's tag and attributes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Attributes {
+    /// In lower case.
+    pub(crate) tag: String,
+    all: Vec<(String, String)>,
+}
+
+impl Attributes {
+    fn read(node: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(plain_text).unwrap_or_default();
+        let told = node.get("attributes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        Self {
+            tag: node.get("localName").map(text).unwrap_or_default(),
+            all: told.as_chunks::<2>().0.iter().take(100).map(|[name, value]| (text(name), text(value))).collect(),
+        }
+    }
+
+    /// The value of an attribute that is there and not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.all.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+}
+
+impl Session {
+    /// The tag and attributes of an element; none where it is gone.
+    pub(crate) async fn attributes(&self, reference: Reference) -> Attributes {
+        let Ok((target, element)) = self.element(reference) else { return Attributes::default() };
+        let asked = json!({"backendNodeId": element.node, "depth": 0});
+        let told = self.command(&target, "DOM.describeNode", asked).await.ok();
+        told.and_then(|told| told.get("node").map(Attributes::read)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_read_in_pairs() {
+        let node = json!({"localName": "input", "attributes": ["type", "password", "name", "<b>\u{202e}", "odd"]});
+        let attributes = Attributes::read(&node);
+        assert_eq!((attributes.tag.as_str(), attributes.get("type")), ("input", Some("password")));
+        assert_eq!((attributes.get("name"), attributes.get("odd")), (Some("&lt;b>"), None));
+        for strange in [json!(null), json!({"attributes": {}}), json!({"attributes": [1, 2], "localName": 3})] {
+            assert_eq!(Attributes::read(&strange).get("type"), None);
+        }
+    }
+}

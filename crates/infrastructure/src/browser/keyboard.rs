@@ -1,0 +1,197 @@
+//! Keys that bear a name, as a person presses them: they scroll, close, send, and go from field to field.
+
+use crate::browser::{
+    devtools::Target,
+    references::Reference,
+    session::{Session, SessionError},
+    state::host,
+};
+use serde_json::{Value, json};
+use std::str::FromStr;
+
+/// Names, the numbers that browsers know them by, and what they type.
+const KEYS: [(&str, u32, &str); 15] = [
+    ("Enter", 13, "\r"),
+    ("Escape", 27, ""),
+    ("Tab", 9, ""),
+    ("Backspace", 8, ""),
+    ("Delete", 46, ""),
+    ("Insert", 45, ""),
+    ("Home", 36, ""),
+    ("End", 35, ""),
+    ("PageUp", 33, ""),
+    ("PageDown", 34, ""),
+    ("ArrowUp", 38, ""),
+    ("ArrowDown", 40, ""),
+    ("ArrowLeft", 37, ""),
+    ("ArrowRight", 39, ""),
+    ("Space", 32, " "),
+];
+
+/// Keys that are held meanwhile, and their bits.
+const HELD: [(&str, u8); 4] = [("Alt", 1), ("Control", 2), ("Meta", 4), ("Shift", 8)];
+
+/// Tells whether a frame has the focus itself, and no frame within it.
+const HAS_FOCUS: &str =
+    "function () { return document.hasFocus() && document.activeElement?.contentWindow === undefined; }";
+
+/// A key, and what is held with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    name: &'static str,
+    code: u32,
+    /// What it types by itself.
+    text: &'static str,
+    held: u8,
+    /// The letter or figure, where it is one.
+    letter: Option<char>,
+}
+
+/// A word that names no key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no key that can be pressed: there are {all}, each also as in `Shift+Tab`, and letters as in `Control+a`",
+    all = KEYS.map(|(name, ..)| name).join(", ")
+)]
+pub(crate) struct UnknownKey(String);
+
+impl Key {
+    pub(crate) const ENTER: Self = Self { name: "Enter", code: 13, text: "\r", held: 0, letter: None };
+    pub(crate) const DELETE: Self = Self { name: "Delete", code: 46, text: "", held: 0, letter: None };
+
+    /// The event of pressing it, or of letting it go.
+    fn event(&self, is_down: bool) -> Value {
+        // What is typed with such a key held is a command.
+        let text = if is_down && self.held & !8 == 0 { self.text } else { "" };
+        let kind = match (is_down, text.is_empty()) {
+            (false, _) => "keyUp",
+            (true, true) => "rawKeyDown",
+            (true, false) => "keyDown",
+        };
+        let (key, code) = match self.letter {
+            Some(letter) if letter.is_ascii_digit() => (letter.to_string(), format!("Digit{letter}")),
+            Some(letter) => (letter.to_string(), format!("Key{}", letter.to_ascii_uppercase())),
+            None if self.name == "Space" => (" ".into(), "Space".into()),
+            None => (self.name.into(), self.name.into()),
+        };
+        json!({"type": kind, "key": key, "code": code, "windowsVirtualKeyCode": self.code, "text": text,
+            "modifiers": self.held})
+    }
+}
+
+impl FromStr for Key {
+    type Err = UnknownKey;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKey> {
+        let unknown = || UnknownKey(text.chars().take(40).collect());
+        let mut parts = text.split('+').map(str::trim).rev();
+        let name = parts.next().unwrap_or_default();
+        let mut held = 0;
+        for part in parts {
+            let part = if part.eq_ignore_ascii_case("ctrl") { "Control" } else { part };
+            let (_, bit) = HELD.iter().find(|(name, _)| name.eq_ignore_ascii_case(part)).ok_or_else(unknown)?;
+            held |= bit;
+        }
+        let name = if name.eq_ignore_ascii_case("esc") { "Escape" } else { name };
+        if let Some((name, code, text)) = KEYS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name)) {
+            return Ok(Self { name: *name, code: *code, text: *text, held, letter: None });
+        }
+        // Letters alone are text, which is typed and judged as such.
+        match (name.as_bytes(), held & !8) {
+            ([letter], 1..) if letter.is_ascii_alphanumeric() => {
+                let code = letter.to_ascii_uppercase().into();
+                Ok(Self { name: "", code, text: "", held, letter: Some(char::from(letter.to_ascii_lowercase())) })
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl Session {
+    /// Presses a key where the focus is.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn press(&self, target: &Target, key: &Key) -> Result<(), SessionError> {
+        for is_down in [true, false] {
+            self.command(target, "Input.dispatchKeyEvent", key.event(is_down)).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives an element the focus, which keys go to.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn focus(&self, reference: Reference) -> Result<(), SessionError> {
+        let (target, element) = self.element(reference)?;
+        let focused = self.command(&target, "DOM.focus", json!({"backendNodeId": element.node})).await;
+        focused.map(|_| ()).map_err(|_| SessionError::Unusable { reference, reason: "it takes no keys".into() })
+    }
+
+    /// The host of the frame in which the focus is, where that is another one than the page's.
+    pub(crate) async fn focused_host(&self) -> Option<String> {
+        let (target, others) = {
+            let state = self.state();
+            let tab = state.current()?;
+            let page = tab.host();
+            let of_frame = |(id, url): (&String, String)| Some((id.clone(), host(&url)?));
+            let frames = tab.frames.iter().map(|(id, frame)| (id, frame.url.clone())).filter_map(of_frame);
+            let others: Vec<(String, String)> = frames.filter(|(_, host)| Some(host) != page.as_ref()).collect();
+            (tab.target.clone()?, others)
+        };
+        for (frame, host) in others {
+            let Ok(world) = self.world(&target, Some(frame)).await else { continue };
+            let asked = json!({"functionDeclaration": HAS_FOCUS, "executionContextId": world, "returnByValue": true});
+            let told = self.command(&target, "Runtime.callFunctionOn", asked).await;
+            if told.is_ok_and(|told| told.get("result").and_then(|told| told.get("value")) == Some(&Value::Bool(true)))
+            {
+                return Some(host);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_named_as_in_pages_and_letters_alone_are_text() {
+        for (text, key, code, held) in [
+            ("Enter", "Enter", 13, 0),
+            ("esc", "Escape", 27, 0),
+            ("pagedown", "PageDown", 34, 0),
+            ("Space", " ", 32, 0),
+            ("Shift+Tab", "Tab", 9, 8),
+            ("ctrl + Shift + ArrowLeft", "ArrowLeft", 37, 10),
+            ("Control+A", "a", 65, 2),
+            ("Alt+5", "5", 53, 1),
+        ] {
+            let event = text.parse::<Key>().unwrap().event(true);
+            assert_eq!((&event["key"], &event["windowsVirtualKeyCode"]), (&json!(key), &json!(code)), "{text}");
+            assert_eq!(event["modifiers"], held, "{text}");
+        }
+        for text in ["", "a", "Shift+a", "Hyper+Tab", "Control+", "Control+ab", "EnterEnter", "é"] {
+            let error = text.parse::<Key>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{text}` is no key")) && error.contains("ArrowUp"), "{error}");
+        }
+        assert_eq!("Enter".parse(), Ok(Key::ENTER));
+        assert_eq!("Delete".parse(), Ok(Key::DELETE));
+    }
+
+    #[test]
+    fn only_keys_that_type_something_bear_text_and_none_that_is_held_as_a_command() {
+        for (text, kind, typed) in [
+            ("Enter", "keyDown", "\r"),
+            ("Shift+Enter", "keyDown", "\r"),
+            ("Control+Enter", "rawKeyDown", ""),
+            ("Escape", "rawKeyDown", ""),
+        ] {
+            let key: Key = text.parse().unwrap();
+            assert_eq!((&key.event(true)["type"], &key.event(true)["text"]), (&json!(kind), &json!(typed)), "{text}");
+            assert_eq!((&key.event(false)["type"], &key.event(false)["text"]), (&json!("keyUp"), &json!("")));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Lines of a page that are looked for: by words, or because they are like that of an element that is gone.
+
+use super::{Line, Snapshot};
+use crate::browser::references::Reference;
+
+/// Lines that are named in place of one that is gone.
+const MAX_ALIKE: usize = 5;
+
+/// Lines that hold what was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// They, with what stands around them and what they hold, as far as there is room.
+    pub(crate) text: String,
+    /// How many hold it.
+    pub(crate) hits: usize,
+    /// How many of all these lines are left out.
+    pub(crate) left_out: usize,
+}
+
+impl Snapshot {
+    /// The lines that hold all of these words, in any case: in their role, name, state or value.
+    pub(crate) fn find(&self, words: &str, characters: usize) -> Found {
+        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+        let holds = |line: &Line| {
+            let text = line.text.to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        let is_hit: Vec<bool> = self.lines.iter().map(holds).collect();
+        let (mut is_above, mut is_below) = (vec![false; self.lines.len()], vec![false; self.lines.len()]);
+        let mut above: Vec<usize> = Vec::new();
+        let mut hit_depth = None;
+        for (place, line) in self.lines.iter().enumerate() {
+            while above.last().is_some_and(|last| self.lines[*last].depth >= line.depth) {
+                above.pop();
+            }
+            hit_depth = hit_depth.filter(|depth| *depth < line.depth);
+            is_below[place] = hit_depth.is_some();
+            if is_hit[place] {
+                above.iter().for_each(|place| is_above[*place] = true);
+                hit_depth = hit_depth.or(Some(line.depth));
+            }
+            above.push(place);
+        }
+        let shown = self
+            .chosen(characters, &[&|place, _| is_hit[place], &|place, _| is_above[place], &|place, _| is_below[place]]);
+        let count = |is: &dyn Fn(usize) -> bool| (0..self.lines.len()).filter(|place| is(*place)).count();
+        Found {
+            text: self.written(&shown),
+            hits: count(&|place| is_hit[place]),
+            left_out: count(&|place| (is_hit[place] || is_above[place] || is_below[place]) && !shown[place]),
+        }
+    }
+
+    /// The lines that can be used with the role and name of this one; where there are none, those with its name.
+    pub(crate) fn alike(&self, gone: &Line) -> Vec<&Line> {
+        let usable = || self.lines.iter().filter(|line| line.reference.is_some() && line.name() == gone.name());
+        let same: Vec<&Line> = usable().filter(|line| line.role() == gone.role()).take(MAX_ALIKE).collect();
+        match same.is_empty() && !gone.name().is_empty() {
+            true => usable().take(MAX_ALIKE).collect(),
+            false => same,
+        }
+    }
+
+    /// The line of an element.
+    pub(crate) fn line_of(&self, reference: Reference) -> Option<&Line> {
+        self.lines.iter().find(|line| line.reference == Some(reference))
+    }
+}
+
+impl Line {
+    /// The role; `text` of words that stand for themselves.
+    pub(crate) fn role(&self) -> &str {
+        self.text.split([' ', ':']).next().unwrap_or_default()
+    }
+
+    /// The name, or the words; empty where it has none.
+    pub(crate) fn name(&self) -> &str {
+        self.named().0
+    }
+
+    /// The value of a field.
+    pub(crate) fn value(&self) -> Option<&str> {
+        let (_, value) = self.named().1.split_once(" = \"")?;
+        value.split('"').next()
+    }
+
+    /// The address of a link.
+    pub(crate) fn url(&self) -> Option<&str> {
+        let (_, url) = self.named().1.split_once(" -> ").filter(|_| self.role() == "link")?;
+        Some(url)
+    }
+
+    /// Tells whether it is in that state, as the line has it.
+    pub(crate) fn is(&self, state: &str) -> bool {
+        self.named().1.split(" = \"").next().is_some_and(|states| states.contains(&format!("[{state}]")))
+    }
+
+    /// The name, in which no quotation mark stands, and what is behind it.
+    fn named(&self) -> (&str, &str) {
+        let behind = &self.text[self.role().len()..];
+        if let Some(words) = behind.strip_prefix(": ") {
+            return (words, "");
+        }
+        behind.strip_prefix(" \"").and_then(|name| name.split_once('"')).unwrap_or(("", behind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn line(depth: usize, reference: u32, text: &str) -> Line {
+        let reference = (reference > 0).then_some(Reference(reference));
+        Line { depth, reference, is_interactive: reference.is_some(), is_heading: false, text: text.into() }
+    }
+
+    fn orders() -> Snapshot {
+        let lines = vec![
+            line(0, 0, "main"),
+            line(1, 0, "table \"Orders\""),
+            line(2, 0, "row \"Order 17\""),
+            line(3, 0, "cell \"17\""),
+            line(3, 1, "button \"Cancel\" [e1]"),
+            line(2, 0, "row \"Order 18\""),
+            line(3, 2, "button \"Cancel\" [e2] [disabled]"),
+            line(0, 3, "textbox \"Cancel\" [e3] = \"a -> b\""),
+        ];
+        Snapshot { lines, is_cut: false }
+    }
+
+    #[test]
+    fn what_is_found_is_told_with_what_stands_around_it_and_in_it() {
+        for (words, hits, text) in [
+            (
+                "BUTTON cancel",
+                2,
+                "- main\n  - table \"Orders\"\n    - row \"Order 17\"\n      - button \"Cancel\" [e1]\n    - row \"Order 18\"\n      - button \"Cancel\" [e2] [disabled]\n",
+            ),
+            (
+                "order 17",
+                1,
+                "- main\n  - table \"Orders\"\n    - row \"Order 17\"\n      - cell \"17\"\n      - button \"Cancel\" [e1]\n",
+            ),
+            (
+                "disabled",
+                1,
+                "- main\n  - table \"Orders\"\n    - row \"Order 18\"\n      - button \"Cancel\" [e2] [disabled]\n",
+            ),
+            ("nowhere", 0, ""),
+        ] {
+            let found = orders().find(words, 1_000);
+            assert_eq!((found.hits, found.text.as_str(), found.left_out), (hits, text, 0), "{words}");
+        }
+        let found = orders().find("button cancel", 40);
+        assert_eq!((found.hits, found.text.as_str(), found.left_out), (2, "      - button \"Cancel\" [e1]\n", 5));
+    }
+
+    #[test]
+    fn elements_like_one_that_is_gone_have_its_role_and_name_or_its_name() {
+        let page = orders();
+        let alike = |text: &str| -> Vec<u32> {
+            page.alike(&line(0, 9, text)).iter().map(|line| line.reference.unwrap().0).collect()
+        };
+        assert_eq!(alike("button \"Cancel\" [e9] [focused]"), [1, 2]);
+        assert_eq!(alike("link \"Cancel\" [e9] -> https://a.b/"), [1, 2, 3]);
+        assert_eq!(alike("button \"Buy\" [e9]"), [0; 0]);
+        assert_eq!(alike("button [e9]"), [0; 0]);
+    }
+
+    #[test]
+    fn a_line_is_taken_apart_as_it_was_put_together() {
+        for (text, role, name, value, url) in [
+            ("text: a = \"b\"", "text", "a = \"b\"", None, None),
+            ("textbox \"Name\" [e1] [required] = \"a -> b\"", "textbox", "Name", Some("a -> b"), None),
+            ("textbox [e1] = \"x\"", "textbox", "", Some("x"), None),
+            ("link \"Go -> on\" [e1] -> https://a.b/", "link", "Go -> on", None, Some("https://a.b/")),
+            ("form", "form", "", None, None),
+        ] {
+            let line = line(0, 1, text);
+            assert_eq!((line.role(), line.name(), line.value(), line.url()), (role, name, value, url), "{text}");
+        }
+        let checked = line(0, 1, "checkbox \"[checked]\" [e1] = \"[checked]\"");
+        assert!(!checked.is("checked") && line(0, 1, "checkbox [e1] [checked]").is("checked"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_fits_its_room_and_any_line_can_be_taken_apart(
+            lines in prop::collection::vec((0_usize..14, 0_u32..3, ".{0,20}"), 0..30),
+            words in "[a-z ]{0,4}",
+            room in 0_usize..300,
+        ) {
+            let lines: Vec<Line> = lines.iter().map(|(depth, reference, text)| line(*depth, *reference, text)).collect();
+            let snapshot = Snapshot { lines, is_cut: false };
+            let found = snapshot.find(&words, room);
+            prop_assert!(found.text.chars().count() <= room);
+            for line in &snapshot.lines {
+                let _ = (line.role(), line.name(), line.value(), line.url(), line.is("x"), snapshot.alike(line));
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! All that the tools for the browser of a session have in common: a tool says only what it takes and does.
+
+use crate::builtin::{
+    browsing::{PageFacts, access_to_page, availability, host_of},
+    built_in_tool::BuiltInTool,
+    run::Run,
+    schema::output_schema,
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::Duration;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// A tool for the browser of a session. It is a [`BuiltInTool`].
+#[async_trait]
+pub trait BrowserTool: Send + Sync + 'static {
+    /// See [`BuiltInTool::NAME`].
+    const NAME: &'static str;
+    /// See [`BuiltInTool::TITLE`].
+    const TITLE: &'static str;
+    /// See [`BuiltInTool::DESCRIPTION`].
+    const DESCRIPTION: &'static str;
+    /// See [`BuiltInTool::BRIEF`].
+    const BRIEF: &'static str;
+    /// See [`BuiltInTool::EXAMPLE`].
+    const EXAMPLE: &'static str;
+    /// True for one that leaves the page as it is.
+    const ONLY_LOOKS: bool = false;
+    /// The arguments.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync;
+
+    /// What a call touches.
+    fn touches<'a>(&self, input: &'a Self::Input) -> Touches<'a> {
+        let _ = input;
+        Touches::default()
+    }
+
+    /// How long the call may take, in milliseconds; `None`: as long as calls do.
+    fn milliseconds(&self, input: &Self::Input) -> Option<u64> {
+        let _ = input;
+        None
+    }
+
+    /// The schema of what it answers, if that is another one than for pages.
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<PageFacts>())
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// A failure for the model.
+    async fn run(&self, input: Self::Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure>;
+}
+
+/// What a call on a browser touches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Touches<'a> {
+    pub(in crate::builtin) place: Place<'a>,
+    /// Files of the workspace that it reads.
+    pub(in crate::builtin) reads: &'a [String],
+    /// The file that it writes.
+    pub(in crate::builtin) writes: Option<&'a str>,
+}
+
+/// The place whose host a call on a browser reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Place<'a> {
+    /// The page that is open.
+    #[default]
+    Page,
+    /// Another address.
+    Address(&'a str),
+    /// None.
+    Nowhere,
+}
+
+#[async_trait]
+impl<T: BrowserTool> BuiltInTool for T {
+    const NAME: &'static str = T::NAME;
+    const TITLE: &'static str = T::TITLE;
+    const DESCRIPTION: &'static str = T::DESCRIPTION;
+    const BRIEF: &'static str = T::BRIEF;
+    const CATEGORY: Category = Category::Web;
+    const TAGS: &'static [&'static str] = &["browser"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(T::ONLY_LOOKS),
+        destructive_hint: Some(!T::ONLY_LOOKS),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    const EXAMPLE: &'static str = T::EXAMPLE;
+    type Input = T::Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        BrowserTool::output_schema(self)
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        availability(world)
+    }
+
+    async fn accesses_of(
+        &self,
+        input: &Self::Input,
+        call: &ToolCall,
+        world: &World,
+    ) -> Result<Vec<Access>, ToolFailure> {
+        let Touches { place, reads, writes } = self.touches(input);
+        let mut accesses = match place {
+            Place::Page => access_to_page(call, world),
+            Place::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
+            Place::Nowhere => Vec::new(),
+        };
+        for path in reads {
+            accesses.push(Access::ReadPath(world.access(path).await?));
+        }
+        if let Some(path) = writes {
+            accesses.push(Access::WritePath(world.access(path).await?));
+        }
+        Ok(accesses)
+    }
+
+    fn time_wanted(&self, input: &Self::Input) -> Option<Duration> {
+        // Something is to be told afterwards.
+        self.milliseconds(input).map(|wanted| Duration::from_millis(wanted + 5_000))
+    }
+
+    async fn run(&self, input: Self::Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        BrowserTool::run(self, input, run).await
+    }
+}
