@@ -2,6 +2,7 @@
 //! their literal calls with the answers that are written there. The tables stand in `dialects/`, one file a system.
 
 mod kodelet;
+mod kodelet_browser;
 mod tfo;
 
 use crate::binaries::{Home, Pipe};
@@ -149,13 +150,18 @@ impl Session {
 
     /// With more of a configuration, and where a tool is switched off before.
     fn configured(dialect: Option<&'static str>, more: &str, off: &[&str]) -> Self {
+        Self::under(dialect, &format!("{CONFIG}{more}"), off)
+    }
+
+    /// With this configuration.
+    fn under(dialect: Option<&'static str>, config: &str, off: &[&str]) -> Self {
         let home = Home::new();
         for (path, content) in FILES {
             let path = home.work().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        let config = home.config(&format!("{CONFIG}{more}"));
+        let config = home.config(config);
         for tool in off {
             let mut command = home.toolstead(&["tools", tool, "--disable", "--config"]);
             assert!(command.arg(&config).status().unwrap().success());

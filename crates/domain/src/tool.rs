@@ -180,11 +180,12 @@ impl Tool {
     /// that it has in the caller's dialect. A name of several other systems says nothing.
     pub fn face_for(&self, dialect: Option<Dialect>, called_as: &str) -> Option<&'static Face> {
         let of_dialect = || self.aliases.iter().filter(|alias| Some(alias.dialect) == dialect);
-        if let Some(alias) = of_dialect().find(|alias| alias.name == called_as) {
-            return alias.face;
-        }
+        let named = of_dialect().find(|alias| alias.name == called_as);
         if called_as == self.own_name().as_str() {
-            return of_dialect().find_map(|alias| alias.face);
+            return named.and_then(|alias| alias.face).or_else(|| of_dialect().find_map(|alias| alias.face));
+        }
+        if let Some(alias) = named {
+            return alias.face;
         }
         let mut named = self.aliases.iter().filter(|alias| alias.name == called_as);
         match (named.next(), named.next()) {

@@ -1,5 +1,7 @@
 //! The faces of kodelet: plain text, an error as `Error: …`, or, where tags are wanted, both in `<error>` and `<result>`.
 
+mod browsing;
+
 use super::{
     Faces,
     fetched::{content, remark},
@@ -31,6 +33,7 @@ pub(super) const FACES: Faces = &[
         )
         .saying(batch),
     ),
+    ("click", browsing::CLICK),
     (
         "file_edit",
         Face::new(
@@ -65,6 +68,7 @@ pub(super) const FACES: Faces = &[
         .with_defaults(&[Default("if_match", r#""read""#)])
         .saying(written),
     ),
+    ("get_page", browsing::GET_PAGE),
     (
         "glob_tool",
         Face::new(
@@ -91,6 +95,8 @@ pub(super) const FACES: Faces = &[
         )
         .saying(plain),
     ),
+    ("navigate", browsing::NAVIGATE),
+    ("screenshot", browsing::SCREENSHOT),
     (
         "subagent",
         Face::new(
@@ -121,10 +127,12 @@ pub(super) const FACES: Faces = &[
         )
         .saying(plain),
     ),
+    ("type", browsing::TYPE),
     (
         "view_background_processes",
         Face::new("Monitor background processes.", r#"{"type": "object", "properties": {}}"#).saying(processes),
     ),
+    ("wait_for", browsing::WAIT_FOR),
     (
         "web_fetch",
         Face::new(
