@@ -294,6 +294,11 @@ impl Session {
         if let Some(host) = state.current().and_then(Tab::host) {
             state.judged_host(&host).map_err(SessionError::NotOpened)?;
         }
+        let root = frames.first().and_then(|page| page.nodes.first()).filter(|root| !root.name.is_empty());
+        if let (Some(root), Some(tab)) = (root, state.current_mut()) {
+            // The browser tells of a new title later than of its page.
+            tab.title.clone_from(&root.name);
+        }
         let snapshot = Snapshot::of(&frames, &mut state.references);
         Ok((target, snapshot))
     }
