@@ -40,9 +40,33 @@ const READY: &str = "function (clear) {
         if (!clear) chosen.collapseToEnd();
         return '';
     }
-    if (!('value' in this) || this.localName === 'select') return 'it is no field for text';
+    const others = ['button', 'checkbox', 'file', 'image', 'radio', 'reset', 'submit'];
+    if (!('value' in this) || this.localName === 'select' || others.includes(this.type)) return 'it is no field for text';
     if (clear) this.select?.(); else this.setSelectionRange?.(this.value.length, this.value.length);
     return '';
+}";
+
+/// Gives a field its value at once that takes no text from a keyboard, such as a date. False for all other fields.
+const PUT: &str = "function (value, submits) {
+    const examples = { color: '#1a2b3c', date: '2026-12-24', 'datetime-local': '2026-12-24T18:30', month: '2026-12',
+        range: '5', time: '18:30', week: '2026-W52' };
+    const example = this.localName === 'input' ? examples[this.type] : undefined;
+    if (example === undefined) return false;
+    if (this.disabled || this.readOnly) return 'it takes no text';
+    const before = this.value;
+    this.focus();
+    this.value = value;
+    const isTaken = this.type === 'range' ? +this.value === +value
+        : this.type === 'color' ? this.value === value.toLowerCase()
+        : this.value !== '' || value === '';
+    if (!isTaken) {
+        this.value = before;
+        return `it does not take ${JSON.stringify(value.slice(0, 60))}; a value for it looks like ${example}`;
+    }
+    this.dispatchEvent(new Event('input', { bubbles: true }));
+    this.dispatchEvent(new Event('change', { bubbles: true }));
+    if (submits) this.form?.requestSubmit();
+    return true;
 }";
 
 /// Chooses options by their values or their texts. Says which there are where one is missing.
@@ -54,7 +78,7 @@ const CHOOSE: &str = "function (wanted) {
     const found = wanted.map(word => all.find(one => one.value === word) || all.find(one => one.label.trim() === word.trim()));
     const missing = wanted.filter((_, place) => !found[place] || found[place].disabled);
     if (missing.length) {
-        const there = all.slice(0, 30).map(one => one.label.trim().slice(0, 60)).join(', ');
+        const there = all.filter(one => !one.disabled).slice(0, 30).map(one => one.label.trim().slice(0, 60)).join(', ');
         return `it has no ${JSON.stringify(missing[0].slice(0, 60))}; there are ${there}`;
     }
     for (const one of all) one.selected = found.includes(one);
@@ -132,6 +156,10 @@ impl Session {
         submits: bool,
     ) -> Result<(), SessionError> {
         let (target, element) = self.element(reference)?;
+        let put = json!([{"value": text}, {"value": submits}]);
+        if self.ask_element(reference, &target, &element, PUT, put).await? == Value::Bool(true) {
+            return Ok(());
+        }
         self.ask_element(reference, &target, &element, READY, json!([{"value": clears}])).await?;
         match text.is_empty() {
             true if clears => self.press(&target, "Delete", 46, "").await?,
@@ -160,7 +188,8 @@ impl Session {
     /// [`SessionError`].
     pub(crate) async fn select(&self, reference: Reference, values: &[String]) -> Result<(), SessionError> {
         let (target, element) = self.element(reference)?;
-        self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await
+        self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await?;
+        Ok(())
     }
 
     /// Gives files of the shared folder to a field for files.
@@ -257,7 +286,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Calls a function of ours on an element. It returns an empty text where all is well, else the reason.
+    /// Calls a function of ours on an element. A text that it returns is the reason why the element cannot be used, an empty
+    /// one is none.
     async fn ask_element(
         &self,
         reference: Reference,
@@ -265,7 +295,7 @@ impl Session {
         element: &Element,
         function: &str,
         arguments: Value,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Value, SessionError> {
         let frame = self.state().current().and_then(|tab| {
             let found = tab.frames.iter().find(|(_, frame)| frame.document == element.document);
             found.map(|(id, _)| id.clone())
@@ -282,9 +312,9 @@ impl Session {
         if let Some(thrown) = answer.get("exceptionDetails") {
             return Err(unusable(thrown_text(thrown)));
         }
-        match answer.get("result").and_then(|result| result.get("value")).and_then(Value::as_str) {
-            None | Some("") => Ok(()),
-            Some(reason) => Err(unusable(plain_text(reason))),
+        match answer.get("result").and_then(|result| result.get("value")) {
+            Some(Value::String(reason)) if !reason.is_empty() => Err(unusable(plain_text(reason))),
+            value => Ok(value.cloned().unwrap_or_default()),
         }
     }
 

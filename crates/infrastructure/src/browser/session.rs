@@ -148,12 +148,12 @@ impl Session {
             return Err(SessionError::Aborted);
         }
         if let Some(error) = answer.get("errorText").and_then(Value::as_str).filter(|error| !error.is_empty()) {
-            if error == "net::ERR_ABORTED" {
-                return Err(SessionError::Aborted);
-            }
             let why = self.state().take_notes();
-            let why = if why.is_empty() { error.to_owned() } else { why.join(" ") };
-            return Err(SessionError::NotOpened(why));
+            return Err(match error {
+                _ if !why.is_empty() => SessionError::NotOpened(why.join(" ")),
+                "net::ERR_ABORTED" => SessionError::Aborted,
+                error => SessionError::NotOpened(error.to_owned()),
+            });
         }
         self.wait(Until::Loaded, end).await
     }
@@ -262,6 +262,7 @@ impl Session {
     pub(crate) async fn look(&self) -> Result<(Snapshot, Option<Change>), SessionError> {
         let target = self.target()?;
         let frames = self.frames(&target).await?;
+        self.name_tabs().await?;
         let mut state = self.state();
         // However the page came there.
         if let Some(host) = state.current().and_then(Tab::host) {
@@ -274,6 +275,16 @@ impl Session {
         let change = tab.seen.as_ref().map(|seen| seen.until(&snapshot));
         tab.seen = Some(snapshot.clone());
         Ok((snapshot, change))
+    }
+
+    /// Learns the titles of all tabs: no event tells them as pages come and change.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn name_tabs(&self) -> Result<(), SessionError> {
+        let told = self.devtools.call(&Target(None), "Target.getTargets", json!({})).await?;
+        self.state().named(&told);
+        Ok(())
     }
 
     /// The trees of the page and of the frames in it.

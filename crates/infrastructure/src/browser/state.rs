@@ -172,7 +172,6 @@ impl State {
                 let session = text(&event.params, "sessionId").map(Arc::from);
                 self.forget(&Target(session));
             }
-            "Target.targetInfoChanged" => self.renamed(&event.params),
             "Fetch.requestPaused" => self.paused(heard),
             "Page.javascriptDialogOpening" => self.dialog(heard),
             "Page.fileChooserOpened" => self.file_chooser(event),
@@ -237,11 +236,14 @@ impl State {
         resume(&target);
     }
 
-    fn renamed(&mut self, params: &Map<String, Value>) {
-        let Some(info) = params.get("targetInfo").and_then(Value::as_object) else { return };
-        if let Some(tab) = text(info, "targetId").and_then(|id| self.tab_called(id)) {
-            // Its address may be one that is on the way: that of the page is told as it comes.
-            tab.title = info.get("title").map(plain).unwrap_or_default();
+    /// Takes over the titles of the tabs, as `Target.getTargets` tells them.
+    pub(crate) fn named(&mut self, told: &Value) {
+        let targets = told.get("targetInfos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for target in targets.iter().filter_map(Value::as_object) {
+            if let Some(tab) = text(target, "targetId").and_then(|id| self.tab_called(id)) {
+                // An address that stands here may be one that is on the way: that of the page is told as it comes.
+                tab.title = target.get("title").map(plain).unwrap_or_default();
+            }
         }
     }
 
@@ -265,7 +267,8 @@ impl State {
             None => heard.post(target, "Fetch.continueRequest", json!({"requestId": request})),
             Some(why) => {
                 self.note(why);
-                let reason = json!({"requestId": request, "errorReason": "BlockedByClient"});
+                // Any other reason would put a page of the browser's in place of the one that is there.
+                let reason = json!({"requestId": request, "errorReason": "Aborted"});
                 heard.post(target, "Fetch.failRequest", reason)
             }
         };
@@ -488,6 +491,8 @@ pub(crate) fn host(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     match url.scheme() {
         "blob" => host_of_page(&Url::parse(url.path()).ok()?),
+        // The browser's own page where none came (`chrome-error://chromewebdata/`).
+        "chrome-error" => None,
         _ => host_of_page(&url),
     }
 }
@@ -517,6 +522,8 @@ mod tests {
         tab.shows("http://ann:secret@shop.example/a");
         assert_eq!((tab.url.as_str(), tab.host()), ("http://shop.example/a", Some("shop.example".into())));
         tab.shows("about:blank");
+        assert_eq!(tab.host(), Some("shop.example".into()));
+        tab.shows("chrome-error://chromewebdata/");
         assert_eq!(tab.host(), Some("shop.example".into()));
         tab.shows("blob:https://other.example/1-2");
         assert_eq!(tab.host(), Some("other.example".into()));

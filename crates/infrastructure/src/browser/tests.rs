@@ -168,6 +168,10 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     session.click(rig.reference("link \"Away\"").await, false).await.unwrap();
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
     assert_eq!(session.state().take_notes(), ["evil.example may not be reached"]);
+    // The page is still there, and so is what was known of it.
+    rig.reference("link \"Away\"").await;
+    let tab = session.state().current().map(|tab| (tab.title.clone(), tab.host())).unwrap();
+    assert_eq!(tab, ("Shop".to_owned(), Some("shop.example".to_owned())));
     assert_eq!(rig.network.resolved().iter().filter(|name| *name == "evil.example").count(), 0);
 }
 

@@ -60,11 +60,14 @@ enum Format {
 struct Output {
     url: String,
     /// Pixels across; none of a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     height: Option<u32>,
     /// Bytes of the original.
     size_bytes: usize,
     /// The file that it was saved as, or the handle under which the original is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
 }
 

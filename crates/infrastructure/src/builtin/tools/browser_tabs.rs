@@ -76,6 +76,7 @@ impl BuiltInTool for BrowserTabs {
             }
             session.choose(number).await.map_err(browsing::failed)?;
         }
+        session.name_tabs().await.map_err(browsing::failed)?;
         let tabs = browsing::tabs(session);
         match input.select {
             Some(_) => browsing::told(session, Telling::Page, &tabs, None).await,
