@@ -267,7 +267,7 @@ impl Session {
         arguments: Value,
     ) -> Result<(), SessionError> {
         let frame = self.state().current().and_then(|tab| {
-            let found = tab.frames.iter().find(|(_, frame)| frame.document == element.document);
+            let found = tab.frames.iter().find(|(_, frame)| *frame.document == *element.document);
             found.map(|(id, _)| id.clone())
         });
         let world = self.world(target, frame).await?;

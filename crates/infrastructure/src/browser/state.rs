@@ -4,7 +4,7 @@
 //! still that call which led there.
 
 use crate::browser::{
-    accessibility::{plain, plain_text},
+    accessibility::{NodeId, plain, plain_text},
     devtools::{Event, Heard, Target},
     references::References,
     snapshot::Snapshot,
@@ -86,6 +86,8 @@ pub(crate) struct Frame {
     /// The document in it.
     pub(crate) document: String,
     pub(crate) url: String,
+    /// The element that holds it, once somebody has asked.
+    pub(crate) owner: Option<NodeId>,
 }
 
 /// What a dialog of a page is answered.
@@ -462,12 +464,14 @@ impl Tab {
             self.main_frame = Some(id.to_owned());
             self.shows(&url);
         }
-        self.holds(id, Frame { parent, document: document.to_owned(), url });
+        self.holds(id, Frame { parent, document: document.to_owned(), url, owner: None });
     }
 
     /// Remembers a frame as it is now.
     pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
-        let frame = Frame { url: address(&frame.url), ..frame };
+        // The same element holds it, whatever document comes.
+        let owner = frame.owner.or(self.frames.get(id).and_then(|known| known.owner));
+        let frame = Frame { url: address(&frame.url), owner, ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
             self.frames.insert(id.to_owned(), frame);
         }

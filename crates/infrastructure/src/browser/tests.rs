@@ -1,6 +1,8 @@
 //! A real browser, confined, on pages of ours.
 #![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
+mod measured;
+
 use crate::{
     browser::{
         actions::Sight,
