@@ -4,7 +4,7 @@
 //! still that call which led there.
 
 use crate::browser::{
-    accessibility::{plain, plain_text},
+    accessibility::{NodeId, plain, plain_text},
     devtools::{Event, Heard, Target},
     references::References,
     snapshot::Snapshot,
@@ -73,8 +73,8 @@ pub(crate) struct Tab {
     pub(crate) open_requests: HashSet<String>,
     /// The last snapshot that a caller has seen.
     pub(crate) seen: Option<Snapshot>,
-    /// The element with which a page asked for files.
-    pub(crate) file_chooser: Option<i64>,
+    /// The frame and the element with which a page asked for files.
+    pub(crate) file_chooser: Option<(String, NodeId)>,
     messages: VecDeque<String>,
     left_out: usize,
 }
@@ -86,6 +86,8 @@ pub(crate) struct Frame {
     /// The document in it.
     pub(crate) document: String,
     pub(crate) url: String,
+    /// The element that holds it, once somebody has asked.
+    pub(crate) owner: Option<NodeId>,
 }
 
 /// What a dialog of a page is answered.
@@ -315,8 +317,9 @@ impl State {
 
     fn file_chooser(&mut self, event: &Event) {
         let Some(element) = event.params.get("backendNodeId").and_then(Value::as_i64) else { return };
+        let frame = text(&event.params, "frameId").unwrap_or_default().to_owned();
         if let Some(tab) = self.tab_of(&event.target) {
-            tab.file_chooser = Some(element);
+            tab.file_chooser = Some((frame, element));
             self.note("The page asks for a file: `browser_type` with `files` gives one to the same element.".into());
         }
     }
@@ -368,6 +371,12 @@ impl Tab {
         messages
     }
 
+    /// The same, and they stay.
+    #[cfg(test)]
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().map(String::as_str)
+    }
+
     /// The host of the page, which what is done in it reaches.
     pub(crate) fn host(&self) -> Option<String> {
         host(&self.url).or_else(|| self.made_by.clone())
@@ -381,6 +390,9 @@ impl Tab {
 
     fn message(&mut self, message: String) {
         let message = plain_text(&message);
+        if self.messages.contains(&message) {
+            return;
+        }
         if self.messages.len() >= MAX_MESSAGES {
             self.messages.pop_front();
             self.left_out += 1;
@@ -409,15 +421,9 @@ impl Tab {
                     self.open_requests.insert(id.to_owned());
                 }
             }
-            "Network.loadingFinished" => {
+            // The log tells of those that failed, too.
+            "Network.loadingFinished" | "Network.loadingFailed" => {
                 self.open_requests.remove(text(params, "requestId").unwrap_or_default());
-            }
-            "Network.loadingFailed" => {
-                self.open_requests.remove(text(params, "requestId").unwrap_or_default());
-                if params.get("canceled") != Some(&Value::Bool(true)) {
-                    let why = params.get("errorText").map(plain).unwrap_or_default();
-                    self.message(format!("request failed: {why}"));
-                }
             }
             "Runtime.exceptionThrown" => {
                 let details = params.get("exceptionDetails");
@@ -439,7 +445,11 @@ impl Tab {
                 let entry = params.get("entry").and_then(Value::as_object);
                 if let Some(entry) = entry.filter(|entry| text(entry, "level") == Some("error")) {
                     let said = entry.get("text").map(plain).unwrap_or_default();
-                    self.message(format!("error: {said}"));
+                    let url = text(entry, "url").map(address).unwrap_or_default();
+                    self.message(match said.strip_prefix("Failed to load resource: ") {
+                        Some(why) => format!("request failed: {why} ({url})"),
+                        None => format!("error: {said}"),
+                    });
                 }
             }
             _ => {}
@@ -465,12 +475,14 @@ impl Tab {
             self.main_frame = Some(id.to_owned());
             self.shows(&url);
         }
-        self.holds(id, Frame { parent, document: document.to_owned(), url });
+        self.holds(id, Frame { parent, document: document.to_owned(), url, owner: None });
     }
 
     /// Remembers a frame as it is now.
     pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
-        let frame = Frame { url: address(&frame.url), ..frame };
+        // The same element holds it, whatever document comes.
+        let owner = frame.owner.or(self.frames.get(id).and_then(|known| known.owner));
+        let frame = Frame { url: address(&frame.url), owner, ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
             self.frames.insert(id.to_owned(), frame);
         }

@@ -1,6 +1,10 @@
 //! A real browser, confined, on pages of ours.
 #![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
+mod hands;
+mod measured;
+mod pages;
+
 use crate::{
     browser::{
         actions::Sight,
@@ -229,7 +233,9 @@ const HANDS: &str = r#"<title>Hands</title>
 
 /// Pages with something for hands.
 pub(crate) const PAGES: &[(&str, &str)] =
-    &[("/", HANDS), ("/two", "<title>Two</title><h1>Second</h1>"), ("/file", "bytes: of a file")];
+    &[("/", HANDS), ("/two", "<title>Two</title><h1>Second</h1>"), ("/file", "bytes: of a file"), ("/long", LONG)];
+
+const LONG: &str = "<title>Long</title><div style='height: 30000px; background: linear-gradient(red, blue)'></div>";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker() {
