@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is what the program is for")]
 
+mod browsing;
 mod cost;
 mod decide;
 mod files;

@@ -72,6 +72,9 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     if wanted("fetch") {
         crate::pages::run().await?;
     }
+    if wanted("browser") {
+        crate::browsing::run().await?;
+    }
     if wanted("decide") {
         crate::decide::run()?;
     }
@@ -252,7 +255,7 @@ fn wait_for(output: &mut BufReader<ChildStdout>, wanted: &str) -> Outcome<()> {
     }
 }
 
-fn resident_kib(process: u32) -> Outcome<u64> {
+pub(crate) fn resident_kib(process: u32) -> Outcome<u64> {
     let mut status = String::new();
     std::fs::File::open(format!("/proc/{process}/status"))?.read_to_string(&mut status)?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
@@ -338,16 +341,16 @@ impl Drop for Reference {
 }
 
 /// `toolstead-server` with a configuration of its own.
-struct Server {
-    child: Child,
-    target: Target,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) target: Target,
     token: String,
     home: tempfile::TempDir,
 }
 
 impl Server {
     /// Starts the server, opens a session, and waits until it offers the tools.
-    async fn start(config: &str, tools: &[&str]) -> Outcome<Self> {
+    pub(crate) async fn start(config: &str, tools: &[&str]) -> Outcome<Self> {
         let home = tempfile::tempdir()?;
         let file = home.path().join("bench.toml");
         std::fs::write(&file, format!("[workspace]\nroots = [{:?}]\n{config}", home.path()))?;

@@ -17,6 +17,12 @@ mod architecture;
 mod asked_models;
 /// An agent asks the person: by forms, at a terminal, and later.
 mod asked_person;
+/// A real browser in a small shop, through the binaries.
+mod browser;
+/// One browser a session, and nothing of it when that ends.
+mod browser_sessions;
+/// The small shop, and those who go there.
+mod browser_shop;
 /// The tools of Google Calendar, against a fake of it.
 mod calendar;
 /// The configuration: files, environment and flags in, one value out.

@@ -58,9 +58,11 @@ fn give(path: &Path) {
 fn command(home: &Home, arguments: &[&str]) -> Command {
     let top = home.work().parent().unwrap().to_owned();
     // The folder of the build may be closed to others. Copied by another process, so that none that is forked meanwhile
-    // holds it open for writing.
+    // holds it open for writing; beside an earlier copy, which a process that is just ending may still run.
     let program = top.join("toolstead");
-    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_toolstead")).arg(&program).status().unwrap().success());
+    let copied =
+        Command::new("cp").arg("--remove-destination").arg(env!("CARGO_BIN_EXE_toolstead")).arg(&program).status();
+    assert!(copied.unwrap().success());
     fs::set_permissions(&top, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = home.command(&program, arguments);
     if geteuid().is_root() {

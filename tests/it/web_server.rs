@@ -4,7 +4,7 @@
 use crate::binaries::{Home, stderr};
 use std::path::{Path, PathBuf};
 use toolstead_infrastructure::web::testing::AUTHORITY;
-pub(crate) use toolstead_infrastructure::web::testing::{Reply, TestServer};
+pub(crate) use toolstead_infrastructure::web::testing::{Reply, Seen, TestServer};
 
 /// Writes the authority's certificate there, and names the file: the value of `SSL_CERT_FILE`.
 pub(crate) fn authority_file(folder: &Path) -> PathBuf {

@@ -17,6 +17,8 @@ pub(crate) mod session;
 pub(crate) mod shared_folder;
 pub(crate) mod snapshot;
 pub(crate) mod state;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 #[cfg(test)]
 pub(crate) mod tests;

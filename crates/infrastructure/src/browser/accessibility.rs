@@ -1,7 +1,8 @@
 //! The accessibility tree of one frame, as `Accessibility.getFullAXTree` tells it. A page decides about all that is in it.
 
-use serde_json::{Map, Value};
-use std::collections::HashMap;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 use toolstead_domain::unseen::seen;
 
 /// More nodes of a frame are not looked at.
@@ -9,17 +10,17 @@ pub(crate) const MAX_NODES: usize = 100_000;
 /// Characters of a name or value.
 const MAX_TEXT: usize = 300;
 
-/// One frame.
+/// One frame: a tree, whatever the browser tells. No node is the child of two others, or of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FrameTree {
     /// The document in it: another one after each navigation.
-    pub(crate) document: String,
+    pub(crate) document: Arc<str>,
     /// The element of the frame around it that holds it; `None` for the page itself.
     pub(crate) owner: Option<NodeId>,
     /// In the order in which the browser tells them; the first is the root.
     pub(crate) nodes: Vec<AccessibleNode>,
-    /// The place of each by its name in the tree.
-    places: HashMap<String, usize>,
+    /// The places of all children, those of one node in a row.
+    children: Vec<usize>,
     /// There were more.
     pub(crate) is_cut: bool,
 }
@@ -37,7 +38,8 @@ pub(crate) struct AccessibleNode {
     pub(crate) element: Option<NodeId>,
     pub(crate) is_ignored: bool,
     pub(crate) state: State,
-    children: Vec<String>,
+    /// Its part of the tree's children.
+    children: Range<usize>,
 }
 
 /// The state of a node at the moment.
@@ -45,13 +47,14 @@ pub(crate) struct AccessibleNode {
 pub(crate) struct State {
     pub(crate) is_focusable: bool,
     pub(crate) is_focused: bool,
+    /// It takes text, or is a part of what takes text.
+    pub(crate) is_editable: bool,
     pub(crate) is_disabled: bool,
     pub(crate) is_required: bool,
     pub(crate) is_readonly: bool,
     pub(crate) is_invalid: bool,
-    /// `true`, `false` or `mixed`.
-    pub(crate) checked: Option<String>,
-    pub(crate) pressed: Option<String>,
+    pub(crate) checked: Option<Ticked>,
+    pub(crate) pressed: Option<Ticked>,
     pub(crate) expanded: Option<bool>,
     pub(crate) is_selected: bool,
     pub(crate) level: Option<u64>,
@@ -59,62 +62,144 @@ pub(crate) struct State {
     pub(crate) url: Option<String>,
 }
 
+/// A box that is ticked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ticked {
+    Wholly,
+    Partly,
+}
+
+/// An answer, as far as it is looked at.
+#[derive(Deserialize)]
+struct ToldTree<'a> {
+    #[serde(borrow)]
+    nodes: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToldNode<'a> {
+    node_id: &'a str,
+    #[serde(borrow)]
+    role: Option<ToldValue<'a>>,
+    name: Option<ToldValue<'a>>,
+    value: Option<ToldValue<'a>>,
+    child_ids: Option<Vec<&'a str>>,
+    #[serde(rename = "backendDOMNodeId")]
+    element: Option<NodeId>,
+    ignored: Option<bool>,
+    properties: Option<Vec<Property<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Property<'a> {
+    name: &'a str,
+    #[serde(borrow)]
+    value: Option<ToldValue<'a>>,
+}
+
+/// A value of any type.
+#[derive(Deserialize)]
+struct ToldValue<'a> {
+    #[serde(borrow)]
+    value: Option<&'a RawValue>,
+}
+
 impl FrameTree {
-    /// Reads the answer of the browser.
-    pub(crate) fn read(document: String, owner: Option<NodeId>, answer: &Value) -> Self {
-        let told = answer.get("nodes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let mut tree = Self { document, owner, is_cut: told.len() > MAX_NODES, ..Self::default() };
-        for node in told.iter().take(MAX_NODES).filter_map(Value::as_object) {
-            let Some(id) = node.get("nodeId").and_then(Value::as_str) else { continue };
-            tree.places.insert(id.to_owned(), tree.nodes.len());
-            tree.nodes.push(AccessibleNode::read(node));
+    /// Reads the answer of the browser, no more than `room` nodes of it. Nodes that are none are passed over.
+    ///
+    /// A page may have megabytes of them, so the answer is never made into values, which take many times its bytes.
+    pub(crate) fn read(document: Arc<str>, owner: Option<NodeId>, answer: &str, room: usize) -> Self {
+        let told = serde_json::from_str::<ToldTree<'_>>(answer).map_or_else(|_| Vec::new(), |told| told.nodes);
+        let room = room.min(MAX_NODES);
+        let is_cut = told.len() > room;
+        let told: Vec<ToldNode<'_>> =
+            told.into_iter().take(room).filter_map(|node| serde_json::from_str(node.get()).ok()).collect();
+        let places: HashMap<&str, usize> = told.iter().enumerate().map(|(place, node)| (node.node_id, place)).collect();
+        let mut tree = Self { document, owner, is_cut, ..Self::default() };
+        tree.nodes.reserve(told.len());
+        let mut has_parent = vec![false; told.len()];
+        if let Some(root) = has_parent.first_mut() {
+            *root = true;
+        }
+        for node in &told {
+            let begin = tree.children.len();
+            for id in node.child_ids.iter().flatten() {
+                if let Some(child) = places.get(id)
+                    && let Some(has_one) = has_parent.get_mut(*child)
+                    && !std::mem::replace(has_one, true)
+                {
+                    tree.children.push(*child);
+                }
+            }
+            tree.nodes.push(AccessibleNode::read(node, begin..tree.children.len()));
         }
         tree
     }
 
     /// The places of a node's children, those that the browser tells.
     pub(crate) fn children(&self, place: usize) -> impl DoubleEndedIterator<Item = usize> {
-        let children = self.nodes.get(place).map_or(&[][..], |node| node.children.as_slice());
-        children.iter().filter_map(|id| self.places.get(id).copied())
+        let children = self.nodes.get(place).and_then(|node| self.children.get(node.children.clone()));
+        children.unwrap_or_default().iter().copied()
     }
 }
 
 impl AccessibleNode {
-    fn read(node: &Map<String, Value>) -> Self {
-        let value = |name: &str| node.get(name).and_then(|value| value.get("value"));
-        let text = |name: &str| value(name).map(plain).unwrap_or_default();
-        let children = node.get("childIds").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let properties = node.get("properties").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    fn read(node: &ToldNode<'_>, children: Range<usize>) -> Self {
         let mut state = State::default();
-        for property in properties {
-            let name = property.get("name").and_then(Value::as_str).unwrap_or_default();
-            let Some(value) = property.get("value").and_then(|value| value.get("value")) else { continue };
-            let is_true = value == &Value::Bool(true);
-            match name {
+        for property in node.properties.iter().flatten() {
+            let Some(value) = property.value.as_ref().and_then(|value| value.value).map(RawValue::get) else {
+                continue;
+            };
+            let is_true = value == "true";
+            match property.name {
                 "focusable" => state.is_focusable = is_true,
                 "focused" => state.is_focused = is_true,
+                "editable" => state.is_editable = true,
                 "disabled" => state.is_disabled = is_true,
                 "required" => state.is_required = is_true,
                 "readonly" => state.is_readonly = is_true,
-                "invalid" => state.is_invalid = value != "false",
-                "checked" => state.checked = Some(plain(value)),
-                "pressed" => state.pressed = Some(plain(value)),
-                "expanded" => state.expanded = value.as_bool(),
+                "invalid" => state.is_invalid = value != "\"false\"",
+                "checked" => state.checked = Ticked::read(value),
+                "pressed" => state.pressed = Ticked::read(value),
+                "expanded" => state.expanded = value.parse().ok(),
                 "selected" => state.is_selected = is_true,
-                "level" => state.level = value.as_u64(),
-                "url" => state.url = Some(plain(value)),
+                "level" => state.level = value.parse().ok(),
+                "url" => state.url = Some(plain_json(value)),
                 _ => {}
             }
         }
+        let text = |value: &Option<ToldValue<'_>>| {
+            value.as_ref().and_then(|value| value.value).map(|value| plain_json(value.get())).unwrap_or_default()
+        };
         Self {
-            role: text("role"),
-            name: text("name"),
-            value: text("value"),
-            element: node.get("backendDOMNodeId").and_then(Value::as_i64),
-            is_ignored: node.get("ignored") == Some(&Value::Bool(true)),
+            role: text(&node.role),
+            name: text(&node.name),
+            value: text(&node.value),
+            element: node.element,
+            is_ignored: node.ignored.unwrap_or_default(),
             state,
-            children: children.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            children,
         }
+    }
+}
+
+impl Ticked {
+    fn read(value: &str) -> Option<Self> {
+        match value.trim_matches('"') {
+            "true" => Some(Self::Wholly),
+            "mixed" => Some(Self::Partly),
+            _ => None,
+        }
+    }
+}
+
+/// A value that is still JSON, as [`plain`].
+fn plain_json(value: &str) -> String {
+    match serde_json::from_str::<&str>(value) {
+        Ok(text) => plain_text(text),
+        // It holds escapes, or is no text.
+        Err(_) => serde_json::from_str(value).map_or_else(|_| String::new(), |value: Value| plain(&value)),
     }
 }
 
@@ -130,6 +215,10 @@ pub(crate) fn plain(value: &Value) -> String {
 
 /// The same of a text.
 pub(crate) fn plain_text(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { made_plain(text) }
+}
+
+fn made_plain(text: &str) -> String {
     let mut line = String::new();
     let mut length = 0;
     let mut is_mark = false;
@@ -153,9 +242,21 @@ pub(crate) fn plain_text(text: &str) -> String {
     line
 }
 
+/// Whether nothing is to be done, as for most texts.
+fn is_plain(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_graphic() && byte != b'<';
+    let bytes = text.as_bytes();
+    bytes.len() <= MAX_TEXT
+        && !bytes.starts_with(b" ")
+        && !bytes.ends_with(b" ")
+        && bytes.iter().all(|byte| *byte == b' ' || is_word(*byte))
+        && !bytes.windows(2).any(|pair| pair == b"  ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
@@ -170,15 +271,43 @@ mod tests {
                 {"name": "unknown", "value": {}}]},
             {"role": {"value": "nobody"}},
             "no node",
-        ]});
-        let tree = FrameTree::read("d1".into(), None, &answer);
+        ]})
+        .to_string();
+        let tree = FrameTree::read("d1".into(), None, &answer, 9);
         assert_eq!(tree.children(0).collect::<Vec<_>>(), [1]);
-        let state = State { is_focusable: true, checked: Some("mixed".into()), ..State::default() };
+        let state = State { is_focusable: true, checked: Some(Ticked::Partly), ..State::default() };
         let node = &tree.nodes[1];
         assert_eq!((node.name.as_str(), node.element, &node.state), ("I agree", Some(34), &state));
         assert_eq!(tree.children(7).count(), 0);
-        for nothing in [json!(null), json!({"nodes": {}}), json!([])] {
-            assert_eq!(FrameTree::read(String::new(), None, &nothing).nodes, []);
+        for nothing in ["null", r#"{"nodes": {}}"#, "[]", "", "{"] {
+            assert_eq!(FrameTree::read("".into(), None, nothing, 9).nodes, []);
+        }
+        let cut = FrameTree::read("d1".into(), None, &answer, 1);
+        assert_eq!((cut.nodes.len(), cut.is_cut, cut.children(0).count()), (1, true, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn every_node_is_the_child_of_one_other_at_most_and_never_of_itself(
+            nodes in prop::collection::vec((0_u8..8, prop::collection::vec(0_u8..8, 0..6)), 0..12),
+        ) {
+            let nodes: Vec<Value> = nodes.iter().map(|(id, children)| {
+                let children: Vec<String> = children.iter().map(u8::to_string).collect();
+                json!({"nodeId": id.to_string(), "childIds": children})
+            }).collect();
+            let tree = FrameTree::read("d".into(), None, &json!({"nodes": nodes}).to_string(), 100);
+            let mut children: Vec<usize> = (0..tree.nodes.len()).flat_map(|place| tree.children(place)).collect();
+            let all = children.len();
+            children.sort_unstable();
+            children.dedup();
+            prop_assert_eq!(children.len(), all);
+            prop_assert!(!children.contains(&0), "the root is nobody's child");
+        }
+
+        #[test]
+        fn a_text_that_is_plain_already_would_not_be_changed(words in prop::collection::vec("[!-~é<\u{200b}]{0,9}", 0..9)) {
+            let text = words.join(" ");
+            prop_assert!(!is_plain(&text) || made_plain(&text) == text);
         }
     }
 

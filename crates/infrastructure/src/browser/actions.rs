@@ -5,7 +5,7 @@
 
 use crate::browser::{
     accessibility::plain_text,
-    devtools::Target,
+    devtools::{DevToolsError, Target},
     keyboard::Key,
     references::{Element, Reference},
     session::{Session, SessionError},
@@ -15,35 +15,101 @@ use serde_json::{Value, json};
 use std::{path::PathBuf, time::Instant};
 use tokio::time::timeout_at;
 
+/// Pixels of a picture on either axis, and in all.
+const MAX_PICTURE_SIDE: f64 = 16_000.0;
+const MAX_PICTURE_PIXELS: f64 = 32e6;
+/// The pages of a document that are printed.
+const PRINTED: &str = "1-200";
+
 /// The name of our world in each frame.
 const WORLD: &str = "toolstead";
 
-/// Says what lies over the middle of an element, or why it has none; nothing where it can be clicked.
+/// Says what lies over the middle of an element, or why it has none; nothing where it can be clicked. Frames around it that
+/// are of its own site are looked at as well.
 const COVER: &str = "function () {
     const box = this.getBoundingClientRect();
     if (box.width < 1 || box.height < 1) return 'it is not visible';
     if (this.disabled || this.closest?.('[inert], fieldset[disabled]')) return 'it is disabled';
-    const root = this.getRootNode();
-    const on = root.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    const told = on => {
+        const text = (on.innerText || '').trim().slice(0, 60);
+        return `<${on.localName}${on.id ? ` id=\"${on.id}\"` : ''}>${text ? ` (\"${text}\")` : ''} lies over it`;
+    };
+    let x = box.left + box.width / 2, y = box.top + box.height / 2;
+    const { innerWidth, innerHeight } = this.ownerDocument.defaultView;
+    if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return 'it lies outside of what can be seen';
+    const on = this.getRootNode().elementFromPoint(x, y);
+    const inner = this.localName === 'label' && on?.closest('a, button, input, select, textarea');
+    if (inner && this.contains(inner) && inner !== this.control) return told(inner);
     const label = this.labels && [...this.labels].some(label => label.contains(on));
-    if (!on || this.contains(on) || on.contains(this) || label || on.shadowRoot) return '';
-    const text = (on.innerText || '').trim().slice(0, 60);
-    return `<${on.localName}${on.id ? ` id=\"${on.id}\"` : ''}>${text ? ` (\"${text}\")` : ''} lies over it`;
+    if (on && !this.contains(on) && !on.contains(this) && !label && !on.shadowRoot) return told(on);
+    for (let view = this.ownerDocument.defaultView; view?.frameElement; view = view.parent) {
+        const frame = view.frameElement, edge = frame.getBoundingClientRect();
+        x += edge.left + frame.clientLeft;
+        y += edge.top + frame.clientTop;
+        const over = frame.getRootNode().elementFromPoint(x, y);
+        if (over && over !== frame && !over.contains(frame) && !over.shadowRoot) return told(over);
+    }
+    return '';
 }";
 
-/// Readies a field for what is typed: all of its content is chosen, or the end of it. Says why it takes none.
-const READY: &str = "function (clear) {
+/// The label of a field that shows, for a field that does not show itself.
+const LABEL: &str = "function () {
+    return !this.disabled && [...(this.labels || [])].find(label => label.getClientRects().length > 0) || null;
+}";
+
+/// Types into a field, in place of all that it holds or behind it. Says why it takes nothing. In one piece: keys go to
+/// whatever has the focus by then, and a frame of somebody else may take it to get what is typed. The field's page hears of
+/// keys all the same: of each one, or of the last one of a long text. A text with line feeds goes in as from a clipboard.
+const TYPE: &str = "function (text, clear) {
     if (this.disabled || this.readOnly) return 'it takes no text';
+    const others = ['button', 'checkbox', 'file', 'image', 'radio', 'reset', 'submit'];
+    const field = 'value' in this && this.localName !== 'select' && !others.includes(this.type);
+    if (!this.isContentEditable && !field) return 'it is no field for text';
     this.focus();
+    if (this.getRootNode().activeElement !== this && !this.isContentEditable) return 'it does not keep the focus';
+    const page = this.ownerDocument;
     if (this.isContentEditable) {
-        const chosen = this.ownerDocument.getSelection();
+        const chosen = page.getSelection();
         chosen.selectAllChildren(this);
         if (!clear) chosen.collapseToEnd();
-        return '';
+    } else if (clear) this.select?.();
+    else if (this.selectionStart !== null) this.setSelectionRange?.(this.value.length, this.value.length);
+    if (!text && clear) page.execCommand('delete');
+    const characters = [...text];
+    const keys = /[\\x00-\\x1f\\x7f]/.test(text) ? [] : characters.splice(characters.length > 100 ? -1 : 0);
+    if (characters.length) page.execCommand('insertText', false, characters.join(''));
+    for (const key of keys) {
+        const hears = (kind, more) => this.dispatchEvent(
+            new KeyboardEvent(kind, { key, bubbles: true, cancelable: true, composed: true, ...more }));
+        const code = { charCode: key.codePointAt(0), keyCode: key.codePointAt(0) };
+        if (hears('keydown') && hears('keypress', code)) page.execCommand('insertText', false, key);
+        hears('keyup');
+        if (this.getRootNode().activeElement !== this && !this.isContentEditable) return 'it does not keep the focus';
     }
-    if (!('value' in this) || this.localName === 'select') return 'it is no field for text';
-    if (clear) this.select?.(); else this.setSelectionRange?.(this.value.length, this.value.length);
     return '';
+}";
+
+/// Gives a field its value at once that takes no text from a keyboard, such as a date. False for all other fields.
+const PUT: &str = "function (value, submits) {
+    const examples = { color: '#1a2b3c', date: '2026-12-24', 'datetime-local': '2026-12-24T18:30', month: '2026-12',
+        range: '5', time: '18:30', week: '2026-W52' };
+    const example = this.localName === 'input' ? examples[this.type] : undefined;
+    if (example === undefined) return false;
+    if (this.disabled || this.readOnly) return 'it takes no text';
+    const before = this.value;
+    this.focus();
+    this.value = value;
+    const isTaken = this.type === 'range' ? +this.value === +value
+        : this.type === 'color' ? this.value === value.toLowerCase()
+        : this.value !== '' || value === '';
+    if (!isTaken) {
+        this.value = before;
+        return `it does not take ${JSON.stringify(value.slice(0, 60))}; a value for it looks like ${example}`;
+    }
+    this.dispatchEvent(new Event('input', { bubbles: true }));
+    this.dispatchEvent(new Event('change', { bubbles: true }));
+    if (submits) this.form?.requestSubmit();
+    return true;
 }";
 
 /// Chooses options by their values or their texts. Says which there are where one is missing.
@@ -55,7 +121,7 @@ const CHOOSE: &str = "function (wanted) {
     const found = wanted.map(word => all.find(one => one.value === word) || all.find(one => one.label.trim() === word.trim()));
     const missing = wanted.filter((_, place) => !found[place] || found[place].disabled);
     if (missing.length) {
-        const there = all.slice(0, 30).map(one => one.label.trim().slice(0, 60)).join(', ');
+        const there = all.filter(one => !one.disabled).slice(0, 30).map(one => one.label.trim().slice(0, 60)).join(', ');
         return `it has no ${JSON.stringify(missing[0].slice(0, 60))}; there are ${there}`;
     }
     for (const one of all) one.selected = found.includes(one);
@@ -90,11 +156,20 @@ pub(crate) enum Sight {
     TextGone(String),
 }
 
-/// A picture of a page.
+/// The format of a picture of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PictureFormat {
     Png,
     Jpeg,
+}
+
+/// A picture of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Picture {
+    /// The file, in base64.
+    pub(crate) data: String,
+    /// The page goes on beyond it.
+    pub(crate) is_cut: bool,
 }
 
 impl Session {
@@ -119,15 +194,48 @@ impl Session {
     /// [`SessionError`].
     pub(crate) async fn point_at(&self, reference: Reference) -> Result<(Target, f64, f64), SessionError> {
         let (target, element) = self.element(reference)?;
+        let element = self.clickable(reference, &target, element).await?;
         let node = json!({"backendNodeId": element.node});
         let gone = |_| SessionError::Stale(reference);
-        self.command(&target, "DOM.scrollIntoViewIfNeeded", node.clone()).await.map_err(gone)?;
-        self.ask_element(reference, &target, &element, COVER, json!([])).await?;
         let quads = self.command(&target, "DOM.getContentQuads", node).await.map_err(gone)?;
         let unusable = || SessionError::Unusable { reference, reason: "it is not visible".into() };
         let (x, y) = quads.get("quads").and_then(|quads| middle(quads.get(0)?)).ok_or_else(unusable)?;
         self.command(&target, "Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y})).await?;
         Ok((target, x, y))
+    }
+
+    /// The element in sight and uncovered, or else its label: what a page hides behind a label of its own is clicked there,
+    /// as people do.
+    async fn clickable(
+        &self,
+        reference: Reference,
+        target: &Target,
+        element: Element,
+    ) -> Result<Element, SessionError> {
+        let Err(reason) = self.uncovered(reference, target, &element).await else { return Ok(element) };
+        if !matches!(reason, SessionError::Unusable { .. }) {
+            return Err(reason);
+        }
+        let label = self.call_on(reference, target, &element, LABEL, json!([]), false).await?;
+        let Some(object) = label.get("objectId") else { return Err(reason) };
+        let told = self.command(target, "DOM.describeNode", json!({"objectId": object})).await?;
+        let node = told.get("node").and_then(|node| node.get("backendNodeId")?.as_i64()).ok_or(reason)?;
+        let label = Element { node, ..element };
+        self.uncovered(reference, target, &label).await?;
+        Ok(label)
+    }
+
+    /// Brings an element in sight, and sees whether nothing lies over it.
+    async fn uncovered(&self, reference: Reference, target: &Target, element: &Element) -> Result<(), SessionError> {
+        let scrolled = self.command(target, "DOM.scrollIntoViewIfNeeded", json!({"backendNodeId": element.node})).await;
+        scrolled.map_err(|error| match error {
+            SessionError::DevTools(DevToolsError::Refused { message, .. }) if message.contains("layout") => {
+                SessionError::Unusable { reference, reason: "it is not visible".into() }
+            }
+            _ => SessionError::Stale(reference),
+        })?;
+        self.ask_element(reference, target, element, COVER, json!([])).await?;
+        Ok(())
     }
 
     /// Types a text into a field, in place of what it holds or behind it.
@@ -142,12 +250,12 @@ impl Session {
         submits: bool,
     ) -> Result<(), SessionError> {
         let (target, element) = self.element(reference)?;
-        self.ask_element(reference, &target, &element, READY, json!([{"value": clears}])).await?;
-        match text.is_empty() {
-            true if clears => self.press(&target, &Key::DELETE).await?,
-            true => {}
-            false => _ = self.command(&target, "Input.insertText", json!({"text": text})).await?,
+        let put = json!([{"value": text}, {"value": submits}]);
+        if self.ask_element(reference, &target, &element, PUT, put).await? == Value::Bool(true) {
+            return Ok(());
         }
+        let arguments = json!([{"value": text}, {"value": clears}]);
+        self.ask_element(reference, &target, &element, TYPE, arguments).await?;
         if submits {
             self.press(&target, &Key::ENTER).await?;
         }
@@ -160,7 +268,8 @@ impl Session {
     /// [`SessionError`].
     pub(crate) async fn select(&self, reference: Reference, values: &[String]) -> Result<(), SessionError> {
         let (target, element) = self.element(reference)?;
-        self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await
+        self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await?;
+        Ok(())
     }
 
     /// Gives files of the shared folder to a field for files.
@@ -169,9 +278,20 @@ impl Session {
     /// [`SessionError`].
     pub(crate) async fn give_files(&self, reference: Reference, files: &[PathBuf]) -> Result<(), SessionError> {
         let (target, element) = self.element(reference)?;
-        let params = json!({"files": files, "backendNodeId": element.node});
-        let given = self.command(&target, "DOM.setFileInputFiles", params).await;
-        given.map_err(|_| SessionError::Unusable { reference, reason: "it takes no files".into() })?;
+        let give = async |node: i64| {
+            self.command(&target, "DOM.setFileInputFiles", json!({"files": files, "backendNodeId": node})).await
+        };
+        if give(element.node).await.is_err() {
+            // A button that was clicked, and had the page ask for files.
+            let asked = self.state().current().and_then(|tab| {
+                let (frame, node) = tab.file_chooser.as_ref()?;
+                (*tab.frames.get(frame)?.document == *element.document).then_some(*node)
+            });
+            let reason = "it takes no files; a button that asks for some has to be clicked before".to_owned();
+            let unusable = SessionError::Unusable { reference, reason };
+            let Some(node) = asked else { return Err(unusable) };
+            give(node).await.map_err(|_| unusable)?;
+        }
         if let Some(tab) = self.state().current_mut() {
             tab.file_chooser = None;
         }
@@ -214,28 +334,37 @@ impl Session {
         timeout_at(end.into(), looking).await.unwrap_or(Err(SessionError::TimedOut))
     }
 
-    /// A picture of what shows, or of the whole page, in base64.
+    /// A picture of what shows, or of the whole page, as far as it goes.
     ///
     /// # Errors
     /// [`SessionError`].
-    pub(crate) async fn picture(&self, is_whole: bool, format: PictureFormat) -> Result<String, SessionError> {
+    pub(crate) async fn picture(&self, is_whole: bool, format: PictureFormat) -> Result<Picture, SessionError> {
         let target = self.target()?;
         let format = match format {
             PictureFormat::Png => "png",
             PictureFormat::Jpeg => "jpeg",
         };
-        let params = json!({"format": format, "captureBeyondViewport": is_whole, "optimizeForSpeed": true});
+        let mut params = json!({"format": format, "captureBeyondViewport": is_whole, "optimizeForSpeed": true});
+        let mut is_cut = false;
+        if is_whole {
+            let metrics = self.command(&target, "Page.getLayoutMetrics", json!({})).await?;
+            let side = |name| metrics.get("cssContentSize").and_then(|size| size.get(name)?.as_f64()).unwrap_or(1.0);
+            let (width, height, cut) = fitted(side("width"), side("height"));
+            is_cut = cut;
+            params["clip"] = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
+        }
         let answer = self.command(&target, "Page.captureScreenshot", params).await?;
-        Ok(answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned())
+        let data = answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(Picture { data, is_cut })
     }
 
-    /// The page as a PDF document, in base64.
+    /// The page as a PDF document, in base64: no more than its first pages.
     ///
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn pdf(&self) -> Result<String, SessionError> {
         let target = self.target()?;
-        let params = json!({"printBackground": true, "preferCSSPageSize": true});
+        let params = json!({"printBackground": true, "preferCSSPageSize": true, "pageRanges": PRINTED});
         let answer = self.command(&target, "Page.printToPDF", params).await?;
         Ok(answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
@@ -257,7 +386,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Calls a function of ours on an element. It returns an empty text where all is well, else the reason.
+    /// Calls a function of ours on an element. A text that it returns is the reason why the element cannot be used, an empty
+    /// one is none.
     async fn ask_element(
         &self,
         reference: Reference,
@@ -265,9 +395,28 @@ impl Session {
         element: &Element,
         function: &str,
         arguments: Value,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Value, SessionError> {
+        let result = self.call_on(reference, target, element, function, arguments, true).await?;
+        match result.get("value") {
+            Some(Value::String(reason)) if !reason.is_empty() => {
+                Err(SessionError::Unusable { reference, reason: plain_text(reason) })
+            }
+            value => Ok(value.cloned().unwrap_or_default()),
+        }
+    }
+
+    /// The same, with whatever it returns: its value, or a handle of it.
+    async fn call_on(
+        &self,
+        reference: Reference,
+        target: &Target,
+        element: &Element,
+        function: &str,
+        arguments: Value,
+        is_value: bool,
+    ) -> Result<Value, SessionError> {
         let frame = self.state().current().and_then(|tab| {
-            let found = tab.frames.iter().find(|(_, frame)| frame.document == element.document);
+            let found = tab.frames.iter().find(|(_, frame)| *frame.document == *element.document);
             found.map(|(id, _)| id.clone())
         });
         let world = self.world(target, frame).await?;
@@ -276,15 +425,11 @@ impl Session {
         let resolved = resolved.map_err(|_| SessionError::Stale(reference))?;
         let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().unwrap_or_default();
         let params = json!({"functionDeclaration": function, "objectId": object, "arguments": arguments,
-            "returnByValue": true});
-        let answer = self.command(target, "Runtime.callFunctionOn", params).await?;
-        let unusable = |reason: String| SessionError::Unusable { reference, reason };
-        if let Some(thrown) = answer.get("exceptionDetails") {
-            return Err(unusable(thrown_text(thrown)));
-        }
-        match answer.get("result").and_then(|result| result.get("value")).and_then(Value::as_str) {
-            None | Some("") => Ok(()),
-            Some(reason) => Err(unusable(plain_text(reason))),
+            "returnByValue": is_value});
+        let mut answer = self.command(target, "Runtime.callFunctionOn", params).await?;
+        match answer.get("exceptionDetails") {
+            Some(thrown) => Err(SessionError::Unusable { reference, reason: thrown_text(thrown) }),
+            None => Ok(answer.get_mut("result").map(Value::take).unwrap_or_default()),
         }
     }
 
@@ -301,6 +446,13 @@ impl Session {
     }
 }
 
+/// The size of a picture of a page of that size, and whether the page goes on beyond it.
+fn fitted(width: f64, height: f64) -> (f64, f64, bool) {
+    let across = width.clamp(1.0, MAX_PICTURE_SIDE);
+    let down = height.clamp(1.0, MAX_PICTURE_SIDE.min(MAX_PICTURE_PIXELS / across));
+    (across, down, across < width || down < height)
+}
+
 /// The middle of a box that is given by its four corners.
 fn middle(quad: &Value) -> Option<(f64, f64)> {
     let corners: Vec<f64> = quad.as_array()?.iter().map(Value::as_f64).collect::<Option<_>>()?;
@@ -311,4 +463,22 @@ fn middle(quad: &Value) -> Option<(f64, f64)> {
 fn thrown_text(thrown: &Value) -> String {
     let told = thrown.get("exception").and_then(|exception| exception.get("description")).or(thrown.get("text"));
     plain_text(told.and_then(Value::as_str).and_then(|text| text.lines().next()).unwrap_or("it failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_bounded_on_both_axes_and_in_all() {
+        for (page, picture) in [
+            ((1_280.0, 800.0), (1_280.0, 800.0, false)),
+            ((1_280.0, 16_001.0), (1_280.0, 16_000.0, true)),
+            ((1e9, 800.0), (16_000.0, 800.0, true)),
+            ((16_000.0, 16_000.0), (16_000.0, 2_000.0, true)),
+            ((0.0, f64::INFINITY), (1.0, 16_000.0, true)),
+        ] {
+            assert_eq!(fitted(page.0, page.1), picture);
+        }
+    }
 }

@@ -175,8 +175,9 @@ impl Browsers {
                 return Ok(Lease { place, running });
             }
         }
-        Err(ToolFailure::new(ErrorKind::NotFound, "no page is open in this session")
-            .next("`browser_navigate` opens one. A browser that nobody uses for a while ends."))
+        Err(ToolFailure::new(ErrorKind::NotFound, "no page is open in this session").next(
+            "`browser_navigate` opens one. A browser ends with its session, and when nobody uses it for a while.",
+        ))
     }
 
     /// The host of the page that is open, if one is.
@@ -198,6 +199,12 @@ impl Browsers {
     /// Ends the browser of a session that is over.
     pub(crate) fn end_session(&self, principal: &Principal, session: &str) {
         self.end(&Owner { principal: principal.clone(), session: session.to_owned() });
+    }
+
+    /// Ends all browsers.
+    pub(crate) fn end_all(&self) {
+        let ended = std::mem::take(&mut *lock(&self.running));
+        drop(ended);
     }
 
     /// Ends the browser of a session.

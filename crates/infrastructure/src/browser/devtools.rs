@@ -3,7 +3,8 @@
 //! What the browser sends is hostile: a page decides about much of it. Answers go to those who wait for them; events go to
 //! one listener, in their order, which must not wait. What nobody here knows is passed over.
 
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
 use std::{
     collections::HashMap,
     fmt, io,
@@ -43,6 +44,10 @@ pub(crate) struct Event {
     pub(crate) params: Map<String, Value>,
 }
 
+/// The answer to a command, as it came: some are megabytes, and who asked reads of it what is needed.
+#[derive(Debug)]
+pub(crate) struct Answer(Vec<u8>);
+
 /// A command without an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DevToolsError {
@@ -67,7 +72,7 @@ struct Shared {
 }
 
 /// Those who wait for an answer, by the number of their command; `None` once nobody answers any more.
-struct Waiting(Option<HashMap<u64, oneshot::Sender<Result<Value, String>>>>);
+struct Waiting(Option<HashMap<u64, oneshot::Sender<Result<Answer, String>>>>);
 
 impl Default for Waiting {
     fn default() -> Self {
@@ -102,6 +107,15 @@ impl DevTools {
     /// # Errors
     /// [`DevToolsError`].
     pub(crate) async fn call(&self, target: &Target, method: &str, params: Value) -> Result<Value, DevToolsError> {
+        let answer = self.ask(target, method, params).await?;
+        Ok(serde_json::from_str(answer.result()).unwrap_or_default())
+    }
+
+    /// The same, with the answer as it came.
+    ///
+    /// # Errors
+    /// [`DevToolsError`].
+    pub(crate) async fn ask(&self, target: &Target, method: &str, params: Value) -> Result<Answer, DevToolsError> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         match &mut self.shared.waiting().0 {
@@ -111,7 +125,7 @@ impl DevTools {
         let _forget = Forget { shared: &self.shared, number };
         self.commands.send(message(number, target, method, params)).await.map_err(|_| DevToolsError::Ended)?;
         match answered.await {
-            Ok(Ok(result)) => Ok(result),
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
             Err(_) => Err(DevToolsError::Ended),
         }
@@ -180,49 +194,49 @@ async fn read(
     let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
     // The end and a breach are the same: nobody answers any more.
     while let Ok(Some(bytes)) = messages.next().await {
-        let Ok(Value::Object(message)) = serde_json::from_slice(&bytes) else { break };
-        match Incoming::of(message) {
-            Some(Incoming::Answer(number, answer)) => {
+        let Ok(message) = serde_json::from_slice::<Message<'_>>(&bytes) else { break };
+        match (message.id, message.method) {
+            (Some(number), _) => {
                 let waiting = shared.waiting().0.as_mut().and_then(|waiting| waiting.remove(&number));
+                let refused = message.error.map(|error| {
+                    let said = error.get("message").and_then(Value::as_str);
+                    said.unwrap_or("it did not say why").to_owned()
+                });
                 if let Some(waiting) = waiting {
                     // Whoever asked may be gone.
-                    let _ = waiting.send(answer);
+                    let _ = waiting.send(refused.map_or(Ok(Answer(bytes)), Err));
                 }
             }
-            Some(Incoming::Event(event)) => heard(Heard { event, shared: &shared, commands: &commands }),
-            None => {}
+            (None, Some(method)) => {
+                let params = message.params.and_then(|params| serde_json::from_str(params.get()).ok());
+                let target = Target(message.session_id.map(Arc::from));
+                let event = Event { target, method, params: params.unwrap_or_default() };
+                heard(Heard { event, shared: &shared, commands: &commands });
+            }
+            (None, None) => {}
         }
     }
     shared.waiting().0 = None;
 }
 
-enum Incoming {
-    Answer(u64, Result<Value, String>),
-    Event(Event),
+/// A message, whose larger parts are passed over.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    id: Option<u64>,
+    method: Option<String>,
+    session_id: Option<String>,
+    error: Option<Value>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
 }
 
-impl Incoming {
-    /// Reads a message; `None` for what is neither an answer nor an event.
-    fn of(mut message: Map<String, Value>) -> Option<Self> {
-        if let Some(number) = message.get("id").and_then(Value::as_u64) {
-            return Some(Self::Answer(
-                number,
-                match message.remove("error") {
-                    None => Ok(message.remove("result").unwrap_or_default()),
-                    Some(error) => {
-                        let said = error.get("message").and_then(Value::as_str);
-                        Err(said.unwrap_or("it did not say why").to_owned())
-                    }
-                },
-            ));
-        }
-        let session = message.get("sessionId").and_then(Value::as_str).map(Arc::from);
-        let params = match message.remove("params") {
-            Some(Value::Object(params)) => params,
-            _ => Map::new(),
-        };
-        let Some(Value::String(method)) = message.remove("method") else { return None };
-        Some(Self::Event(Event { target: Target(session), method, params }))
+impl Answer {
+    /// The result, as JSON.
+    pub(crate) fn result(&self) -> &str {
+        let message = serde_json::from_slice::<Message<'_>>(&self.0).ok();
+        message.and_then(|message| message.result).map_or("null", RawValue::get)
     }
 }
 

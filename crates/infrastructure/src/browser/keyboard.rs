@@ -57,7 +57,6 @@ pub(crate) struct UnknownKey(String);
 
 impl Key {
     pub(crate) const ENTER: Self = Self { name: "Enter", code: 13, text: "\r", held: 0, letter: None };
-    pub(crate) const DELETE: Self = Self { name: "Delete", code: 46, text: "", held: 0, letter: None };
 
     /// The event of pressing it, or of letting it go.
     fn event(&self, is_down: bool) -> Value {
@@ -178,7 +177,6 @@ mod tests {
             assert!(error.starts_with(&format!("`{text}` is no key")) && error.contains("ArrowUp"), "{error}");
         }
         assert_eq!("Enter".parse(), Ok(Key::ENTER));
-        assert_eq!("Delete".parse(), Ok(Key::DELETE));
     }
 
     #[test]

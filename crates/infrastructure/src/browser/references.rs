@@ -1,7 +1,7 @@
 //! References to elements of pages: given once, to one element of one document, and never to another one.
 
 use crate::browser::accessibility::NodeId;
-use std::{collections::HashMap, fmt, str::FromStr};
+use std::{collections::HashMap, fmt, str::FromStr, sync::Arc};
 
 /// More elements of one session get no reference.
 const MAX_REFERENCES: u32 = 1_000_000;
@@ -35,7 +35,7 @@ impl FromStr for Reference {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Element {
     /// The document that it is of: another one after each navigation.
-    pub(crate) document: String,
+    pub(crate) document: Arc<str>,
     pub(crate) node: NodeId,
 }
 

@@ -17,10 +17,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::{sync::watch, time::timeout_at};
+use tokio::{sync::watch, task::spawn_blocking, time::timeout_at};
 
 /// Frames that a snapshot holds.
 const MAX_FRAMES: usize = 50;
+/// Nodes of all of them.
+const MAX_NODES: usize = 200_000;
 
 /// One browser with its tabs. Dropping it ends all of it.
 #[derive(Debug)]
@@ -157,12 +159,12 @@ impl Session {
             return Err(SessionError::Aborted);
         }
         if let Some(error) = answer.get("errorText").and_then(Value::as_str).filter(|error| !error.is_empty()) {
-            if error == "net::ERR_ABORTED" {
-                return Err(SessionError::Aborted);
-            }
             let why = self.state().take_notes();
-            let why = if why.is_empty() { error.to_owned() } else { why.join(" ") };
-            return Err(SessionError::NotOpened(why));
+            return Err(match error {
+                _ if !why.is_empty() => SessionError::NotOpened(why.join(" ")),
+                "net::ERR_ABORTED" => SessionError::Aborted,
+                error => SessionError::NotOpened(error.to_owned()),
+            });
         }
         self.wait(Until::Loaded, end).await
     }
@@ -289,37 +291,48 @@ impl Session {
     pub(crate) async fn snapshot(&self) -> Result<(Target, Snapshot), SessionError> {
         let target = self.target()?;
         let frames = self.frames(&target).await?;
+        self.name_tabs().await?;
         let mut state = self.state();
         // However the page came there.
         if let Some(host) = state.current().and_then(Tab::host) {
             state.judged_host(&host).map_err(SessionError::NotOpened)?;
         }
-        let root = frames.first().and_then(|page| page.nodes.first()).filter(|root| !root.name.is_empty());
-        if let (Some(root), Some(tab)) = (root, state.current_mut()) {
-            // The browser tells of a new title later than of its page.
-            tab.title.clone_from(&root.name);
-        }
         let snapshot = Snapshot::of(&frames, &mut state.references);
         Ok((target, snapshot))
     }
 
-    /// The trees of the page and of the frames in it.
+    /// Learns the titles of all tabs: no event tells them as pages come and change.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn name_tabs(&self) -> Result<(), SessionError> {
+        let told = self.devtools.call(&Target(None), "Target.getTargets", json!({})).await?;
+        self.state().named(&told);
+        Ok(())
+    }
+
+    /// The trees of the page and of the frames in it: one is asked for, and read, after the other.
     async fn frames(&self, target: &Target) -> Result<Vec<FrameTree>, SessionError> {
         let told = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
         let mut waiting: Vec<(&Value, bool)> = told.get("frameTree").map(|tree| (tree, true)).into_iter().collect();
-        let mut frames = Vec::new();
+        let mut frames: Vec<FrameTree> = Vec::new();
+        let mut room = MAX_NODES;
         while let Some((tree, is_page)) = waiting.pop() {
             let children = tree.get("childFrames").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             waiting.extend(children.iter().map(|child| (child, false)));
             let part = |name: &str| tree.get("frame").and_then(|frame| frame.get(name)).and_then(Value::as_str);
             let (Some(id), Some(document)) = (part("id"), part("loaderId")) else { continue };
-            if frames.len() >= MAX_FRAMES {
+            if frames.len() >= MAX_FRAMES || room == 0 {
+                if let Some(page) = frames.first_mut() {
+                    page.is_cut = true;
+                }
                 break;
             }
             let frame = Frame {
                 parent: part("parentId").map(str::to_owned),
                 document: document.to_owned(),
                 url: part("url").unwrap_or_default().to_owned(),
+                owner: None,
             };
             if let Some(tab) = self.state().tab_of(target) {
                 tab.holds(id, frame);
@@ -336,9 +349,14 @@ impl Session {
                     None => continue,
                 },
             };
-            let nodes = self.devtools.call(target, "Accessibility.getFullAXTree", json!({"frameId": id})).await;
-            match nodes {
-                Ok(nodes) => frames.push(FrameTree::read(document.to_owned(), owner, &nodes)),
+            let answer = self.devtools.ask(target, "Accessibility.getFullAXTree", json!({"frameId": id})).await;
+            match answer {
+                Ok(answer) => {
+                    let document: Arc<str> = document.into();
+                    let frame = apart(move || Ok(FrameTree::read(document, owner, answer.result(), room))).await?;
+                    room = room.saturating_sub(frame.nodes.len());
+                    frames.push(frame);
+                }
                 Err(error) if is_page => return Err(error.into()),
                 Err(_) => {}
             }
@@ -346,9 +364,18 @@ impl Session {
         Ok(frames)
     }
 
+    /// The element that holds a frame: always the same one as long as the frame is there.
     async fn owner(&self, target: &Target, frame: &str) -> Option<NodeId> {
-        let owner = self.devtools.call(target, "DOM.getFrameOwner", json!({"frameId": frame})).await.ok()?;
-        owner.get("backendNodeId")?.as_i64()
+        let known = self.state().tab_of(target).and_then(|tab| tab.frames.get(frame)?.owner);
+        if known.is_some() {
+            return known;
+        }
+        let told = self.devtools.call(target, "DOM.getFrameOwner", json!({"frameId": frame})).await.ok()?;
+        let owner = told.get("backendNodeId")?.as_i64();
+        if let Some(frame) = self.state().tab_of(target).and_then(|tab| tab.frames.get_mut(frame)) {
+            frame.owner = owner;
+        }
+        owner
     }
 
     /// The element of a reference, if its document is still there.
@@ -360,7 +387,7 @@ impl Session {
         let tab = state.current().ok_or(SessionError::NoTab)?;
         let target = tab.target.clone().ok_or(SessionError::NoTab)?;
         match state.references.element(reference) {
-            Some(element) if tab.frames.values().any(|frame| frame.document == element.document) => {
+            Some(element) if tab.frames.values().any(|frame| *frame.document == *element.document) => {
                 Ok((target, element.clone()))
             }
             Some(_) => Err(SessionError::Stale(reference)),
@@ -387,7 +414,7 @@ impl Session {
     pub(crate) fn host_of(&self, reference: Reference) -> Option<String> {
         let state = self.state();
         let document = &state.references.element(reference)?.document;
-        state.current()?.frames.values().find(|frame| &frame.document == document).and_then(|frame| host(&frame.url))
+        state.current()?.frames.values().find(|frame| *frame.document == **document).and_then(|frame| host(&frame.url))
     }
 
     /// Gives a command to the current tab.
@@ -397,6 +424,14 @@ impl Session {
     pub(crate) async fn command(&self, target: &Target, method: &str, params: Value) -> Result<Value, SessionError> {
         Ok(self.devtools.call(target, method, params).await?)
     }
+}
+
+/// Does what may take long where it holds up nobody.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
+) -> Result<T, SessionError> {
+    // It ends early only if it panics.
+    spawn_blocking(work).await.unwrap_or(Err(SessionError::DevTools(DevToolsError::Ended)))
 }
 
 impl Shared {

@@ -3,22 +3,27 @@
 mod finding;
 
 use crate::browser::{
-    accessibility::{AccessibleNode, FrameTree, NodeId},
+    accessibility::{AccessibleNode, FrameTree, NodeId, Ticked},
     references::{Element, Reference, References},
 };
 use similar::{Algorithm, DiffTag, capture_diff_slices};
-use std::{collections::HashMap, fmt::Write};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    fmt::Write,
+};
 
 /// Lines of one snapshot.
 const MAX_LINES: usize = 20_000;
-/// Nodes that are walked through, over all frames.
-const MAX_WALKED: usize = 400_000;
 /// Levels that are told apart.
 const MAX_DEPTH: usize = 12;
+/// Characters of a link's address: most is known from its name.
+const MAX_ADDRESS: usize = 120;
 /// Beyond this share of changed lines all of the page is told.
 const MOSTLY_CHANGED: f64 = 0.7;
-/// More lines are not compared: the time that takes grows with both sides.
-const MAX_COMPARED: usize = 8_000;
+/// Lines of one side that both sides have, and that stand between what changed. The order of more is not compared: the time
+/// that takes grows with both sides.
+const MAX_COMPARED: usize = 4_000;
 
 /// Roles that a person does something with.
 const INTERACTIVE: [&str; 22] = [
@@ -87,8 +92,15 @@ const STRUCTURE: [&str; 34] = [
 /// Those that say it also without a name.
 const HOLDERS: [&str; 9] = ["dialog", "form", "Iframe", "list", "listitem", "main", "navigation", "row", "table"];
 
-/// Roles that hold nothing which is told beside them.
-const LEAVES: [&str; 7] = ["image", "InlineTextBox", "ListMarker", "searchbox", "spinbutton", "StaticText", "textbox"];
+/// Roles of which nothing that they hold is told: it is made up by the browser, or says the same.
+const LEAVES: [&str; 9] =
+    ["ColorWell", "Date", "DateTime", "image", "InlineTextBox", "InputTime", "LineBreak", "ListMarker", "StaticText"];
+
+/// Roles whose texts are their value.
+const FIELDS: [&str; 3] = ["searchbox", "spinbutton", "textbox"];
+
+/// Parts of a table that repeat what they hold.
+const CELLS: [&str; 4] = ["cell", "columnheader", "gridcell", "rowheader"];
 
 /// Roles whose name is made of what they hold.
 const NAMED_BY_CONTENT: [&str; 15] = [
@@ -139,102 +151,196 @@ pub(crate) enum Change {
     Mostly,
 }
 
-/// A line that waits for its turn.
+/// A node that waits for its turn.
+#[derive(Clone, Copy)]
 struct Step<'a> {
-    frame: &'a FrameTree,
+    frame: &'a Frame<'a>,
     place: usize,
     depth: usize,
     /// The name of the line above, which the texts below it repeat.
     above: &'a str,
+    /// Within a field, whose texts are its value.
+    is_in_field: bool,
+    /// Within a list that is not open: its options show only there.
+    is_in_closed_list: bool,
+}
+
+/// A frame with what its nodes hold.
+struct Frame<'a> {
+    tree: &'a FrameTree,
+    /// For each node: something below it can be used.
+    holds_use: Vec<bool>,
+}
+
+impl<'a> Frame<'a> {
+    fn of(tree: &'a FrameTree) -> Self {
+        let mut order = Vec::with_capacity(tree.nodes.len());
+        let mut waiting: Vec<usize> = (!tree.nodes.is_empty()).then_some(0).into_iter().collect();
+        while let Some(place) = waiting.pop() {
+            order.push(place);
+            waiting.extend(tree.children(place));
+        }
+        let mut holds_use = vec![false; tree.nodes.len()];
+        // Children stand behind their parents.
+        for place in order.into_iter().rev() {
+            let is_use =
+                |child: usize| holds_use[child] || is_used(&tree.nodes[child]) || tree.nodes[child].role == "Iframe";
+            holds_use[place] = tree.children(place).any(is_use);
+        }
+        Self { tree, holds_use }
+    }
+}
+
+/// Whether a person does something with the node.
+fn is_used(node: &AccessibleNode) -> bool {
+    if node.is_ignored {
+        return false;
+    }
+    match node.role.as_str() {
+        "RootWebArea" | "StaticText" | "generic" | "none" => false,
+        role => node.state.is_focusable || INTERACTIVE.contains(&role),
+    }
 }
 
 impl Snapshot {
     /// The lines of a page. The first frame is the page itself; elements get references on the way.
     pub(crate) fn of(frames: &[FrameTree], references: &mut References) -> Self {
-        let Some(page) = frames.first() else { return Self::default() };
-        let by_owner: HashMap<NodeId, &FrameTree> =
-            frames.iter().skip(1).filter_map(|frame| Some((frame.owner?, frame))).collect();
         let mut snapshot = Self { lines: Vec::new(), is_cut: frames.iter().any(|frame| frame.is_cut) };
-        let mut steps = vec![Step { frame: page, place: 0, depth: 0, above: "" }];
-        let mut walked = 0;
+        let frames: Vec<Frame<'_>> = frames.iter().map(Frame::of).collect();
+        let Some(page) = frames.first() else { return snapshot };
+        let address = page.tree.nodes.first().and_then(|root| root.state.url.as_deref());
+        let origin = address.and_then(origin).unwrap_or_default();
+        let mut by_owner: HashMap<NodeId, &Frame<'_>> =
+            frames.iter().skip(1).filter_map(|frame| Some((frame.tree.owner?, frame))).collect();
+        let first = Step { frame: page, place: 0, depth: 0, above: "", is_in_field: false, is_in_closed_list: false };
+        let mut steps = vec![first];
         // A stack of our own: pages nest as deep as they like.
         while let Some(step) = steps.pop() {
-            walked += 1;
-            let Some(node) = step.frame.nodes.get(step.place) else { continue };
-            if walked > MAX_WALKED || snapshot.lines.len() >= MAX_LINES {
+            let tree = step.frame.tree;
+            let Some(node) = tree.nodes.get(step.place) else { continue };
+            if snapshot.lines.len() >= MAX_LINES {
                 snapshot.is_cut = true;
                 break;
             }
-            let told = snapshot.tell(node, &step, references);
-            let (depth, above) = match told {
-                true if NAMED_BY_CONTENT.contains(&node.role.as_str()) => (step.depth + 1, node.name.as_str()),
-                true => (step.depth + 1, ""),
-                false => (step.depth, step.above),
-            };
-            if node.role == "Iframe"
-                && let Some(inner) = node.element.and_then(|element| by_owner.get(&element))
+            let role = node.role.as_str();
+            let mut below = step;
+            if snapshot.tell(node, &step, origin, references) {
+                below.depth += 1;
+                below.above = if NAMED_BY_CONTENT.contains(&role) { &node.name } else { "" };
+            }
+            // Each frame stands in one place, whatever the browser says.
+            if role == "Iframe"
+                && let Some(inner) = node.element.and_then(|element| by_owner.remove(&element))
             {
-                steps.push(Step { frame: inner, place: 0, depth, above: "" });
+                steps.push(Step { frame: inner, place: 0, above: "", ..below });
                 continue;
             }
-            if LEAVES.contains(&node.role.as_str()) {
+            if LEAVES.contains(&role) {
                 continue;
             }
-            let children = step.frame.children(step.place).rev();
-            steps.extend(children.map(|place| Step { frame: step.frame, place, depth, above }));
+            below.is_in_field |= is_field(node);
+            below.is_in_closed_list |= role == "MenuListPopup";
+            steps.extend(tree.children(step.place).rev().map(|place| Step { place, ..below }));
         }
+        snapshot.prune();
         snapshot
     }
 
     /// Adds the node's line, if it has one of its own.
-    fn tell(&mut self, node: &AccessibleNode, step: &Step<'_>, references: &mut References) -> bool {
+    fn tell(&mut self, node: &AccessibleNode, step: &Step<'_>, origin: &str, references: &mut References) -> bool {
         if node.is_ignored {
             return false;
         }
-        let depth = step.depth.min(MAX_DEPTH);
-        if node.role == "StaticText" {
-            if node.name.is_empty() || step.above.contains(&node.name) {
-                return false;
+        let role = node.role.as_str();
+        if role == "StaticText" {
+            if !step.is_in_field {
+                self.tell_text(&node.name, step);
             }
-            // Pieces of one line of text stand in a row.
-            if let Some(last) = self.lines.last_mut()
-                && last.depth == depth
-                && last.reference.is_none()
-                && last.text.starts_with("text: ")
-                && last.text.len() < 400
-            {
-                last.text.push(' ');
-                last.text.push_str(&node.name);
-                return false;
-            }
-            self.lines.push(Line {
-                depth,
-                reference: None,
-                is_interactive: false,
-                is_heading: false,
-                text: format!("text: {}", node.name),
-            });
             return false;
         }
-        let is_interactive = INTERACTIVE.contains(&node.role.as_str())
-            || (node.state.is_focusable && !matches!(node.role.as_str(), "RootWebArea" | "generic" | "none"));
-        let is_structure = STRUCTURE.contains(&node.role.as_str());
-        if !is_interactive && !(is_structure && (!node.name.is_empty() || HOLDERS.contains(&node.role.as_str()))) {
+        let holds_use = step.frame.holds_use.get(step.place).is_some_and(|holds| *holds);
+        // Boxes that take text, or the keyboard: without a role of their own, they are scripts' own buttons and fields.
+        let is_nameless_use = role == "generic" && node.state.is_focusable && (is_field(node) || !holds_use);
+        let is_used = is_used(node) || is_nameless_use;
+        let is_told = match role {
+            _ if is_used => true,
+            // What it holds says it.
+            role if CELLS.contains(&role) && holds_use => false,
+            role => HOLDERS.contains(&role) || (STRUCTURE.contains(&role) && !node.name.is_empty()),
+        };
+        if !is_told {
             return false;
         }
-        let element = || Some(Element { document: step.frame.document.clone(), node: node.element? });
-        let reference = match is_interactive || matches!(node.role.as_str(), "image" | "Iframe") {
+        // A label says the name of what it is for.
+        if is_used && self.lines.last().is_some_and(|last| is_text(last, &node.name)) {
+            self.lines.pop();
+        }
+        let element = || Some(Element { document: step.frame.tree.document.clone(), node: node.element? });
+        let reference = match is_used || matches!(role, "image" | "Iframe") {
             true => element().and_then(|element| references.of(element)),
             false => None,
         };
         self.lines.push(Line {
-            depth,
+            depth: step.depth,
             reference,
-            is_interactive,
-            is_heading: node.role == "heading",
-            text: line(node, reference),
+            // What shows only once its list is open can wait.
+            is_interactive: is_used && !(role == "option" && step.is_in_closed_list),
+            is_heading: role == "heading",
+            text: line(node, reference, origin),
         });
         true
+    }
+
+    /// Adds a text, unless a line beside or above it says the same.
+    fn tell_text(&mut self, text: &str, step: &Step<'_>) {
+        if text.is_empty() || step.above.contains(text) {
+            return;
+        }
+        match self.lines.last_mut() {
+            Some(last) if last.is_interactive && is_called(last, text) => {}
+            // Pieces of one line of text stand in a row.
+            Some(last) if last.depth == step.depth && last.text.starts_with(TEXT) && last.text.len() < 400 => {
+                last.text.push(' ');
+                last.text.push_str(text);
+            }
+            _ => {
+                self.lines.push(Line {
+                    depth: step.depth,
+                    reference: None,
+                    is_interactive: false,
+                    is_heading: false,
+                    text: format!("{TEXT}{text}"),
+                });
+            }
+        }
+    }
+
+    /// Takes out lines that say only that they hold nothing, or one thing.
+    fn prune(&mut self) {
+        let mut open: Vec<usize> = Vec::new();
+        let mut parents = Vec::with_capacity(self.lines.len());
+        for (place, line) in self.lines.iter().enumerate() {
+            while open.last().is_some_and(|last| self.lines[*last].depth >= line.depth) {
+                open.pop();
+            }
+            parents.push(open.last().copied());
+            open.push(place);
+        }
+        let mut held = vec![0_usize; self.lines.len()];
+        let mut is_kept = vec![true; self.lines.len()];
+        for place in (0..self.lines.len()).rev() {
+            is_kept[place] = held[place] > 1 || !HOLDERS.contains(&self.lines[place].text.as_str());
+            if let Some(parent) = parents[place] {
+                held[parent] += if is_kept[place] { 1 } else { held[place] };
+            }
+        }
+        let mut depths: Vec<usize> = Vec::with_capacity(self.lines.len());
+        for (place, parent) in parents.into_iter().enumerate() {
+            depths.push(parent.map_or(0, |parent| depths[parent] + usize::from(is_kept[parent])));
+            self.lines[place].depth = depths[place].min(MAX_DEPTH);
+        }
+        let mut kept = is_kept.into_iter();
+        self.lines.retain(|_| kept.next().unwrap_or(true));
     }
 
     /// All lines, or, of a longer page, as many as `characters` hold: what can be used first, then headings, then the rest
@@ -282,29 +388,30 @@ impl Snapshot {
         if self.lines == later.lines {
             return Change::Nothing;
         }
-        if self.lines.len().max(later.lines.len()) > MAX_COMPARED {
+        let Some((is_gone, is_new)) = differing(&self.lines, &later.lines) else { return Change::Mostly };
+        let new = is_new.iter().filter(|is_new| **is_new).count();
+        if new as f64 > later.lines.len() as f64 * MOSTLY_CHANGED {
             return Change::Mostly;
         }
+        let there: HashSet<Reference> = later.references().collect();
         let mut text = String::new();
-        let mut new = 0;
-        for step in capture_diff_slices(Algorithm::Myers, &self.lines, &later.lines) {
-            if step.tag() == DiffTag::Equal {
-                continue;
-            }
-            for line in &self.lines[step.old_range()] {
+        let (mut old, mut new) = (self.lines.iter().zip(is_gone), later.lines.iter().zip(is_new).peekable());
+        loop {
+            let kept = old.by_ref().find(|(line, is_gone)| {
                 // What changed its state shows as new under the same reference.
-                if !later.lines.iter().any(|other| other.reference.is_some() && other.reference == line.reference) {
+                if *is_gone && line.reference.is_none_or(|reference| !there.contains(&reference)) {
                     line.write(&mut text, "gone: ");
                 }
-            }
-            for line in &later.lines[step.new_range()] {
-                new += 1;
+                !is_gone
+            });
+            while let Some((line, _)) = new.next_if(|(_, is_new)| *is_new) {
                 line.write(&mut text, "now: ");
             }
-        }
-        match new as f64 > later.lines.len() as f64 * MOSTLY_CHANGED {
-            true => Change::Mostly,
-            false => Change::Lines(text),
+            // The same line stands on both sides.
+            new.next();
+            if kept.is_none() {
+                return Change::Lines(text);
+            }
         }
     }
 
@@ -314,11 +421,89 @@ impl Snapshot {
     }
 }
 
+/// How the lines of texts begin.
+const TEXT: &str = "text: ";
+
+/// Whether the line is a text and no more than this.
+fn is_text(line: &Line, text: &str) -> bool {
+    line.text.strip_prefix(TEXT) == Some(text)
+}
+
+/// Whether the line is of an element with this name.
+fn is_called(line: &Line, name: &str) -> bool {
+    let shown = line.text.split_once('"').map(|(_, shown)| shown);
+    shown.and_then(|shown| shown.strip_prefix(&*quoted(name))).is_some_and(|rest| rest.starts_with('"'))
+}
+
+/// A text as it stands between quotes.
+fn quoted(text: &str) -> Cow<'_, str> {
+    if text.contains('"') { text.replace('"', "'").into() } else { text.into() }
+}
+
+/// Whether it is a field, whatever its role is.
+fn is_field(node: &AccessibleNode) -> bool {
+    FIELDS.contains(&node.role.as_str())
+        || (node.state.is_editable && node.state.is_focusable && node.role == "generic")
+}
+
+/// The part of an address up to its path.
+fn origin(address: &str) -> Option<&str> {
+    let host = address.find("://")? + 3;
+    let path = address.get(host..)?.find('/')?;
+    address.get(..host + path)
+}
+
+/// For the lines of both sides, which ones the other side does not have at their place. `None` where too many moved.
+fn differing(old: &[Line], new: &[Line]) -> Option<(Vec<bool>, Vec<bool>)> {
+    let mut numbers: HashMap<&Line, usize> = HashMap::with_capacity(old.len());
+    for line in old {
+        let next = numbers.len();
+        numbers.entry(line).or_insert(next);
+    }
+    let mut is_common = vec![false; numbers.len()];
+    // A line that one side alone has changed anyway; only the order of the others is to be compared.
+    let mut common_new = Vec::with_capacity(new.len());
+    for (place, number) in new.iter().map(|line| numbers.get(line)).enumerate() {
+        if let Some(number) = number {
+            is_common[*number] = true;
+            common_new.push((*number, place));
+        }
+    }
+    let number_of = |line: &Line| numbers.get(line).copied().filter(|number| is_common[*number]);
+    let common_old: Vec<(usize, usize)> =
+        old.iter().enumerate().filter_map(|(place, line)| Some((number_of(line)?, place))).collect();
+    let (mut is_gone, mut is_new) = (vec![true; old.len()], vec![true; new.len()]);
+    let mut keep = |old: &[(usize, usize)], new: &[(usize, usize)]| {
+        for ((_, old), (_, new)) in old.iter().zip(new) {
+            (is_gone[*old], is_new[*new]) = (false, false);
+        }
+    };
+    let same = |(old, new): &(&(usize, usize), &(usize, usize))| old.0 == new.0;
+    let head = common_old.iter().zip(&common_new).take_while(same).count();
+    let (old_head, common_old) = common_old.split_at(head);
+    let (new_head, common_new) = common_new.split_at(head);
+    keep(old_head, new_head);
+    let tail = common_old.iter().rev().zip(common_new.iter().rev()).take_while(same).count();
+    let (common_old, old_tail) = common_old.split_at(common_old.len() - tail);
+    let (common_new, new_tail) = common_new.split_at(common_new.len() - tail);
+    keep(old_tail, new_tail);
+    if common_old.len().max(common_new.len()) > MAX_COMPARED {
+        return None;
+    }
+    let only = |side: &[(usize, usize)]| side.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+    for step in capture_diff_slices(Algorithm::Myers, &only(common_old), &only(common_new)) {
+        if step.tag() == DiffTag::Equal {
+            keep(&common_old[step.old_range()], &common_new[step.new_range()]);
+        }
+    }
+    Some((is_gone, is_new))
+}
+
 /// A node's line.
-fn line(node: &AccessibleNode, reference: Option<Reference>) -> String {
-    let mut text = node.role.clone();
+fn line(node: &AccessibleNode, reference: Option<Reference>, origin: &str) -> String {
+    let mut text = if is_field(node) && node.role == "generic" { "textbox".to_owned() } else { node.role.clone() };
     if !node.name.is_empty() {
-        let _ = write!(text, " \"{}\"", node.name.replace('"', "'"));
+        let _ = write!(text, " \"{}\"", quoted(&node.name));
     }
     if let Some(reference) = reference {
         let _ = write!(text, " [{reference}]");
@@ -331,9 +516,9 @@ fn line(node: &AccessibleNode, reference: Option<Reference>) -> String {
         (state.is_readonly && node.role == "textbox", "readonly"),
         (state.is_invalid, "invalid"),
         (state.is_selected, "selected"),
-        (state.checked.as_deref() == Some("true"), "checked"),
-        (state.checked.as_deref() == Some("mixed"), "partly checked"),
-        (state.pressed.as_deref() == Some("true"), "pressed"),
+        (state.checked == Some(Ticked::Wholly), "checked"),
+        (state.checked == Some(Ticked::Partly), "partly checked"),
+        (state.pressed == Some(Ticked::Wholly), "pressed"),
         (state.expanded == Some(true), "expanded"),
         (state.expanded == Some(false), "collapsed"),
     ] {
@@ -345,17 +530,24 @@ fn line(node: &AccessibleNode, reference: Option<Reference>) -> String {
         let _ = write!(text, " [level {level}]");
     }
     if !node.value.is_empty() && node.value != node.name {
-        let _ = write!(text, " = \"{}\"", node.value.replace('"', "'"));
+        let _ = write!(text, " = \"{}\"", quoted(&node.value));
     }
     if let (Some(url), "link") = (&state.url, node.role.as_str()) {
-        let _ = write!(text, " -> {url}");
+        // The page's own address stands above.
+        let path = url.strip_prefix(origin).filter(|path| !origin.is_empty() && path.starts_with('/'));
+        let address = path.unwrap_or(url);
+        let _ = match address.char_indices().nth(MAX_ADDRESS) {
+            Some((end, _)) => write!(text, " -> {}…", &address[..end]),
+            None => write!(text, " -> {address}"),
+        };
     }
     text
 }
 
 impl Line {
+    /// In bytes: characters that have more of them have more tokens, too.
     fn shown_length(&self) -> usize {
-        self.depth * 2 + 3 + self.text.chars().count()
+        self.depth * 2 + 3 + self.text.len()
     }
 
     fn write(&self, text: &mut String, before: &str) {
@@ -388,7 +580,7 @@ mod tests {
                     "ignored": more["ignored"]})
             })
             .collect();
-        FrameTree::read(document.into(), owner, &json!({"nodes": nodes}))
+        FrameTree::read(document.into(), owner, &json!({"nodes": nodes}).to_string(), 100)
     }
 
     fn shop(checked: &str, late: bool) -> Vec<FrameTree> {
@@ -482,14 +674,125 @@ mod tests {
             None,
             &[("1", &["1", "2"], "list", "", 1, json!({})), ("2", &["1"], "listitem", "x", 2, json!({}))],
         );
-        let snapshot = Snapshot::of(&[circle], &mut References::default());
-        assert!(snapshot.is_cut && snapshot.lines.len() <= MAX_LINES);
+        assert_eq!(Snapshot::of(&[circle], &mut References::default()).text(100), ("- listitem \"x\"\n".into(), 0));
+        let inner = frame("d2", Some(1), &[("1", &[], "Iframe", "", 1, json!({}))]);
+        assert_eq!(
+            Snapshot::of(&[inner.clone(), inner], &mut References::default()).lines.len(),
+            2,
+            "a frame in itself"
+        );
         let names: Vec<String> = (0..50_000).map(|number: u32| number.to_string()).collect();
         let nodes: Vec<Value> = names.windows(2).map(|pair| {
-            json!({"nodeId": pair[0], "childIds": [pair[1]], "role": {"value": "list"}, "backendDOMNodeId": 1})
+            json!({"nodeId": pair[0], "childIds": [pair[1]], "role": {"value": "region"}, "name": {"value": "x"}})
         }).collect();
-        let chain = FrameTree::read("d".into(), None, &json!({"nodes": nodes}));
-        assert!(Snapshot::of(&[chain], &mut References::default()).is_cut);
+        let chain = FrameTree::read("d".into(), None, &json!({"nodes": nodes}).to_string(), 50_000);
+        let snapshot = Snapshot::of(&[chain], &mut References::default());
+        assert_eq!((snapshot.lines.len(), snapshot.is_cut), (MAX_LINES, true));
+    }
+
+    /// The lines of a page of these nodes below its root.
+    fn told(nodes: &[Told<'_>]) -> String {
+        let below: Vec<&str> = nodes.iter().map(|node| node.0).filter(|id| !id.contains('.')).collect();
+        let mut all = vec![("0", &*below, "RootWebArea", "", 1, json!({"is": {"url": "https://shop.example/list"}}))];
+        all.extend(nodes.iter().cloned());
+        Snapshot::of(&[frame("d", None, &all)], &mut References::default()).text(10_000).0
+    }
+
+    #[track_caller]
+    fn check(nodes: &[Told<'_>], expected: &str) {
+        assert_eq!(told(nodes), expected);
+    }
+
+    #[test]
+    fn nothing_is_told_twice_and_no_line_says_only_that_it_holds_another() {
+        let none = json!({});
+        check(
+            &[
+                ("1", &["1.1"], "list", "", 2, none.clone()),
+                ("1.1", &["1.1.1"], "listitem", "", 3, none.clone()),
+                ("1.1.1", &[], "link", "Home", 4, json!({"is": {"url": "https://shop.example/home"}})),
+                ("2", &[], "list", "", 5, none.clone()),
+            ],
+            "- link \"Home\" [e1] -> /home\n",
+        );
+        check(
+            &[
+                ("1", &["1.1", "1.2", "1.3"], "row", "", 2, none.clone()),
+                ("1.1", &["1.1.1", "1.1.2"], "cell", "#7 of May", 3, none.clone()),
+                ("1.1.1", &["1.1.3"], "link", "#7", 4, json!({"is": {"url": "https://shop.example.org/7"}})),
+                ("1.1.3", &[], "StaticText", "#7", 5, none.clone()),
+                ("1.1.2", &[], "StaticText", "of May", 6, none.clone()),
+                ("1.2", &["1.2.1"], "cell", "paid", 7, none.clone()),
+                ("1.2.1", &[], "StaticText", "paid", 8, none.clone()),
+                ("1.3", &[], "cell", "", 9, none.clone()),
+            ],
+            "- row\n  - link \"#7\" [e1] -> https://shop.example.org/7\n  - text: of May\n  - cell \"paid\"\n",
+        );
+        check(
+            &[
+                ("1", &[], "StaticText", "Name", 2, none.clone()),
+                ("2", &["2.1"], "textbox", "Name", 3, json!({"value": "Ann"})),
+                ("2.1", &[], "StaticText", "Ann", 4, none.clone()),
+                ("3", &[], "checkbox", "The \"best\"", 5, none.clone()),
+                ("4", &[], "StaticText", "The \"best\"", 6, none.clone()),
+            ],
+            "- textbox \"Name\" [e1] = \"Ann\"\n- checkbox \"The 'best'\" [e2]\n",
+        );
+    }
+
+    #[test]
+    fn boxes_without_a_role_are_told_where_the_keyboard_reaches_them() {
+        let focusable = json!({"is": {"focusable": true}});
+        check(
+            &[
+                (
+                    "1",
+                    &["1.1"],
+                    "generic",
+                    "",
+                    2,
+                    json!({"value": "a b", "is": {"focusable": true, "editable": "richtext"}}),
+                ),
+                ("1.1", &["1.2"], "StaticText", "a", 3, json!({})),
+                ("1.2", &[], "StaticText", "lost", 4, json!({})),
+                ("2", &["2.1"], "generic", "", 5, focusable.clone()),
+                ("2.1", &[], "StaticText", "Open", 6, json!({})),
+                ("3", &["3.1"], "generic", "", 7, focusable.clone()),
+                ("3.1", &[], "button", "In a box that scrolls", 8, json!({})),
+            ],
+            "- textbox [e1] = \"a b\"\n- generic [e2]\n  - text: Open\n- button \"In a box that scrolls\" [e3]\n",
+        );
+    }
+
+    #[test]
+    fn options_of_a_closed_list_come_last() {
+        let options: Vec<Told<'_>> =
+            vec![("1.1", &["1.2"], "MenuListPopup", "", 3, json!({})), ("1.2", &[], "option", "Peru", 4, json!({}))];
+        let mut nodes = vec![("1", &["1.1"] as &[&str], "combobox", "Country", 2, json!({"value": "Chile"}))];
+        nodes.extend(options);
+        nodes.push(("2", &[], "button", "Buy", 5, json!({})));
+        let all = told(&nodes);
+        assert_eq!(all, "- combobox \"Country\" [e1] = \"Chile\"\n  - option \"Peru\" [e2]\n- button \"Buy\" [e3]\n");
+    }
+
+    #[test]
+    fn lines_that_change_places_are_told() {
+        let mut references = References::default();
+        let page = |order: [i64; 5], references: &mut References| {
+            let nodes: Vec<(String, String)> = order.iter().map(|at| (at.to_string(), format!("Row {at}"))).collect();
+            let ids: Vec<&str> = nodes.iter().map(|(id, _)| id.as_str()).collect();
+            let mut all: Vec<Told<'_>> = vec![("0", &ids, "RootWebArea", "", 9, json!({}))];
+            all.extend(
+                nodes
+                    .iter()
+                    .zip(order)
+                    .map(|((id, name), at)| (&**id, &[] as &[&str], "button", &**name, at, json!({}))),
+            );
+            Snapshot::of(&[frame("d", None, &all)], references)
+        };
+        let before = page([1, 2, 3, 4, 5], &mut references);
+        let after = page([1, 4, 2, 3, 5], &mut references);
+        assert_eq!(before.until(&after), Change::Lines("- now: button \"Row 4\" [e4]\n".into()));
     }
 
     proptest! {
@@ -504,11 +807,73 @@ mod tests {
                 json!({"nodeId": id.to_string(), "childIds": children, "role": {"value": roles[role]},
                     "name": {"value": name}, "backendDOMNodeId": id})
             }).collect();
-            let frame = FrameTree::read("d".into(), Some(1), &json!({"nodes": nodes}));
+            let answer = json!({"nodes": nodes}).to_string();
+            let frame = FrameTree::read("d".into(), Some(1), &answer, 100);
             let snapshot = Snapshot::of(&[frame.clone(), frame], &mut References::default());
             let (text, left_out) = snapshot.text(room);
-            prop_assert!(text.chars().count() <= room);
+            prop_assert!(text.len() <= room);
             prop_assert_eq!(text.lines().count() + left_out, snapshot.lines.len());
+        }
+
+        #[test]
+        fn all_that_has_a_name_and_can_be_used_has_one_line_and_one_reference(
+            nodes in prop::collection::vec((0_usize..64, 0_usize..9, prop::bool::ANY), 1..64),
+        ) {
+            let roles = ["button", "link", "generic", "none", "cell", "row", "listitem", "textbox", "heading"];
+            let mut children = vec![Vec::new(); nodes.len() + 1];
+            for (place, (parent, ..)) in nodes.iter().enumerate() {
+                children[parent % (place + 1)].push((place + 1).to_string());
+            }
+            let mut told = vec![json!({"nodeId": "0", "childIds": children[0], "role": {"value": "RootWebArea"}})];
+            told.extend(nodes.iter().enumerate().map(|(place, (_, role, is_named))| {
+                let name = if *is_named { format!("N{place}.") } else { String::new() };
+                json!({"nodeId": (place + 1).to_string(), "childIds": children[place + 1], "role": {"value": roles[*role]},
+                    "name": {"value": name}, "backendDOMNodeId": place, "ignored": roles[*role] == "none"})
+            }));
+            let frame = FrameTree::read("d".into(), None, &json!({"nodes": told}).to_string(), 100);
+            let snapshot = Snapshot::of(&[frame], &mut References::default());
+            let (text, left_out) = snapshot.text(usize::MAX);
+            prop_assert_eq!(left_out, 0);
+            for (place, (_, role, is_named)) in nodes.iter().enumerate() {
+                if *is_named && matches!(roles[*role], "button" | "link" | "textbox") {
+                    let begin = format!("{} \"N{place}.\" [e", roles[*role]);
+                    prop_assert_eq!(text.matches(&begin).count(), 1, "{}: {}", begin, text);
+                }
+            }
+            let mut references: Vec<_> = snapshot.references().collect();
+            references.sort_unstable();
+            references.dedup();
+            prop_assert_eq!(references.len(), snapshot.references().count());
+            for line in &snapshot.lines {
+                prop_assert!(!matches!(line.text.as_str(), "generic" | "none"), "{}", text);
+            }
+        }
+
+        #[test]
+        fn what_is_told_of_a_change_leads_from_one_page_to_the_other(
+            old in prop::collection::vec(0_u8..12, 0..24),
+            new in prop::collection::vec(0_u8..12, 0..24),
+        ) {
+            let lines = |texts: &[u8]| -> Vec<Line> {
+                let line = |text: &u8| Line {
+                    depth: 0,
+                    reference: None,
+                    is_interactive: false,
+                    is_heading: false,
+                    text: text.to_string(),
+                };
+                texts.iter().map(line).collect()
+            };
+            let (old, new) = (lines(&old), lines(&new));
+            let (is_gone, is_new) = differing(&old, &new).unwrap();
+            let kept = |lines: &[Line], changed: &[bool]| -> Vec<Line> {
+                lines.iter().zip(changed).filter(|(_, changed)| !**changed).map(|(line, _)| line.clone()).collect()
+            };
+            let (old_kept, new_kept) = (kept(&old, &is_gone), kept(&new, &is_new));
+            prop_assert_eq!(&old_kept, &new_kept);
+            let least: usize = capture_diff_slices(Algorithm::Myers, &old, &new)
+                .iter().filter(|step| step.tag() == DiffTag::Equal).map(|step| step.old_range().len()).sum();
+            prop_assert_eq!(old_kept.len(), least, "no more is told than has to be");
         }
     }
 }

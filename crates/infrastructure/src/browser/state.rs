@@ -4,7 +4,7 @@
 //! still that call which led there.
 
 use crate::browser::{
-    accessibility::{plain, plain_text},
+    accessibility::{NodeId, plain, plain_text},
     devtools::{Event, Heard, Target},
     gone::Gone,
     references::{Reference, References},
@@ -78,8 +78,8 @@ pub(crate) struct Tab {
     pub(crate) gone: Gone,
     /// The elements of the page as it was told last, in its order: callers of systems that count mean them by numbers.
     pub(crate) numbered: Vec<Reference>,
-    /// The element with which a page asked for files.
-    pub(crate) file_chooser: Option<i64>,
+    /// The frame and the element with which a page asked for files.
+    pub(crate) file_chooser: Option<(String, NodeId)>,
     messages: VecDeque<String>,
     left_out: usize,
 }
@@ -91,6 +91,8 @@ pub(crate) struct Frame {
     /// The document in it.
     pub(crate) document: String,
     pub(crate) url: String,
+    /// The element that holds it, once somebody has asked.
+    pub(crate) owner: Option<NodeId>,
 }
 
 /// What a dialog of a page is answered.
@@ -177,7 +179,6 @@ impl State {
                 let session = text(&event.params, "sessionId").map(Arc::from);
                 self.forget(&Target(session));
             }
-            "Target.targetInfoChanged" => self.renamed(&event.params),
             "Fetch.requestPaused" => self.paused(heard),
             "Page.javascriptDialogOpening" => self.dialog(heard),
             "Page.fileChooserOpened" => self.file_chooser(event),
@@ -242,11 +243,14 @@ impl State {
         resume(&target);
     }
 
-    fn renamed(&mut self, params: &Map<String, Value>) {
-        let Some(info) = params.get("targetInfo").and_then(Value::as_object) else { return };
-        if let Some(tab) = text(info, "targetId").and_then(|id| self.tab_called(id)) {
-            // Its address may be one that is on the way: that of the page is told as it comes.
-            tab.title = info.get("title").map(plain).unwrap_or_default();
+    /// Takes over the titles of the tabs, as `Target.getTargets` tells them.
+    pub(crate) fn named(&mut self, told: &Value) {
+        let targets = told.get("targetInfos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for target in targets.iter().filter_map(Value::as_object) {
+            if let Some(tab) = text(target, "targetId").and_then(|id| self.tab_called(id)) {
+                // An address that stands here may be one that is on the way: that of the page is told as it comes.
+                tab.title = target.get("title").map(plain).unwrap_or_default();
+            }
         }
     }
 
@@ -270,7 +274,8 @@ impl State {
             None => heard.post(target, "Fetch.continueRequest", json!({"requestId": request})),
             Some(why) => {
                 self.note(why);
-                let reason = json!({"requestId": request, "errorReason": "BlockedByClient"});
+                // Any other reason would put a page of the browser's in place of the one that is there.
+                let reason = json!({"requestId": request, "errorReason": "Aborted"});
                 heard.post(target, "Fetch.failRequest", reason)
             }
         };
@@ -317,8 +322,9 @@ impl State {
 
     fn file_chooser(&mut self, event: &Event) {
         let Some(element) = event.params.get("backendNodeId").and_then(Value::as_i64) else { return };
+        let frame = text(&event.params, "frameId").unwrap_or_default().to_owned();
         if let Some(tab) = self.tab_of(&event.target) {
-            tab.file_chooser = Some(element);
+            tab.file_chooser = Some((frame, element));
             self.note("The page asks for a file: `browser_type` with `files` gives one to the same element.".into());
         }
     }
@@ -370,6 +376,12 @@ impl Tab {
         messages
     }
 
+    /// The same, and they stay.
+    #[cfg(test)]
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().map(String::as_str)
+    }
+
     /// The host of the page, which what is done in it reaches.
     pub(crate) fn host(&self) -> Option<String> {
         host(&self.url).or_else(|| self.made_by.clone())
@@ -383,6 +395,9 @@ impl Tab {
 
     fn message(&mut self, message: String) {
         let message = plain_text(&message);
+        if self.messages.contains(&message) {
+            return;
+        }
         if self.messages.len() >= MAX_MESSAGES {
             self.messages.pop_front();
             self.left_out += 1;
@@ -411,15 +426,9 @@ impl Tab {
                     self.open_requests.insert(id.to_owned());
                 }
             }
-            "Network.loadingFinished" => {
+            // The log tells of those that failed, too.
+            "Network.loadingFinished" | "Network.loadingFailed" => {
                 self.open_requests.remove(text(params, "requestId").unwrap_or_default());
-            }
-            "Network.loadingFailed" => {
-                self.open_requests.remove(text(params, "requestId").unwrap_or_default());
-                if params.get("canceled") != Some(&Value::Bool(true)) {
-                    let why = params.get("errorText").map(plain).unwrap_or_default();
-                    self.message(format!("request failed: {why}"));
-                }
             }
             "Runtime.exceptionThrown" => {
                 let details = params.get("exceptionDetails");
@@ -441,7 +450,11 @@ impl Tab {
                 let entry = params.get("entry").and_then(Value::as_object);
                 if let Some(entry) = entry.filter(|entry| text(entry, "level") == Some("error")) {
                     let said = entry.get("text").map(plain).unwrap_or_default();
-                    self.message(format!("error: {said}"));
+                    let url = text(entry, "url").map(address).unwrap_or_default();
+                    self.message(match said.strip_prefix("Failed to load resource: ") {
+                        Some(why) => format!("request failed: {why} ({url})"),
+                        None => format!("error: {said}"),
+                    });
                 }
             }
             _ => {}
@@ -469,12 +482,14 @@ impl Tab {
             self.main_frame = Some(id.to_owned());
             self.shows(&url);
         }
-        self.holds(id, Frame { parent, document: document.to_owned(), url });
+        self.holds(id, Frame { parent, document: document.to_owned(), url, owner: None });
     }
 
     /// Remembers a frame as it is now.
     pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
-        let frame = Frame { url: address(&frame.url), ..frame };
+        // The same element holds it, whatever document comes.
+        let owner = frame.owner.or(self.frames.get(id).and_then(|known| known.owner));
+        let frame = Frame { url: address(&frame.url), owner, ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
             self.frames.insert(id.to_owned(), frame);
         }
@@ -495,6 +510,8 @@ pub(crate) fn host(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     match url.scheme() {
         "blob" => host_of_page(&Url::parse(url.path()).ok()?),
+        // The browser's own page where none came (`chrome-error://chromewebdata/`).
+        "chrome-error" => None,
         _ => host_of_page(&url),
     }
 }
@@ -524,6 +541,8 @@ mod tests {
         tab.shows("http://ann:secret@shop.example/a");
         assert_eq!((tab.url.as_str(), tab.host()), ("http://shop.example/a", Some("shop.example".into())));
         tab.shows("about:blank");
+        assert_eq!(tab.host(), Some("shop.example".into()));
+        tab.shows("chrome-error://chromewebdata/");
         assert_eq!(tab.host(), Some("shop.example".into()));
         tab.shows("blob:https://other.example/1-2");
         assert_eq!(tab.host(), Some("other.example".into()));

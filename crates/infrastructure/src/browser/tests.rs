@@ -1,6 +1,10 @@
 //! A real browser, confined, on pages of ours.
 #![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
+mod hands;
+mod measured;
+mod pages;
+
 use crate::{
     browser::{
         actions::Sight,
@@ -168,6 +172,10 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     session.click(rig.reference("link \"Away\"").await, false).await.unwrap();
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
     assert_eq!(session.state().take_notes(), ["evil.example may not be reached"]);
+    // The page is still there, and so is what was known of it.
+    rig.reference("link \"Away\"").await;
+    let tab = session.state().current().map(|tab| (tab.title.clone(), tab.host())).unwrap();
+    assert_eq!(tab, ("Shop".to_owned(), Some("shop.example".to_owned())));
     assert_eq!(rig.network.resolved().iter().filter(|name| *name == "evil.example").count(), 0);
 }
 
@@ -225,7 +233,9 @@ const HANDS: &str = r#"<title>Hands</title>
 
 /// Pages with something for hands.
 pub(crate) const PAGES: &[(&str, &str)] =
-    &[("/", HANDS), ("/two", "<title>Two</title><h1>Second</h1>"), ("/file", "bytes: of a file")];
+    &[("/", HANDS), ("/two", "<title>Two</title><h1>Second</h1>"), ("/file", "bytes: of a file"), ("/long", LONG)];
+
+const LONG: &str = "<title>Long</title><div style='height: 30000px; background: linear-gradient(red, blue)'></div>";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker() {

@@ -23,7 +23,7 @@ use toolstead_domain::{
     access::Access, error_kind::ErrorKind, tool::Availability, tool_call::ToolCall, tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-use url::Url;
+use url::{ParseError, Url};
 
 pub(super) mod browser_tool;
 pub(super) mod elements;
@@ -312,7 +312,7 @@ async fn telling_of(
     }
     text.push_str(&format!("Page \"{}\" at {}", facts.title, facts.url));
     if facts.tabs > 1 {
-        text.push_str(&format!(" (tab {} of {} open)", facts.tab, facts.tabs));
+        text.push_str(&format!(" (tab {}; {} are open)", facts.tab, facts.tabs));
     }
     text.push('\n');
     for note in &facts.notes {
@@ -425,7 +425,10 @@ pub(super) fn number(session: &Session) {
 /// `invalid_input` for what is no such address.
 pub(super) fn host_of(address: &str) -> Result<String, ToolFailure> {
     let invalid = |reason: &str| ToolFailure::new(ErrorKind::InvalidInput, format!("`url`: {reason}"));
-    let url = Url::parse(address).map_err(|error| invalid(&error.to_string()))?;
+    let url = Url::parse(address).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => invalid("it begins neither with `https://` nor with `http://`"),
+        error => invalid(&error.to_string()),
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(invalid("pages are http or https"));
     }

@@ -285,6 +285,7 @@ impl ToolProvider for BuiltInTools {
 
     async fn close(&self) {
         if !self.is_guest {
+            self.world.browsers().end_all();
             self.world.tasks().close().await;
         }
     }

@@ -12,7 +12,10 @@ use crate::{
 };
 use clap::Args;
 use serde_json::json;
-use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::ProviderState};
+use toolstead_domain::{
+    ports::{execution_log::ExecutionFilter, tool_provider::ProviderState},
+    tool::Availability,
+};
 use toolstead_infrastructure::{
     models::KeySource,
     sandbox::{
@@ -144,6 +147,7 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
     });
     composition.reached().await;
     findings.push(good("tools", format!("{}", composition.app.registry.snapshot().tools().len())));
+    findings.extend(browser_finding(composition));
     for server in &composition.servers {
         let status = server.status();
         findings.push(match status.state {
@@ -179,6 +183,18 @@ fn model_finding(config: &Config) -> Option<Finding> {
             }
         },
     }
+}
+
+/// The browser that pages are opened in; nothing where its tools are switched off.
+fn browser_finding(composition: &Composition) -> Option<Finding> {
+    let snapshot = composition.app.registry.snapshot();
+    let tool = &snapshot.tools().iter().find(|one| one.own.name().as_str() == "browser_navigate")?.own;
+    let (verdict, said) = match &tool.availability {
+        _ if !tool.enabled => return None,
+        Availability::Available => (Verdict::Good, "there".to_owned()),
+        Availability::Unavailable(reason) => (Verdict::Worth, format!("pages cannot be opened: {reason}")),
+    };
+    Some(Finding { verdict, what: "browser", said })
 }
 
 /// The services that tools speak to. One that cannot be used although a file says something of it is told as a note of

@@ -8,6 +8,7 @@ use crate::browser::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
+use url::Url;
 
 /// Fields and images whose attributes are asked for.
 const MAX_ASKED: usize = 300;
@@ -73,7 +74,9 @@ pub(in crate::builtin) struct PageElement {
 
 /// As many elements of the page that was told last as there is room for, and how many are left out.
 pub(in crate::builtin) async fn elements(session: &Session, characters: usize) -> (Vec<PageElement>, usize) {
-    let Some(page) = session.state().current().and_then(|tab| tab.seen.clone()) else { return Default::default() };
+    let seen = session.state().current().and_then(|tab| Some((tab.seen.clone()?, tab.url.clone())));
+    let Some((page, address)) = seen else { return Default::default() };
+    let address = Url::parse(&address).ok();
     let is_shown = page.first_used(characters);
     let places: Vec<usize> = places(&page).collect();
     let numbers: HashMap<_, _> = page.references().zip(1..).collect();
@@ -81,6 +84,10 @@ pub(in crate::builtin) async fn elements(session: &Session, characters: usize) -
     for place in places.iter().copied().filter(|place| is_shown[*place]) {
         let line = &page.lines[place];
         let mut element = PageElement::of(line);
+        // Lines leave out the page's own address.
+        if let (Some(url), Some(address)) = (&mut element.url, &address) {
+            *url = address.join(url).map_or_else(|_| url.clone(), String::from);
+        }
         if let Some(reference) = line.reference {
             element.id = numbers.get(&reference).copied();
             if FIELDS.contains(&line.role()) && asked < MAX_ASKED {

@@ -14,6 +14,7 @@ use crate::{
         workspace::{FolderNames, Workspace},
     },
 };
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::{
@@ -93,4 +94,22 @@ async fn a_browser_that_nobody_uses_ends() {
     tokio::time::timeout(Duration::from_secs(30), ends).await.unwrap();
     assert_eq!(tools.call("browser_get_page", json!({})).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(fs::read_dir(folder.path().join("browsers")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_is_fitted_as_images_are_and_a_document_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tools, _) = tools(folder.path(), Duration::from_secs(300)).await;
+    tools.call("browser_navigate", json!({"url": "http://shop.example/long"})).await.unwrap();
+    let shown = tools.call("browser_screenshot", json!({"full_page": true, "save_as": "long.png"})).await.unwrap();
+    assert!(shown.joined_text().contains("The page goes on beyond it"), "{}", shown.joined_text());
+    let image = STANDARD.decode(shown.content()[0]["data"].as_str().unwrap()).unwrap();
+    let fitted = image::load_from_memory(&image).unwrap();
+    assert!(fitted.height() <= 2_000 && fitted.width() <= 2_000, "{}×{}", fitted.width(), fitted.height());
+    let saved = image::open(folder.path().join("work/long.png")).unwrap();
+    assert_eq!(saved.height(), 16_000);
+    tools.call("browser_screenshot", json!({"format": "pdf", "save_as": "long.pdf"})).await.unwrap();
+    assert!(fs::read(folder.path().join("work/long.pdf")).unwrap().starts_with(b"%PDF-"));
+    let unsaved = tools.call("browser_screenshot", json!({"format": "pdf"})).await.unwrap_err();
+    assert_eq!(unsaved.kind, ErrorKind::InvalidInput);
 }

@@ -1,7 +1,7 @@
 //! The tool `browser_screenshot`.
 
 use crate::{
-    browser::actions::PictureFormat,
+    browser::actions::{Picture, PictureFormat},
     builtin::{
         blocking::on_blocking_thread,
         browsing::{
@@ -96,12 +96,13 @@ impl BrowserTool for BrowserScreenshot {
                 let failure = ToolFailure::new(ErrorKind::InvalidInput, "a document is saved, and not shown");
                 return Err(failure.next("`save_as` says as which file."));
             }
-            (Format::Pdf, Some(_)) => session.pdf().await,
+            (Format::Pdf, Some(_)) => session.pdf().await.map(|data| Picture { data, is_cut: false }),
             (Format::Png, _) => session.picture(input.full_page, PictureFormat::Png).await,
             (Format::Jpeg, _) => session.picture(input.full_page, PictureFormat::Jpeg).await,
         };
         let unusable = || ToolFailure::new(ErrorKind::UpstreamProtocol, "the browser gave no picture");
-        let bytes = STANDARD.decode(encoded.map_err(browsing::failed)?).map_err(|_| unusable())?;
+        let Picture { data, is_cut } = encoded.map_err(browsing::failed)?;
+        let bytes = STANDARD.decode(data).map_err(|_| unusable())?;
         if bytes.is_empty() {
             return Err(unusable());
         }
@@ -131,6 +132,9 @@ impl BrowserTool for BrowserScreenshot {
         match &path {
             Some(path) => text.push_str(&format!("; the original is `{path}`.")),
             None => text.push('.'),
+        }
+        if is_cut {
+            text.push_str(" The page goes on beyond it.");
         }
         let output = Output { url, width: Some(width), height: Some(height), size_bytes, path };
         let structured = serde_json::to_value(&output).map_err(|error| {

@@ -45,6 +45,7 @@ impl BrowserTool for BrowserTabs {
             }
             session.choose(number).await.map_err(browsing::failed)?;
         }
+        session.name_tabs().await.map_err(browsing::failed)?;
         let tabs = browsing::tabs(session);
         match input.select {
             Some(_) => browsing::told(session, run, Telling::Page, &tabs, None).await,

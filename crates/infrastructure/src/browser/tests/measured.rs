@@ -1,0 +1,53 @@
+//! What pages cost those who read them.
+
+use super::{end, rig};
+use crate::browser::{
+    actions::Sight,
+    snapshot::Change,
+    testing::{page_of_boxes, page_of_orders},
+};
+
+/// Bytes of a token, as an agent counts before a model has said better.
+const TOKEN: usize = 4;
+/// What is told unasked.
+const ROOM: usize = 14_000;
+
+fn pages(page: String) -> &'static [(&'static str, &'static str)] {
+    Box::leak(Box::new([("/", &*page.leak())]))
+}
+
+/// Opens a page. At first no more than so many tokens are told, and after a click, which brings up a text, no more than so
+/// many. All of it holds so many lines.
+async fn check(page: String, first: usize, button: &str, brings: &str, after: usize, lines: std::ops::Range<usize>) {
+    let rig = rig(pages(page)).await;
+    let session = &rig.session;
+    session.open("http://shop.example/", false, end()).await.unwrap();
+    let (snapshot, _) = session.look().await.unwrap();
+    let (told, left_out) = snapshot.text(ROOM);
+    assert!(told.len() / TOKEN <= first, "{} tokens: {told}", told.len() / TOKEN);
+    assert!(lines.contains(&snapshot.lines.len()) && !snapshot.is_cut, "{}: {told}", snapshot.lines.len());
+    let (all, none) = snapshot.text(usize::MAX);
+    assert_eq!((none, told.lines().count() + left_out), (0, all.lines().count()));
+    for wrapper in ["- generic", "- none", "- listitem\n", "- cell\n"] {
+        assert!(!all.contains(wrapper), "{wrapper}: {all}");
+    }
+    session.click(rig.reference(button).await, false).await.unwrap();
+    session.wait_for(&Sight::Text(brings.into()), end()).await.unwrap();
+    let Some(Change::Lines(told)) = session.look().await.unwrap().1 else { panic!("a change is told") };
+    assert!(told.len() / TOKEN <= after && told.contains(brings), "{} tokens: {told}", told.len() / TOKEN);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_page_is_told_in_four_thousand_tokens_and_a_click_in_five_hundred() {
+    check(page_of_orders(137), 4_000, "button \"Send\"", "Order 1001 is sent", 500, 1_000..1_400).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_hundred_thousand_boxes_is_its_buttons() {
+    let page = page_of_boxes(99_000);
+    let page = format!(
+        "{page}<script>document.querySelector('button').onclick = event => \
+        event.target.textContent = 'Done'</script>"
+    );
+    check(page, 1_000, "button \"Button 0\"", "Done", 100, 100..101).await;
+}

@@ -1,0 +1,255 @@
+//! A real browser in a small shop, through the binaries: a client of the official Python SDK does there what people do.
+
+use crate::browser_shop::{MAY_ENTER, Shop, Visitor};
+use serde_json::json;
+use std::fs;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
+    let shop = Shop::where_allowed(&[MAY_ENTER]).await;
+    let mut ann = shop.visitor();
+    let page = ann.opens(&shop.url("/order"));
+    assert!(page.contains("Page \"Sign in – Corner Shop\" at ") && !page.contains("Order"), "{page}");
+    ann.types("textbox \"Name\"", "Ann");
+    ann.does_to("browser_type", "textbox \"Password\"", json!({"text": "a guess", "submit": true}));
+    let told = ann.waits("text", Some("The password is wrong."));
+    assert!(!told.contains("Welcome"), "{told}");
+    let page = ann.signs_in(&shop, "Ann");
+    assert!(page.contains("heading \"Welcome, Ann\""), "{page}");
+
+    ann.clicks_to("link \"Order\"", "Wrapping");
+    let told = ann.clicks_and_waits("button \"Order now\"");
+    assert!(told.contains("now: alert \"Please fill out this field.\""), "{told}");
+    ann.types("textbox \"For\"", "Bob & Co");
+    let large = ann.to("combobox \"Size\"", json!({"values": ["Large"]}));
+    let (_, why) = ann.fails("browser_select", large);
+    assert!(why.contains("it has no \"Large\"; there are Small, Medium"), "{why}");
+    ann.does_to("browser_select", "combobox \"Size\"", json!({"values": ["Medium"]}));
+    ann.does_to("browser_select", "listbox \"Extras\"", json!({"values": ["Ribbon", "salt"]}));
+    ann.clicks("radio \"Cloth\"");
+    let day = ann.to("Date \"On\"", json!({"text": "24.12.2026"}));
+    let (_, why) = ann.fails("browser_type", day);
+    assert!(why.contains("it does not take \"24.12.2026\"; a value for it looks like 2026-12-24"), "{why}");
+    ann.types("Date \"On\"", "2026-12-24");
+    ann.types("spinbutton \"Pieces\"", "3");
+    ann.types("textbox \"A word\"", "Dear Bob,\nall the best!");
+    let box_to_check = ann.to("checkbox \"I agree", json!({"text": "yes"}));
+    let (_, why) = ann.fails("browser_type", box_to_check);
+    assert!(why.contains("it is no field for text"), "{why}");
+    let told = ann.clicks("checkbox \"I agree");
+    assert!(told.contains("[checked]"), "{told}");
+    assert_eq!(shop.forms("/order").len(), 0, "nothing was sent by now");
+    let sends = ann.to("button \"Order now\"", json!({}));
+    let told = ann.does("browser_click", sends.clone()) + &ann.waits("text", Some("Your number is A-17."));
+    assert!(told.contains("Your number is A-17.") && told.contains("Page \"Thank you – Corner Shop\""), "{told}");
+    let orders = shop.forms("/order");
+    let [order] = &orders[..] else { panic!("{:?}", shop.site.seen()) };
+    for (name, value) in [
+        ("for", "Bob & Co"),
+        ("size", "m"),
+        ("wrap", "cloth"),
+        ("day", "2026-12-24"),
+        ("pieces", "3"),
+        ("word", "Dear Bob,\r\nall the best!"),
+        ("agreed", "on"),
+    ] {
+        assert_eq!(order.form(name).as_deref(), Some(value), "{name}");
+    }
+    assert!(String::from_utf8_lossy(&order.body).contains("extras=ribbon&extras=salt"), "{order:?}");
+    assert_eq!(order.header("cookie"), "visitor=Ann");
+
+    let (kind, why) = ann.fails("browser_click", sends);
+    assert!(kind == "stale_file" && why.contains("is of a page that is gone"), "{kind}: {why}");
+    let back = ann.does("browser_navigate", json!({"history": "back"}));
+    assert!(back.contains("Page \"Order – Corner Shop\"") && back.contains("= \"Bob & Co\""), "{back}");
+    let forward = ann.does("browser_navigate", json!({"history": "forward"}));
+    assert!(forward.contains("Your number is A-17."), "{forward}");
+    let (kind, _) = ann.fails("browser_navigate", json!({"history": "forward"}));
+    assert_eq!((kind.as_str(), shop.forms("/order").len()), ("not_found", 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn popups_dialogs_and_faults_of_a_page_are_told() {
+    let shop = Shop::where_allowed(&[MAY_ENTER]).await;
+    let mut ann = shop.visitor();
+    ann.signs_in(&shop, "Ann");
+    let terms = ann.clicks_to("button \"Terms\"", "within a month");
+    for part in ["The page opened tab 2", "Page \"Terms – Corner Shop\"", "(tab 2", "within a month"] {
+        assert!(terms.contains(part), "{part}: {terms}");
+    }
+    let tabs = ann.does("browser_tabs", json!({}));
+    assert!(tabs.contains("1: \"Corner Shop\" at ") && tabs.contains("2 (current): \"Terms – Corner Shop\""), "{tabs}");
+    ann.clicks_to("button \"Understood\"", "Welcome");
+    let told = ann.does("browser_get_page", json!({}));
+    assert!(told.contains("Page \"Corner Shop\" at ") && !told.contains("(tab "), "{told}");
+    let new = ann.does("browser_navigate", json!({"url": shop.url("/order"), "new_tab": true}));
+    assert!(new.contains("heading \"Order\"") && new.contains("(tab 3"), "{new}");
+    let first = ann.does("browser_tabs", json!({"select": 1, "close": 3}));
+    assert!(first.contains("heading \"Welcome, Ann\"") && !first.contains("Order –"), "{first}");
+    let (kind, _) = ann.fails("browser_tabs", json!({"select": 3}));
+    assert_eq!(kind, "not_found");
+
+    for (button, answer, told, shown) in [
+        ("Empty the cart", json!({}), "Empty the cart?\". It was dismissed.", "The cart is as it was."),
+        ("Empty the cart", json!({"dialog": "accept"}), "Empty the cart?\". It was accepted.", "The cart is empty."),
+        ("Voucher", json!({"dialog": "accept", "dialog_text": "TEN"}), "It was accepted.", "Voucher: TEN"),
+        ("Voucher", json!({"dialog": "dismiss"}), "It was dismissed.", "Voucher: null"),
+    ] {
+        let said = ann.does_to("browser_click", &format!("button \"{button}\""), answer);
+        assert!(said.contains(told) && said.contains(shown), "{button}: {said}");
+    }
+
+    let broken = ann.clicks_and_waits("button \"Break the till\"");
+    for fault in ["console error: the till is stuck", "ReferenceError: cart is not defined", "status of 404"] {
+        assert!(broken.contains(fault), "{fault}: {broken}");
+    }
+    let quiet = ann.does("browser_get_page", json!({}));
+    assert!(!quiet.contains("Errors of the page"), "each is told once: {quiet}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back() {
+    let shop = Shop::where_allowed(&[MAY_ENTER, "\"Write(got/**)\""]).await;
+    let work = shop.home.work();
+    fs::write(work.join("bill.txt"), "bill 4711").unwrap();
+    let mut ann = shop.visitor();
+    ann.signs_in(&shop, "Ann");
+    let told = ann.clicks_and_waits("link \"Receipt\"");
+    assert!(told.contains("\"receipt.txt\", which was not taken: `save_as` takes one"), "{told}");
+    let asked = shop.site.seen().len();
+    let elsewhere = ann.to("link \"Receipt\"", json!({"save_as": "receipt.txt"}));
+    let (kind, why) = ann.fails("browser_click", elsewhere);
+    assert!(kind == "permission_denied" && why.contains("receipt.txt"), "{kind}: {why}");
+    assert_eq!(shop.site.seen().len(), asked, "who may not save does not click");
+    ann.does_to("browser_click", "link \"Receipt\"", json!({"save_as": "got/receipt.txt"}));
+    assert_eq!(fs::read_to_string(work.join("got/receipt.txt")).unwrap(), "Ann paid 12.00\n");
+    let row = shop.row("browser_click");
+    let saved = format!("write {}", work.join("got/receipt.txt").display());
+    assert_eq!(row["accesses"], json!(["reach 127.0.0.1", saved]), "{row}");
+    ann.does("undo", json!({}));
+    assert!(!work.join("got/receipt.txt").exists());
+
+    ann.opens(&shop.url("/return"));
+    let told = ann.clicks_and_waits("\"Bill\"");
+    assert!(told.contains("The page asks for a file: `browser_type` with `files`"), "{told}");
+    let foreign = ann.to("\"Bill\"", json!({"files": ["/etc/hostname"]}));
+    let (kind, why) = ann.fails("browser_type", foreign);
+    assert!(kind == "permission_denied" && why.contains("/etc/hostname"), "{kind}: {why}");
+    let told = ann.does_to("browser_type", "\"Bill\"", json!({"files": ["bill.txt"]}));
+    assert!(told.contains("= \"bill.txt\""), "{told}");
+    ann.clicks_to("button \"Send\"", "Your number is A-17.");
+    let all_sent = shop.forms("/return");
+    let [sent] = &all_sent[..] else { panic!("{:?}", shop.site.seen()) };
+    let body = String::from_utf8_lossy(&sent.body);
+    assert!(body.contains("filename=\"bill.txt\"") && body.contains("bill 4711"), "{body}");
+
+    ann.opens(&shop.url("/terms"));
+    let shown = ann.call("browser_screenshot", json!({}));
+    assert!(shown["content"][0]["type"] == "image" && shown["isError"] != true, "{shown}");
+    ann.does("browser_screenshot", json!({"save_as": "got/terms.png"}));
+    assert!(fs::read(work.join("got/terms.png")).unwrap().starts_with(b"\x89PNG\r\n"));
+    ann.does("browser_screenshot", json!({"format": "pdf", "save_as": "got/terms.pdf"}));
+    let printed = ann.does("read_file", json!({"path": "got/terms.pdf"}));
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("Everything may be sent back within a month."), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_late_or_stands_in_a_frame_or_a_shadow_tree_is_found_and_used() {
+    let shop = Shop::where_allowed(&[MAY_ENTER]).await;
+    let mut ann = shop.visitor();
+    ann.signs_in(&shop, "Ann");
+    ann.clicks_to("link \"Parcels\"", "Look");
+    ann.clicks("button \"Look\"");
+    let late = ann.waits("text", Some("Collect parcel 2"));
+    assert!(late.contains("button \"Collect parcel 1\""), "{late}");
+    let told = ann.clicks("button \"Collect parcel 2\"");
+    assert!(told.contains("parcel 2 is yours."), "{told}");
+    let never = json!({"condition": "selector", "value": "#parcel-3", "timeout_ms": 300});
+    assert_eq!(ann.fails("browser_wait_for", never).0, "timeout");
+
+    let page = ann.opens(&shop.url("/pay"));
+    assert!(page.contains("Iframe \"Card\"") && page.contains("button \"Five stars\""), "{page}");
+    ann.types("textbox \"Card number\"", "4242");
+    ann.clicks_to("button \"Pay 12.00\"", "Paid with card 4242.");
+    ann.types("textbox \"Your name\"", "Ann");
+    let told = ann.clicks("button \"Five stars\"");
+    assert!(told.contains("Five stars from Ann."), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_user_is_asked_for_each_host_and_a_page_leads_to_no_other() {
+    let shop = Shop::where_allowed(&[]).await;
+    let terms = json!({"url": shop.url("/terms")});
+    let mut nobody = shop.visitor();
+    let (kind, why) = nobody.fails("browser_navigate", terms.clone());
+    assert!(kind == "permission_denied" && why.contains("`--allow 'WebFetch(domain:127.0.0.1)'`"), "{kind}: {why}");
+    let row = shop.row("browser_navigate");
+    assert_eq!((&row["outcome"], &row["accesses"]), (&json!("refused"), &json!(["reach 127.0.0.1"])), "{row}");
+    assert!(shop.site.seen().is_empty(), "nothing was asked of the shop");
+    drop(nobody);
+
+    let mut command = shop.command();
+    command.env("ANSWER", json!({"part_1": "session"}).to_string());
+    let mut ann = Visitor::of(command);
+    ann.signs_in(&shop, "Ann");
+    let row = shop.row("browser_click");
+    assert!(row["decision"].to_string().contains("WebFetch(domain:127.0.0.1)"), "{row}");
+    let told = ann.clicks_and_waits("link \"Partner shop\"");
+    assert!(
+        told.contains("A page of `localhost` was not opened") && told.contains("`WebFetch(domain:localhost)`"),
+        "{told}"
+    );
+    assert!(!shop.site.seen().iter().any(|seen| seen.path() == "/partner"), "nothing was asked of the other host");
+    let page = ann.does("browser_get_page", json!({}));
+    assert!(page.contains("heading \"Welcome, Ann\""), "the page is still there: {page}");
+    let told = ann.opens(&shop.partner_url());
+    assert!(told.contains("Page \"Partner\"") && told.contains("heading \"Partner shop\""), "{told}");
+    let row = shop.row("browser_navigate");
+    assert_eq!(row["accesses"], json!(["reach localhost"]), "{row}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_read_pages_too_and_a_browser_lives_as_long_as_its_call_of_the_command_line() {
+    let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Tools(browser_*)\""]).await;
+    let script = format!(
+        "tool browser_navigate --url {} && tool browser_type --element-id 1 --text Ann >&2 && \
+         tool browser_type --element-id 2 --text 'open sesame' --submit && tool browser_tabs",
+        shop.url("/")
+    );
+    let arguments = json!({"command": script, "tools": ["browser_*"]}).to_string();
+    let (code, told) = shop.toolstead(&["call", "bash", &arguments]);
+    assert_eq!(code, Some(0), "{told}");
+    for part in ["textbox \\\"Password\\\" [e2]", "heading \\\"Welcome, Ann\\\"", "1 (current): \\\"Corner Shop\\\""] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let (code, told) = shop.toolstead(&["call", "browser_get_page"]);
+    assert!(code == Some(4) && told.contains("A browser ends with its session"), "{told}");
+    for (url, why) in [
+        ("shop.example", "`url`: it begins neither with `https://` nor with `http://`"),
+        ("file:///etc/passwd", "`url`: pages are http or https"),
+        ("http://ann:secret@127.0.0.1/", "`url`: an address holds no user and no password here"),
+    ] {
+        let (code, told) = shop.toolstead(&["call", "browser_navigate", &json!({"url": url}).to_string()]);
+        assert!(code == Some(2) && told.contains(why), "{url}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missing() {
+    let shop = Shop::where_allowed(&[MAY_ENTER]).await;
+    let (_, told) = shop.toolstead(&["doctor"]);
+    assert!(told.lines().any(|line| line.starts_with("ok") && line.contains("browser")), "{told}");
+    shop.home.config(&format!("{}[browser]\nprogram = \"/nonexistent\"\n", shop.settings));
+    let missing = "`[browser] program` names `/nonexistent`, which is not there";
+    let call = json!({"url": shop.url("/")}).to_string();
+    for (arguments, code) in [
+        (&["doctor"][..], 0),
+        (&["tools", "browser_navigate"], 0),
+        (&["call", "browser_navigate", &call], 4),
+        (&["call", "browser_get_page"], 4),
+    ] {
+        let (given, told) = shop.toolstead(arguments);
+        assert!(given == Some(code) && told.contains(missing), "{arguments:?}: {told}");
+    }
+}
