@@ -6,7 +6,7 @@
 use crate::browser::{
     accessibility::plain_text,
     devtools::Target,
-    references::{Element, Reference},
+    references::Reference,
     session::{Session, SessionError},
     state::State,
 };
@@ -30,18 +30,22 @@ const COVER: &str = "function () {
     return `<${on.localName}${on.id ? ` id=\"${on.id}\"` : ''}>${text ? ` (\"${text}\")` : ''} lies over it`;
 }";
 
-/// Readies a field for what is typed: all of its content is chosen, or the end of it. Says why it takes none.
-const READY: &str = "function (clear) {
+/// Types into a field, in place of all that it holds or behind it. Says why it takes nothing. In one piece: keys go to
+/// whatever has the focus by then, and a frame of somebody else may take it to get what is typed.
+const TYPE: &str = "function (text, clear) {
     if (this.disabled || this.readOnly) return 'it takes no text';
+    const field = 'value' in this && this.localName !== 'select';
+    if (!this.isContentEditable && !field) return 'it is no field for text';
     this.focus();
+    if (this.getRootNode().activeElement !== this && !this.isContentEditable) return 'it does not keep the focus';
+    const page = this.ownerDocument;
     if (this.isContentEditable) {
-        const chosen = this.ownerDocument.getSelection();
+        const chosen = page.getSelection();
         chosen.selectAllChildren(this);
         if (!clear) chosen.collapseToEnd();
-        return '';
-    }
-    if (!('value' in this) || this.localName === 'select') return 'it is no field for text';
-    if (clear) this.select?.(); else this.setSelectionRange?.(this.value.length, this.value.length);
+    } else if (clear) this.select?.();
+    else if (this.selectionStart !== null) this.setSelectionRange?.(this.value.length, this.value.length);
+    if (text) page.execCommand('insertText', false, text); else if (clear) page.execCommand('delete');
     return '';
 }";
 
@@ -102,11 +106,11 @@ impl Session {
     /// # Errors
     /// [`SessionError`]; then nothing was clicked, unless the browser ended.
     pub(crate) async fn click(&self, reference: Reference, is_double: bool) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
-        let node = json!({"backendNodeId": element.node});
+        let (target, object) = self.held(reference).await?;
+        let node = json!({"objectId": object});
         let gone = |_| SessionError::Stale(reference);
         self.command(&target, "DOM.scrollIntoViewIfNeeded", node.clone()).await.map_err(gone)?;
-        self.ask_element(reference, &target, &element, COVER, json!([])).await?;
+        self.ask_element(reference, &target, &object, COVER, json!([])).await?;
         let quads = self.command(&target, "DOM.getContentQuads", node).await.map_err(gone)?;
         let unusable = || SessionError::Unusable { reference, reason: "it is not visible".into() };
         let (x, y) = quads.get("quads").and_then(|quads| middle(quads.get(0)?)).ok_or_else(unusable)?;
@@ -131,13 +135,9 @@ impl Session {
         clears: bool,
         submits: bool,
     ) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
-        self.ask_element(reference, &target, &element, READY, json!([{"value": clears}])).await?;
-        match text.is_empty() {
-            true if clears => self.press(&target, "Delete", 46, "").await?,
-            true => {}
-            false => _ = self.command(&target, "Input.insertText", json!({"text": text})).await?,
-        }
+        let (target, object) = self.held(reference).await?;
+        let arguments = json!([{"value": text}, {"value": clears}]);
+        self.ask_element(reference, &target, &object, TYPE, arguments).await?;
         if submits {
             self.press(&target, "Enter", 13, "\r").await?;
         }
@@ -159,8 +159,8 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn select(&self, reference: Reference, values: &[String]) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
-        self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await
+        let (target, object) = self.held(reference).await?;
+        self.ask_element(reference, &target, &object, CHOOSE, json!([{"value": values}])).await
     }
 
     /// Gives files of the shared folder to a field for files.
@@ -168,8 +168,8 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn give_files(&self, reference: Reference, files: &[PathBuf]) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
-        let params = json!({"files": files, "backendNodeId": element.node});
+        let (target, object) = self.held(reference).await?;
+        let params = json!({"files": files, "objectId": object});
         let given = self.command(&target, "DOM.setFileInputFiles", params).await;
         given.map_err(|_| SessionError::Unusable { reference, reason: "it takes no files".into() })?;
         if let Some(tab) = self.state().current_mut() {
@@ -198,7 +198,7 @@ impl Session {
                 let world = self.world(&target, None).await?;
                 let params = json!({"functionDeclaration": APPEARS, "executionContextId": world,
                     "arguments": arguments, "awaitPromise": true, "returnByValue": true});
-                match self.command(&target, "Runtime.callFunctionOn", params).await {
+                match self.lasting_command(&target, "Runtime.callFunctionOn", params).await {
                     Ok(answer) => match answer.get("exceptionDetails") {
                         None => return Ok(()),
                         Some(thrown) => return Err(SessionError::NotOpened(thrown_text(thrown))),
@@ -253,8 +253,27 @@ impl Session {
             .and_then(|place| usize::try_from(place).ok())
             .and_then(|place| history.get("entries")?.get(place)?.get("id"));
         let Some(entry) = entry else { return Ok(false) };
+        self.state().forget_not_shown();
         self.command(&target, "Page.navigateToHistoryEntry", json!({"entryId": entry})).await?;
         Ok(true)
+    }
+
+    /// Takes hold of an element in our world: an object of its document, and of no other one.
+    async fn held(&self, reference: Reference) -> Result<(Target, Value), SessionError> {
+        let (target, element) = self.element(reference)?;
+        let gone = || SessionError::Stale(reference);
+        let frame = self.state().current().and_then(|tab| {
+            let found = tab.frames.iter().find(|(_, frame)| frame.document == element.document);
+            found.map(|(id, _)| id.clone())
+        });
+        let world = self.world(&target, Some(frame.ok_or_else(gone)?)).await?;
+        let resolve = json!({"backendNodeId": element.node, "executionContextId": world});
+        let resolved = self.command(&target, "DOM.resolveNode", resolve).await.map_err(|_| gone())?;
+        let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().ok_or_else(gone)?;
+        // Another document may have come into the frame meanwhile, with an element of the same number. Then that was told
+        // before the answer.
+        self.element(reference)?;
+        Ok((target, object))
     }
 
     /// Calls a function of ours on an element. It returns an empty text where all is well, else the reason.
@@ -262,19 +281,10 @@ impl Session {
         &self,
         reference: Reference,
         target: &Target,
-        element: &Element,
+        object: &Value,
         function: &str,
         arguments: Value,
     ) -> Result<(), SessionError> {
-        let frame = self.state().current().and_then(|tab| {
-            let found = tab.frames.iter().find(|(_, frame)| frame.document == element.document);
-            found.map(|(id, _)| id.clone())
-        });
-        let world = self.world(target, frame).await?;
-        let resolve = json!({"backendNodeId": element.node, "executionContextId": world});
-        let resolved = self.command(target, "DOM.resolveNode", resolve).await;
-        let resolved = resolved.map_err(|_| SessionError::Stale(reference))?;
-        let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().unwrap_or_default();
         let params = json!({"functionDeclaration": function, "objectId": object, "arguments": arguments,
             "returnByValue": true});
         let answer = self.command(target, "Runtime.callFunctionOn", params).await?;

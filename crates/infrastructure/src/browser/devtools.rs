@@ -3,8 +3,10 @@
 //! What the browser sends is hostile: a page decides about much of it. Answers go to those who wait for them; events go to
 //! one listener, in their order, which must not wait. What nobody here knows is passed over.
 
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt, io,
     sync::{
@@ -16,10 +18,16 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::{mpsc, oneshot},
 };
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// A longer message ends the connection, in bytes. A screenshot of a long page takes some ten megabytes.
 const MAX_MESSAGE_BYTES: usize = 128 << 20;
+/// The parameters of a longer event are not read, in bytes. An address has two megabytes at most.
+const MAX_EVENT_BYTES: usize = 4 << 20;
+/// An answer with more values is not read: in memory each takes many times its bytes.
+const MAX_VALUES: usize = 10_000_000;
+/// A longer name of a method or session is none, in bytes.
+const MAX_NAME_BYTES: usize = 200;
 /// Commands that wait to be written; further ones wait.
 const MAX_UNWRITTEN: usize = 1_024;
 
@@ -64,6 +72,13 @@ pub(crate) enum DevToolsError {
 struct Shared {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
+    ended: CancellationToken,
+}
+
+/// The end of a connection, for whoever does not hold it.
+#[derive(Clone)]
+pub(crate) struct End {
+    shared: Arc<Shared>,
 }
 
 /// Those who wait for an answer, by the number of their command; `None` once nobody answers any more.
@@ -80,6 +95,25 @@ impl Shared {
         // Nothing panics while it is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn end(&self) {
+        self.ended.cancel();
+        self.waiting().0 = None;
+    }
+}
+
+impl End {
+    /// Ends the connection: whoever waits for an answer is told so at once. `false` where it has ended already.
+    pub(crate) fn now(&self) -> bool {
+        let is_first = !self.shared.ended.is_cancelled();
+        self.shared.end();
+        is_first
+    }
+
+    /// Returns when it has ended.
+    pub(crate) async fn came(&self) {
+        self.shared.ended.cancelled().await;
+    }
 }
 
 impl DevTools {
@@ -92,7 +126,7 @@ impl DevTools {
     ) -> Self {
         let (commands, unwritten) = mpsc::channel(MAX_UNWRITTEN);
         let shared = Arc::<Shared>::default();
-        let writing = tokio::spawn(write(input, unwritten));
+        let writing = tokio::spawn(write(input, unwritten, shared.ended.clone()));
         let reading = tokio::spawn(read(output, shared.clone(), commands.clone(), heard));
         Self { commands, shared, _reading: AbortOnDropHandle::new(reading), _writing: AbortOnDropHandle::new(writing) }
     }
@@ -103,13 +137,19 @@ impl DevTools {
     /// [`DevToolsError`].
     pub(crate) async fn call(&self, target: &Target, method: &str, params: Value) -> Result<Value, DevToolsError> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
+        let (answer, mut answered) = oneshot::channel();
         match &mut self.shared.waiting().0 {
             Some(waiting) => _ = waiting.insert(number, answer),
             None => return Err(DevToolsError::Ended),
         }
         let _forget = Forget { shared: &self.shared, number };
-        self.commands.send(message(number, target, method, params)).await.map_err(|_| DevToolsError::Ended)?;
+        tokio::select! {
+            sent = self.commands.send(message(number, target, method, params)) => {
+                sent.map_err(|_| DevToolsError::Ended)?;
+            }
+            // A browser that reads nothing may end before the command is on its way.
+            _ = &mut answered => return Err(DevToolsError::Ended),
+        }
         match answered.await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
@@ -119,7 +159,18 @@ impl DevTools {
 
     /// Whether nobody answers any more.
     pub(crate) fn has_ended(&self) -> bool {
-        self.shared.waiting().0.is_none()
+        self.shared.ended.is_cancelled()
+    }
+
+    /// The end of this connection.
+    pub(crate) fn end(&self) -> End {
+        End { shared: self.shared.clone() }
+    }
+}
+
+impl Drop for DevTools {
+    fn drop(&mut self) {
+        self.shared.end();
     }
 }
 
@@ -163,12 +214,15 @@ fn message(number: u64, target: &Target, method: &str, params: Value) -> Vec<u8>
     bytes
 }
 
-async fn write(mut input: impl AsyncWrite + Unpin, mut unwritten: mpsc::Receiver<Vec<u8>>) {
-    while let Some(message) = unwritten.recv().await {
-        if input.write_all(&message).await.is_err() {
-            return;
+async fn write(mut input: impl AsyncWrite + Unpin, mut unwritten: mpsc::Receiver<Vec<u8>>, ended: CancellationToken) {
+    let writing = async {
+        while let Some(message) = unwritten.recv().await {
+            if input.write_all(&message).await.is_err() {
+                return;
+            }
         }
-    }
+    };
+    ended.run_until_cancelled(writing).await;
 }
 
 async fn read(
@@ -178,51 +232,86 @@ async fn read(
     mut heard: impl FnMut(Heard<'_>),
 ) {
     let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
-    // The end and a breach are the same: nobody answers any more.
-    while let Ok(Some(bytes)) = messages.next().await {
-        let Ok(Value::Object(message)) = serde_json::from_slice(&bytes) else { break };
-        match Incoming::of(message) {
-            Some(Incoming::Answer(number, answer)) => {
-                let waiting = shared.waiting().0.as_mut().and_then(|waiting| waiting.remove(&number));
-                if let Some(waiting) = waiting {
-                    // Whoever asked may be gone.
-                    let _ = waiting.send(answer);
+    // Also where a fault of ours ends the reading.
+    let _ends = Ends(&shared);
+    let reading = async {
+        // The end and a breach are the same: nobody answers any more.
+        while let Ok(Some(bytes)) = messages.next().await {
+            let Ok(message) = serde_json::from_slice::<Message<'_>>(&bytes) else { break };
+            match message.id {
+                Some(number) => {
+                    let waiting = shared.waiting().0.as_mut().and_then(|waiting| waiting.remove(&number));
+                    // Nobody reads what nobody has asked for.
+                    if let Some(waiting) = waiting {
+                        // Whoever asked may be gone.
+                        let _ = waiting.send(message.answer());
+                    }
+                }
+                None => {
+                    if let Some(event) = message.event() {
+                        heard(Heard { event, shared: &shared, commands: &commands });
+                    }
                 }
             }
-            Some(Incoming::Event(event)) => heard(Heard { event, shared: &shared, commands: &commands }),
-            None => {}
+        }
+    };
+    shared.ended.run_until_cancelled(reading).await;
+}
+
+/// Ends the connection when it is dropped.
+struct Ends<'a>(&'a Shared);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A message of the browser, whose parts are read when somebody wants them: an answer has a number, an event a method.
+#[derive(Deserialize)]
+struct Message<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "sessionId")]
+    session: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl Message<'_> {
+    fn answer(&self) -> Result<Value, String> {
+        let raw = self.error.or(self.result).map_or("null", RawValue::get);
+        if raw.len() > MAX_EVENT_BYTES
+            && raw.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > MAX_VALUES
+        {
+            return Err("its answer has more than is read".into());
+        }
+        let value: Value = serde_json::from_str(raw).map_err(|error| format!("its answer cannot be read: {error}"))?;
+        match self.error {
+            None => Ok(value),
+            Some(_) => {
+                let said = value.get("message").and_then(Value::as_str).unwrap_or("it did not say why");
+                Err(said.chars().take(MAX_NAME_BYTES).collect())
+            }
         }
     }
-    shared.waiting().0 = None;
-}
 
-enum Incoming {
-    Answer(u64, Result<Value, String>),
-    Event(Event),
-}
-
-impl Incoming {
-    /// Reads a message; `None` for what is neither an answer nor an event.
-    fn of(mut message: Map<String, Value>) -> Option<Self> {
-        if let Some(number) = message.get("id").and_then(Value::as_u64) {
-            return Some(Self::Answer(
-                number,
-                match message.remove("error") {
-                    None => Ok(message.remove("result").unwrap_or_default()),
-                    Some(error) => {
-                        let said = error.get("message").and_then(Value::as_str);
-                        Err(said.unwrap_or("it did not say why").to_owned())
-                    }
-                },
-            ));
-        }
-        let session = message.get("sessionId").and_then(Value::as_str).map(Arc::from);
-        let params = match message.remove("params") {
-            Some(Value::Object(params)) => params,
-            _ => Map::new(),
+    /// The event; one whose parameters cannot be read has none, so that whoever must answer it still hears of it.
+    fn event(&self) -> Option<Event> {
+        let params = self.params.map(RawValue::get).filter(|params| params.len() <= MAX_EVENT_BYTES);
+        let params = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
+        let is_name = |name: &&Cow<'_, str>| name.len() <= MAX_NAME_BYTES;
+        let method = self.method.as_ref().filter(is_name)?.clone().into_owned();
+        let session = match &self.session {
+            None => None,
+            Some(session) => Some(Arc::from(&**Some(session).filter(is_name)?)),
         };
-        let Some(Value::String(method)) = message.remove("method") else { return None };
-        Some(Self::Event(Event { target: Target(session), method, params }))
+        Some(Event { target: Target(session), method, params })
     }
 }
 
@@ -254,6 +343,12 @@ impl<R: AsyncRead + Unpin> Messages<R> {
                 return Ok(None);
             }
         }
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("End").field("came", &self.shared.ended.is_cancelled()).finish()
     }
 }
 
