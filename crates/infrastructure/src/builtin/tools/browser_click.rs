@@ -97,7 +97,7 @@ impl BuiltInTool for BrowserClick {
     }
 
     async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = browsing::access_to_page(call, world);
+        let mut accesses = browsing::access_to_element(input.reference.as_deref(), input.element_id, call, world);
         if let Some(path) = &input.save_as {
             accesses.push(Access::WritePath(world.access(path).await?));
         }
@@ -112,6 +112,7 @@ impl BuiltInTool for BrowserClick {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
+        browsing::may_use(session, element, run)?;
         let end = browsing::end_after(run, input.timeout_ms);
         let dialog = input.dialog.map(|word| match word {
             DialogWord::Accept => DialogAnswer::Accept(input.dialog_text),

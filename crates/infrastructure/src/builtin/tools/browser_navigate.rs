@@ -130,6 +130,10 @@ impl BuiltInTool for BrowserNavigate {
                     return Err(ToolFailure::new(ErrorKind::NotFound, "there is no such page in the history"));
                 }
                 browsing::settle(lease.session()?, run).await?;
+                let refused = lease.session()?.state().take_not_shown();
+                if let Some(refused) = refused {
+                    return Err(browsing::failed(refused.into()));
+                }
                 (lease, String::new())
             }
             _ => {

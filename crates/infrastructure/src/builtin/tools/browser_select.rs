@@ -63,14 +63,15 @@ impl BuiltInTool for BrowserSelect {
         browsing::availability(world)
     }
 
-    async fn accesses_of(&self, _: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(browsing::access_to_page(call, world))
+    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(browsing::access_to_element(input.reference.as_deref(), input.element_id, call, world))
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
+        browsing::may_use(session, element, run)?;
         session.select(element, &input.values).await.map_err(browsing::failed)?;
         browsing::settle(session, run).await?;
         browsing::told(session, Telling::Changes, &format!("Chose in {element}."), None).await

@@ -95,7 +95,7 @@ impl BuiltInTool for BrowserType {
     }
 
     async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        let mut accesses = browsing::access_to_page(call, world);
+        let mut accesses = browsing::access_to_element(input.reference.as_deref(), input.element_id, call, world);
         for path in &input.files {
             accesses.push(Access::ReadPath(world.access(path).await?));
         }
@@ -110,7 +110,7 @@ impl BuiltInTool for BrowserType {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
-        browsing::may_give(session, element, run)?;
+        browsing::may_use(session, element, run)?;
         let end = browsing::end_after(run, input.timeout_ms);
         let done = match (&input.text, input.files.as_slice()) {
             (Some(text), []) => {
