@@ -7,7 +7,7 @@ use crate::browser::{
     accessibility::plain_text,
     devtools::{DevToolsError, Target},
     keyboard::Key,
-    references::{Element, Reference},
+    references::Reference,
     session::{Session, SessionError},
     state::State,
 };
@@ -193,9 +193,9 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn point_at(&self, reference: Reference) -> Result<(Target, f64, f64), SessionError> {
-        let (target, element) = self.element(reference)?;
-        let element = self.clickable(reference, &target, element).await?;
-        let node = json!({"backendNodeId": element.node});
+        let (target, object) = self.held(reference).await?;
+        let object = self.clickable(reference, &target, object).await?;
+        let node = json!({"objectId": object});
         let gone = |_| SessionError::Stale(reference);
         let quads = self.command(&target, "DOM.getContentQuads", node).await.map_err(gone)?;
         let unusable = || SessionError::Unusable { reference, reason: "it is not visible".into() };
@@ -206,35 +206,28 @@ impl Session {
 
     /// The element in sight and uncovered, or else its label: what a page hides behind a label of its own is clicked there,
     /// as people do.
-    async fn clickable(
-        &self,
-        reference: Reference,
-        target: &Target,
-        element: Element,
-    ) -> Result<Element, SessionError> {
-        let Err(reason) = self.uncovered(reference, target, &element).await else { return Ok(element) };
+    async fn clickable(&self, reference: Reference, target: &Target, object: Value) -> Result<Value, SessionError> {
+        let Err(reason) = self.uncovered(reference, target, &object).await else { return Ok(object) };
         if !matches!(reason, SessionError::Unusable { .. }) {
             return Err(reason);
         }
-        let label = self.call_on(reference, target, &element, LABEL, json!([]), false).await?;
-        let Some(object) = label.get("objectId") else { return Err(reason) };
-        let told = self.command(target, "DOM.describeNode", json!({"objectId": object})).await?;
-        let node = told.get("node").and_then(|node| node.get("backendNodeId")?.as_i64()).ok_or(reason)?;
-        let label = Element { node, ..element };
+        let label = self.call_on(reference, target, &object, LABEL, json!([]), false).await?;
+        let label = label.get("objectId").cloned().ok_or(reason)?;
         self.uncovered(reference, target, &label).await?;
         Ok(label)
     }
 
     /// Brings an element in sight, and sees whether nothing lies over it.
-    async fn uncovered(&self, reference: Reference, target: &Target, element: &Element) -> Result<(), SessionError> {
-        let scrolled = self.command(target, "DOM.scrollIntoViewIfNeeded", json!({"backendNodeId": element.node})).await;
+    async fn uncovered(&self, reference: Reference, target: &Target, object: &Value) -> Result<(), SessionError> {
+        let scrolled = self.command(target, "DOM.scrollIntoViewIfNeeded", json!({"objectId": object})).await;
         scrolled.map_err(|error| match error {
             SessionError::DevTools(DevToolsError::Refused { message, .. }) if message.contains("layout") => {
                 SessionError::Unusable { reference, reason: "it is not visible".into() }
             }
-            _ => SessionError::Stale(reference),
+            SessionError::DevTools(_) => SessionError::Stale(reference),
+            error => error,
         })?;
-        self.ask_element(reference, target, element, COVER, json!([])).await?;
+        self.ask_element(reference, target, object, COVER, json!([])).await?;
         Ok(())
     }
 
@@ -249,13 +242,13 @@ impl Session {
         clears: bool,
         submits: bool,
     ) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
+        let (target, object) = self.held(reference).await?;
         let put = json!([{"value": text}, {"value": submits}]);
-        if self.ask_element(reference, &target, &element, PUT, put).await? == Value::Bool(true) {
+        if self.ask_element(reference, &target, &object, PUT, put).await? == Value::Bool(true) {
             return Ok(());
         }
         let arguments = json!([{"value": text}, {"value": clears}]);
-        self.ask_element(reference, &target, &element, TYPE, arguments).await?;
+        self.ask_element(reference, &target, &object, TYPE, arguments).await?;
         if submits {
             self.press(&target, &Key::ENTER).await?;
         }
@@ -267,8 +260,8 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn select(&self, reference: Reference, values: &[String]) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
-        self.ask_element(reference, &target, &element, CHOOSE, json!([{"value": values}])).await?;
+        let (target, object) = self.held(reference).await?;
+        self.ask_element(reference, &target, &object, CHOOSE, json!([{"value": values}])).await?;
         Ok(())
     }
 
@@ -277,20 +270,28 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn give_files(&self, reference: Reference, files: &[PathBuf]) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
-        let give = async |node: i64| {
-            self.command(&target, "DOM.setFileInputFiles", json!({"files": files, "backendNodeId": node})).await
+        let (target, object) = self.held(reference).await?;
+        let give = async |element: Value| {
+            let mut params = json!({"files": files});
+            if let (Some(params), Value::Object(element)) = (params.as_object_mut(), element) {
+                params.extend(element);
+            }
+            self.command(&target, "DOM.setFileInputFiles", params).await
         };
-        if give(element.node).await.is_err() {
-            // A button that was clicked, and had the page ask for files.
-            let asked = self.state().current().and_then(|tab| {
-                let (frame, node) = tab.file_chooser.as_ref()?;
-                (*tab.frames.get(frame)?.document == *element.document).then_some(*node)
-            });
+        if give(json!({"objectId": object})).await.is_err() {
+            // A button that was clicked, and had its page ask for files.
+            let asked = {
+                let state = self.state();
+                let document = state.references.element(reference).map(|element| element.document.clone());
+                state.current().and_then(|tab| {
+                    let (frame, node) = tab.file_chooser.as_ref()?;
+                    (*tab.frames.get(frame)?.document == *document?).then_some(*node)
+                })
+            };
             let reason = "it takes no files; a button that asks for some has to be clicked before".to_owned();
             let unusable = SessionError::Unusable { reference, reason };
             let Some(node) = asked else { return Err(unusable) };
-            give(node).await.map_err(|_| unusable)?;
+            give(json!({"backendNodeId": node})).await.map_err(|_| unusable)?;
         }
         if let Some(tab) = self.state().current_mut() {
             tab.file_chooser = None;
@@ -318,7 +319,7 @@ impl Session {
                 let world = self.world(&target, None).await?;
                 let params = json!({"functionDeclaration": APPEARS, "executionContextId": world,
                     "arguments": arguments, "awaitPromise": true, "returnByValue": true});
-                match self.command(&target, "Runtime.callFunctionOn", params).await {
+                match self.lasting_command(&target, "Runtime.callFunctionOn", params).await {
                     Ok(answer) => match answer.get("exceptionDetails") {
                         None => return Ok(()),
                         Some(thrown) => return Err(SessionError::NotOpened(thrown_text(thrown))),
@@ -382,8 +383,27 @@ impl Session {
             .and_then(|place| usize::try_from(place).ok())
             .and_then(|place| history.get("entries")?.get(place)?.get("id"));
         let Some(entry) = entry else { return Ok(false) };
+        self.state().forget_not_shown();
         self.command(&target, "Page.navigateToHistoryEntry", json!({"entryId": entry})).await?;
         Ok(true)
+    }
+
+    /// Takes hold of an element in our world: an object of its document, and of no other one.
+    pub(super) async fn held(&self, reference: Reference) -> Result<(Target, Value), SessionError> {
+        let (target, element) = self.element(reference)?;
+        let gone = || SessionError::Stale(reference);
+        let frame = self.state().current().and_then(|tab| {
+            let found = tab.frames.iter().find(|(_, frame)| *frame.document == *element.document);
+            found.map(|(id, _)| id.clone())
+        });
+        let world = self.world(&target, Some(frame.ok_or_else(gone)?)).await?;
+        let resolve = json!({"backendNodeId": element.node, "executionContextId": world});
+        let resolved = self.command(&target, "DOM.resolveNode", resolve).await.map_err(|_| gone())?;
+        let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().ok_or_else(gone)?;
+        // Another document may have come into the frame meanwhile, with an element of the same number. Then that was told
+        // before the answer.
+        self.element(reference)?;
+        Ok((target, object))
     }
 
     /// Calls a function of ours on an element. A text that it returns is the reason why the element cannot be used, an empty
@@ -392,11 +412,11 @@ impl Session {
         &self,
         reference: Reference,
         target: &Target,
-        element: &Element,
+        object: &Value,
         function: &str,
         arguments: Value,
     ) -> Result<Value, SessionError> {
-        let result = self.call_on(reference, target, element, function, arguments, true).await?;
+        let result = self.call_on(reference, target, object, function, arguments, true).await?;
         match result.get("value") {
             Some(Value::String(reason)) if !reason.is_empty() => {
                 Err(SessionError::Unusable { reference, reason: plain_text(reason) })
@@ -410,20 +430,11 @@ impl Session {
         &self,
         reference: Reference,
         target: &Target,
-        element: &Element,
+        object: &Value,
         function: &str,
         arguments: Value,
         is_value: bool,
     ) -> Result<Value, SessionError> {
-        let frame = self.state().current().and_then(|tab| {
-            let found = tab.frames.iter().find(|(_, frame)| *frame.document == *element.document);
-            found.map(|(id, _)| id.clone())
-        });
-        let world = self.world(target, frame).await?;
-        let resolve = json!({"backendNodeId": element.node, "executionContextId": world});
-        let resolved = self.command(target, "DOM.resolveNode", resolve).await;
-        let resolved = resolved.map_err(|_| SessionError::Stale(reference))?;
-        let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().unwrap_or_default();
         let params = json!({"functionDeclaration": function, "objectId": object, "arguments": arguments,
             "returnByValue": is_value});
         let mut answer = self.command(target, "Runtime.callFunctionOn", params).await?;

@@ -2,6 +2,7 @@
 
 use crate::{
     browser::{
+        devtools::End,
         program::{self, NotStarted, Program},
         session::Session,
         shared_folder::SharedFolder,
@@ -13,7 +14,7 @@ use crate::{
             host::{Host, HostPatterns},
             proxy::{ProxyLimits, ProxyPolicy},
         },
-        launcher::Launcher,
+        launcher::{LaunchError, Launcher},
         writable::WritableRoots,
     },
 };
@@ -24,7 +25,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::{Duration, Instant},
 };
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard},
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -36,6 +41,10 @@ use toolstead_domain::{
 
 /// Browsers at once. Each takes some hundred megabytes.
 const MAX_BROWSERS: usize = 8;
+/// Those of one principal, so that something is left for others.
+const MAX_OF_ONE: usize = 6;
+/// A browser is given so long to start.
+const STARTING: Duration = Duration::from_secs(60);
 /// Connections of a browser at once.
 const CONNECTIONS: usize = 256;
 /// A browser passes on so much in its life, in bytes.
@@ -99,12 +108,16 @@ struct Place {
     /// The grant of the latest call, by which pages are judged that come later.
     grant: Arc<Mutex<Grant>>,
     used: Mutex<Instant>,
+    /// The end of the browser, whoever works with it.
+    end: Mutex<Option<End>>,
 }
 
 #[derive(Debug)]
 struct Running {
     session: Session,
     folder: SharedFolder,
+    /// Ends with the browser.
+    _watching: AbortOnDropHandle<()>,
 }
 
 /// The browser of a session, for one call; others of the session wait.
@@ -155,9 +168,9 @@ impl Browsers {
             *running = None;
         }
         if running.is_none() {
-            *running = Some(self.start(&place, call, writable).await?);
-            let idle = self.settings.idle;
-            tokio::spawn(end_when_idle(Arc::downgrade(&place), idle));
+            let started = self.start(&place, call, writable).await?;
+            *lock(&place.end) = Some(started.session.end());
+            *running = Some(started);
         }
         Ok(Lease { place, running })
     }
@@ -180,20 +193,18 @@ impl Browsers {
         ))
     }
 
-    /// The host of the page that is open, if one is.
-    pub(crate) fn host(&self, owner: &Owner) -> Option<String> {
+    /// What can be told of the browser of a session without waiting for it. `None` while a call works with it: then what is
+    /// touched is judged when that call is done.
+    pub(crate) fn now<T>(&self, owner: &Owner, told: impl FnOnce(&Session) -> T) -> Option<T> {
         let place = lock(&self.running).get(owner).cloned()?;
-        // A call that works with it right now holds it; then the page is told by the next call's judge.
         let running = place.session.try_lock().ok()?;
-        running.as_ref()?.session.state().current()?.host()
+        running.as_ref().map(|running| told(&running.session))
     }
 
-    /// The events of a session's browser, which end with it.
+    /// The end of a session's browser.
     #[cfg(test)]
-    pub(crate) async fn changes(&self, owner: &Owner) -> Option<tokio::sync::watch::Receiver<u64>> {
-        let place = lock(&self.running).get(owner).cloned()?;
-        let running = place.session.lock().await;
-        running.as_ref().map(|running| running.session.changes())
+    pub(crate) fn end_of(&self, owner: &Owner) -> Option<End> {
+        lock(&lock(&self.running).get(owner)?.end).clone()
     }
 
     /// Ends the browser of a session that is over.
@@ -203,27 +214,38 @@ impl Browsers {
 
     /// Ends all browsers.
     pub(crate) fn end_all(&self) {
-        let ended = std::mem::take(&mut *lock(&self.running));
-        drop(ended);
+        for place in std::mem::take(&mut *lock(&self.running)).into_values() {
+            if let Some(end) = lock(&place.end).take() {
+                end.now();
+            }
+        }
     }
 
-    /// Ends the browser of a session.
-    pub(crate) fn end(&self, owner: &Owner) {
-        lock(&self.running).remove(owner);
+    /// Ends the browser of a session, whatever a call waits for in it. `false` where there is none.
+    pub(crate) fn end(&self, owner: &Owner) -> bool {
+        let Some(place) = lock(&self.running).remove(owner) else { return false };
+        let end = lock(&place.end).take();
+        end.is_some_and(|end| end.now())
     }
 
     /// The owner's place, made where there is none and room for one.
     fn place(&self, owner: &Owner, grant: &Grant) -> Result<Arc<Place>, ToolFailure> {
         let mut running = lock(&self.running);
         // Those that ended by themselves take no room.
+        let is_used = |session: Option<&Running>| session.is_some_and(|running| !running.session.has_ended());
         running.retain(|known, place| {
-            known == owner || place.session.try_lock().map_or(true, |session| session.is_some())
+            let is_held = known == owner || Arc::strong_count(place) > 1;
+            is_held || place.session.try_lock().map_or(true, |session| is_used(session.as_ref()))
         });
         if let Some(place) = running.get(owner) {
             return Ok(place.clone());
         }
-        if running.len() >= MAX_BROWSERS {
-            let message = format!("{MAX_BROWSERS} browsers run already, and no more are started");
+        let own = running.keys().filter(|known| known.principal == owner.principal).count();
+        if running.len() >= MAX_BROWSERS || own >= MAX_OF_ONE {
+            let message = match own >= MAX_OF_ONE {
+                true => format!("{MAX_OF_ONE} browsers of yours run already, and nobody has more"),
+                false => format!("{MAX_BROWSERS} browsers run already, and no more are started"),
+            };
             return Err(ToolFailure::new(ErrorKind::RateLimited, message).next(format!(
                 "One ends when its session does, by `browser_close`, or when nobody used it for {} seconds.",
                 self.settings.idle.as_secs()
@@ -233,12 +255,13 @@ impl Browsers {
             session: Arc::default(),
             grant: Arc::new(Mutex::new(grant.clone())),
             used: Mutex::new(Instant::now()),
+            end: Mutex::default(),
         });
         running.insert(owner.clone(), place.clone());
         Ok(place)
     }
 
-    async fn start(&self, place: &Place, call: String, writable: &WritableRoots) -> Result<Running, ToolFailure> {
+    async fn start(&self, place: &Arc<Place>, call: String, writable: &WritableRoots) -> Result<Running, ToolFailure> {
         let settings = &self.settings;
         let unavailable = |reason: String| ToolFailure::new(ErrorKind::Unavailable, reason);
         let file = self.program(writable).map_err(unavailable)?;
@@ -248,13 +271,12 @@ impl Browsers {
         let launcher = self.launcher().map_err(|error| failed("no program can be started here").caused_by(error))?;
         let (judging, rules) = (place.grant.clone(), place.grant.clone());
         let judge: HostJudge = Arc::new(move |host| {
-            if lock(&judging).permits(&Access::ReachHost(host.into())) {
-                return Ok(());
+            let (grant, access) = (lock(&judging), Access::ReachHost(host.into()));
+            match grant.permits(&access) {
+                true => Verdict::Allow,
+                // Nobody can be asked any more.
+                false => grant.objection(&access).max(Verdict::Ask),
             }
-            Err(format!(
-                "A page of `{host}` was not opened: `browser_navigate` asks for it, and the rule \
-                 `WebFetch(domain:{host})` would allow it."
-            ))
         });
         let program = Program {
             launcher: launcher.clone(),
@@ -274,11 +296,12 @@ impl Browsers {
                 limits: ProxyLimits { connections: CONNECTIONS, bytes: Some(MAX_TRAFFIC), ..ProxyLimits::default() },
             },
         };
-        let session = Session::start(program, judge).await.map_err(|error| match &error {
-            NotStarted::NoNetwork => unavailable(error.to_string()),
-            _ => failed("the browser could not be started").caused_by(error),
-        })?;
-        Ok(Running { session, folder })
+        // One that starts and says nothing is ended.
+        let starting = timeout(STARTING, Session::start(program, judge)).await;
+        let session =
+            starting.map_err(|_| failed("the browser was started and does not answer"))?.map_err(not_started)?;
+        let watching = tokio::spawn(watch(Arc::downgrade(place), session.end(), self.settings.idle));
+        Ok(Running { session, folder, _watching: AbortOnDropHandle::new(watching) })
     }
 
     fn launcher(&self) -> std::io::Result<&Launcher> {
@@ -308,11 +331,6 @@ impl Lease {
         let gone = || ToolFailure::new(ErrorKind::Internal, "the browser is gone");
         self.running.as_ref().map(|running| &running.folder).ok_or_else(gone)
     }
-
-    /// Ends the browser.
-    pub(crate) fn end(mut self) {
-        *self.running = None;
-    }
 }
 
 impl Drop for Lease {
@@ -321,12 +339,11 @@ impl Drop for Lease {
     }
 }
 
-/// Ends a browser when nobody has used it for so long.
-async fn end_when_idle(place: Weak<Place>, idle: Duration) {
+/// Ends a browser when nobody has used it for so long, and clears up after one that ended by itself.
+async fn watch(place: Weak<Place>, end: End, idle: Duration) {
     loop {
         let Some(held) = place.upgrade() else { return };
-        let used = *lock(&held.used);
-        let left = idle.saturating_sub(used.elapsed());
+        let left = idle.saturating_sub(lock(&held.used).elapsed());
         if left.is_zero() {
             // Who uses it right now keeps it.
             if let Ok(mut running) = held.session.try_lock() {
@@ -337,7 +354,28 @@ async fn end_when_idle(place: Weak<Place>, idle: Duration) {
             continue;
         }
         drop(held);
-        tokio::time::sleep(left).await;
+        if timeout(left, end.came()).await.is_ok() {
+            break;
+        }
+    }
+    let Some(held) = place.upgrade() else { return };
+    // The call that works with it is told, and lets go of it.
+    let mut running = held.session.lock().await;
+    if running.as_ref().is_some_and(|running| running.session.has_ended()) {
+        *running = None;
+    }
+}
+
+/// What it means for a caller that a browser was not started.
+fn not_started(error: NotStarted) -> ToolFailure {
+    match &error {
+        NotStarted::Launch(LaunchError::Unconfinable { missing, remedy }) => {
+            let message = format!("no browser is started here, because it could not be confined: {missing}");
+            let next = format!("Tell the user to {remedy}; `toolstead doctor` shows the state.");
+            ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error)
+        }
+        NotStarted::NoNetwork => ToolFailure::new(ErrorKind::Unavailable, error.to_string()),
+        _ => ToolFailure::new(ErrorKind::ExecutionFailed, "the browser could not be started").caused_by(error),
     }
 }
 
@@ -349,5 +387,48 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Map;
+    use toolstead_domain::{
+        category::Category,
+        permission::policy::PermissionPolicy,
+        tool::{Tool, ToolSource},
+        tool_name::ToolName,
+    };
+
+    #[tokio::test]
+    async fn one_principal_leaves_browsers_for_others() {
+        let tool = Tool::new(ToolName::parse("t").unwrap(), Map::new(), Category::Web, ToolSource::BuiltIn);
+        let grant = Grant::new(Arc::new(PermissionPolicy::default()), Arc::new(tool), Vec::new());
+        let browsers = Browsers::default();
+        let asks = |who: &str, session: usize| {
+            let owner = Owner { principal: Principal::token(who), session: session.to_string() };
+            browsers.place(&owner, &grant)
+        };
+        let mut held: Vec<Arc<Place>> = (0..MAX_OF_ONE).map(|session| asks("ann", session).unwrap()).collect();
+        let refused = asks("ann", MAX_OF_ONE).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::RateLimited);
+        assert!(refused.message.contains("6 browsers of yours run already"), "{}", refused.message);
+        held.push(asks("ann", 0).unwrap());
+        held.extend((0..MAX_BROWSERS - MAX_OF_ONE).map(|session| asks("bob", session).unwrap()));
+        let refused = asks("eve", 0).unwrap_err();
+        assert!(refused.message.contains("8 browsers run already"), "{}", refused.message);
+        // What nobody holds and was never started takes no room.
+        drop(held);
+        asks("eve", 0).unwrap();
+    }
+
+    #[test]
+    fn where_nothing_can_be_confined_no_browser_starts_and_it_is_said_what_helps() {
+        let error = LaunchError::Unconfinable { missing: "no namespaces".into(), remedy: "allow them".into() };
+        let failure = not_started(error.into());
+        assert_eq!(failure.kind, ErrorKind::Unavailable);
+        let said = failure.text();
+        assert!(said.contains("could not be confined: no namespaces") && said.contains("allow them"), "{said}");
     }
 }

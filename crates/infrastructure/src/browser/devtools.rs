@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt, io,
     sync::{
@@ -17,10 +18,16 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::{mpsc, oneshot},
 };
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// A longer message ends the connection, in bytes. A screenshot of a long page takes some ten megabytes.
 const MAX_MESSAGE_BYTES: usize = 128 << 20;
+/// The parameters of a longer event are not read, in bytes. An address has two megabytes at most.
+const MAX_EVENT_BYTES: usize = 4 << 20;
+/// An answer with more values is not read: in memory each takes many times its bytes.
+const MAX_VALUES: usize = 10_000_000;
+/// A longer name of a method or session is none, in bytes.
+const MAX_NAME_BYTES: usize = 200;
 /// Commands that wait to be written; further ones wait.
 const MAX_UNWRITTEN: usize = 1_024;
 
@@ -69,6 +76,13 @@ pub(crate) enum DevToolsError {
 struct Shared {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
+    ended: CancellationToken,
+}
+
+/// The end of a connection, for whoever does not hold it.
+#[derive(Clone)]
+pub(crate) struct End {
+    shared: Arc<Shared>,
 }
 
 /// Those who wait for an answer, by the number of their command; `None` once nobody answers any more.
@@ -85,6 +99,25 @@ impl Shared {
         // Nothing panics while it is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn end(&self) {
+        self.ended.cancel();
+        self.waiting().0 = None;
+    }
+}
+
+impl End {
+    /// Ends the connection: whoever waits for an answer is told so at once. `false` where it has ended already.
+    pub(crate) fn now(&self) -> bool {
+        let is_first = !self.shared.ended.is_cancelled();
+        self.shared.end();
+        is_first
+    }
+
+    /// Returns when it has ended.
+    pub(crate) async fn came(&self) {
+        self.shared.ended.cancelled().await;
+    }
 }
 
 impl DevTools {
@@ -97,7 +130,7 @@ impl DevTools {
     ) -> Self {
         let (commands, unwritten) = mpsc::channel(MAX_UNWRITTEN);
         let shared = Arc::<Shared>::default();
-        let writing = tokio::spawn(write(input, unwritten));
+        let writing = tokio::spawn(write(input, unwritten, shared.ended.clone()));
         let reading = tokio::spawn(read(output, shared.clone(), commands.clone(), heard));
         Self { commands, shared, _reading: AbortOnDropHandle::new(reading), _writing: AbortOnDropHandle::new(writing) }
     }
@@ -108,7 +141,7 @@ impl DevTools {
     /// [`DevToolsError`].
     pub(crate) async fn call(&self, target: &Target, method: &str, params: Value) -> Result<Value, DevToolsError> {
         let answer = self.ask(target, method, params).await?;
-        Ok(serde_json::from_str(answer.result()).unwrap_or_default())
+        answer.value().map_err(|message| DevToolsError::Refused { method: method.to_owned(), message })
     }
 
     /// The same, with the answer as it came.
@@ -117,13 +150,19 @@ impl DevTools {
     /// [`DevToolsError`].
     pub(crate) async fn ask(&self, target: &Target, method: &str, params: Value) -> Result<Answer, DevToolsError> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
+        let (answer, mut answered) = oneshot::channel();
         match &mut self.shared.waiting().0 {
             Some(waiting) => _ = waiting.insert(number, answer),
             None => return Err(DevToolsError::Ended),
         }
         let _forget = Forget { shared: &self.shared, number };
-        self.commands.send(message(number, target, method, params)).await.map_err(|_| DevToolsError::Ended)?;
+        tokio::select! {
+            sent = self.commands.send(message(number, target, method, params)) => {
+                sent.map_err(|_| DevToolsError::Ended)?;
+            }
+            // A browser that reads nothing may end before the command is on its way.
+            _ = &mut answered => return Err(DevToolsError::Ended),
+        }
         match answered.await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
@@ -133,7 +172,18 @@ impl DevTools {
 
     /// Whether nobody answers any more.
     pub(crate) fn has_ended(&self) -> bool {
-        self.shared.waiting().0.is_none()
+        self.shared.ended.is_cancelled()
+    }
+
+    /// The end of this connection.
+    pub(crate) fn end(&self) -> End {
+        End { shared: self.shared.clone() }
+    }
+}
+
+impl Drop for DevTools {
+    fn drop(&mut self) {
+        self.shared.end();
     }
 }
 
@@ -177,12 +227,15 @@ fn message(number: u64, target: &Target, method: &str, params: Value) -> Vec<u8>
     bytes
 }
 
-async fn write(mut input: impl AsyncWrite + Unpin, mut unwritten: mpsc::Receiver<Vec<u8>>) {
-    while let Some(message) = unwritten.recv().await {
-        if input.write_all(&message).await.is_err() {
-            return;
+async fn write(mut input: impl AsyncWrite + Unpin, mut unwritten: mpsc::Receiver<Vec<u8>>, ended: CancellationToken) {
+    let writing = async {
+        while let Some(message) = unwritten.recv().await {
+            if input.write_all(&message).await.is_err() {
+                return;
+            }
         }
-    }
+    };
+    ended.run_until_cancelled(writing).await;
 }
 
 async fn read(
@@ -192,44 +245,56 @@ async fn read(
     mut heard: impl FnMut(Heard<'_>),
 ) {
     let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
-    // The end and a breach are the same: nobody answers any more.
-    while let Ok(Some(bytes)) = messages.next().await {
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(&bytes) else { break };
-        match (message.id, message.method) {
-            (Some(number), _) => {
-                let waiting = shared.waiting().0.as_mut().and_then(|waiting| waiting.remove(&number));
-                let refused = message.error.map(|error| {
-                    let said = error.get("message").and_then(Value::as_str);
-                    said.unwrap_or("it did not say why").to_owned()
-                });
-                if let Some(waiting) = waiting {
-                    // Whoever asked may be gone.
-                    let _ = waiting.send(refused.map_or(Ok(Answer(bytes)), Err));
+    // Also where a fault of ours ends the reading.
+    let _ends = Ends(&shared);
+    let reading = async {
+        // The end and a breach are the same: nobody answers any more.
+        while let Ok(Some(bytes)) = messages.next().await {
+            let Ok(message) = serde_json::from_slice::<Message<'_>>(&bytes) else { break };
+            match message.id {
+                Some(number) => {
+                    let waiting = shared.waiting().0.as_mut().and_then(|waiting| waiting.remove(&number));
+                    // Nobody reads what nobody has asked for.
+                    if let Some(waiting) = waiting {
+                        // Whoever asked may be gone.
+                        let refused = message.refused();
+                        let _ = waiting.send(refused.map_or(Ok(Answer(bytes)), Err));
+                    }
+                }
+                None => {
+                    if let Some(event) = message.event() {
+                        heard(Heard { event, shared: &shared, commands: &commands });
+                    }
                 }
             }
-            (None, Some(method)) => {
-                let params = message.params.and_then(|params| serde_json::from_str(params.get()).ok());
-                let target = Target(message.session_id.map(Arc::from));
-                let event = Event { target, method, params: params.unwrap_or_default() };
-                heard(Heard { event, shared: &shared, commands: &commands });
-            }
-            (None, None) => {}
         }
-    }
-    shared.waiting().0 = None;
+    };
+    shared.ended.run_until_cancelled(reading).await;
 }
 
-/// A message, whose larger parts are passed over.
+/// Ends the connection when it is dropped.
+struct Ends<'a>(&'a Shared);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A message of the browser, whose parts are read when somebody wants them: an answer has a number, an event a method.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Message<'a> {
     id: Option<u64>,
-    method: Option<String>,
-    session_id: Option<String>,
-    error: Option<Value>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "sessionId")]
+    session: Option<Cow<'a, str>>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
+    #[serde(borrow)]
     result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
 impl Answer {
@@ -237,6 +302,39 @@ impl Answer {
     pub(crate) fn result(&self) -> &str {
         let message = serde_json::from_slice::<Message<'_>>(&self.0).ok();
         message.and_then(|message| message.result).map_or("null", RawValue::get)
+    }
+
+    /// The result as a value.
+    fn value(&self) -> Result<Value, String> {
+        let raw = self.result();
+        if raw.len() > MAX_EVENT_BYTES
+            && raw.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > MAX_VALUES
+        {
+            return Err("its answer has more than is read".into());
+        }
+        serde_json::from_str(raw).map_err(|error| format!("its answer cannot be read: {error}"))
+    }
+}
+
+impl Message<'_> {
+    /// Why the command was refused, if it was.
+    fn refused(&self) -> Option<String> {
+        let error: Value = serde_json::from_str(self.error?.get()).unwrap_or_default();
+        let said = error.get("message").and_then(Value::as_str).unwrap_or("it did not say why");
+        Some(said.chars().take(MAX_NAME_BYTES).collect())
+    }
+
+    /// The event; one whose parameters cannot be read has none, so that whoever must answer it still hears of it.
+    fn event(&self) -> Option<Event> {
+        let params = self.params.map(RawValue::get).filter(|params| params.len() <= MAX_EVENT_BYTES);
+        let params = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
+        let is_name = |name: &&Cow<'_, str>| name.len() <= MAX_NAME_BYTES;
+        let method = self.method.as_ref().filter(is_name)?.clone().into_owned();
+        let session = match &self.session {
+            None => None,
+            Some(session) => Some(Arc::from(&**Some(session).filter(is_name)?)),
+        };
+        Some(Event { target: Target(session), method, params })
     }
 }
 
@@ -268,6 +366,12 @@ impl<R: AsyncRead + Unpin> Messages<R> {
                 return Ok(None);
             }
         }
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("End").field("came", &self.shared.ended.is_cancelled()).finish()
     }
 }
 

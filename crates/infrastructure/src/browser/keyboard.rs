@@ -123,8 +123,8 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn focus(&self, reference: Reference) -> Result<(), SessionError> {
-        let (target, element) = self.element(reference)?;
-        let focused = self.command(&target, "DOM.focus", json!({"backendNodeId": element.node})).await;
+        let (target, object) = self.held(reference).await?;
+        let focused = self.command(&target, "DOM.focus", json!({"objectId": object})).await;
         focused.map(|_| ()).map_err(|_| SessionError::Unusable { reference, reason: "it takes no keys".into() })
     }
 

@@ -2,14 +2,17 @@
 
 use crate::{
     browser::{
-        accessibility::{FrameTree, NodeId},
-        devtools::{DevTools, DevToolsError, Target},
+        accessibility::{FrameTree, NodeId, plain_text},
+        devtools::{DevTools, DevToolsError, End, Target},
         program::{self, Program},
         references::{Element, Reference},
         snapshot::{Change, Snapshot},
-        state::{Frame, HostJudge, State, Tab, TabNumber, host},
+        state::{Frame, HostJudge, MAX_ID_BYTES, NotShown, State, Tab, TabNumber},
     },
-    sandbox::{egress::proxy::EgressProxy, launcher::Child},
+    sandbox::{
+        egress::proxy::{EgressProxy, RefusedHost},
+        launcher::Child,
+    },
 };
 use serde_json::{Value, json};
 use std::{
@@ -17,12 +20,21 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::{sync::watch, task::spawn_blocking, time::timeout_at};
+use tokio::{
+    sync::watch,
+    task::spawn_blocking,
+    time::{timeout, timeout_at},
+};
+use url::Url;
 
 /// Frames that a snapshot holds.
 const MAX_FRAMES: usize = 50;
 /// Nodes of all of them.
 const MAX_NODES: usize = 200_000;
+/// A page that runs without end answers nothing; it is waited for no longer than this.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// Hosts that the proxy refused and are told one by one.
+const MAX_REFUSED: usize = 10;
 
 /// One browser with its tabs. Dropping it ends all of it.
 #[derive(Debug)]
@@ -32,7 +44,7 @@ pub(crate) struct Session {
     changes: watch::Receiver<u64>,
     /// The folder that the browser shares with us.
     folder: PathBuf,
-    _proxy: EgressProxy,
+    proxy: EgressProxy,
     _child: Child,
 }
 
@@ -76,6 +88,15 @@ pub(crate) enum SessionError {
     /// The page was not opened; the text says why.
     #[error("{0}")]
     NotOpened(String),
+    /// The page may not be shown.
+    #[error(transparent)]
+    NotShown(#[from] NotShown),
+    /// The proxy let nothing through to the host of the page.
+    #[error("the page was not opened: {0}")]
+    NotReached(String),
+    /// The page does not answer.
+    #[error("the page does not answer: a script of it may run without end")]
+    NoAnswer,
 }
 
 /// Where a page is waited for.
@@ -112,7 +133,7 @@ impl Session {
             hearing.state().hear(&heard);
             changed.send_modify(|count| *count += 1);
         });
-        let session = Self { devtools, shared, changes, folder, _proxy: proxy, _child: child };
+        let session = Self { devtools, shared, changes, folder, proxy, _child: child };
         session.prepare().await.map_err(|error| program::NotStarted::Silent(error.to_string()))?;
         Ok(session)
     }
@@ -131,10 +152,35 @@ impl Session {
         self.shared.state()
     }
 
-    /// Tells of each event, and ends with the browser.
-    #[cfg(test)]
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.clone()
+    /// The end of the browser, for whoever does not hold it.
+    pub(crate) fn end(&self) -> End {
+        self.devtools.end()
+    }
+
+    /// What the caller should hear with this answer: what happened, and which hosts were refused since the last one.
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        let mut notes = self.state().take_notes();
+        let report = self.proxy.take_report();
+        let mut told = 0;
+        for refused in report.refused.iter().take(MAX_REFUSED) {
+            told += refused.times;
+            let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };
+            notes.push(format!("The page was refused the host {}{times}: {}.", refused.host, refused.reason));
+        }
+        if report.refusals > told {
+            notes.push(format!("It was refused further hosts {} times.", report.refusals - told));
+        }
+        notes
+    }
+
+    /// How often the proxy refused the host of this address, and why.
+    fn refusals_of(&self, address: &str) -> Option<(u64, String)> {
+        let url = Url::parse(address).ok()?;
+        let host = format!("{}:{}", url.host_str()?.trim_matches(['[', ']']), url.port_or_known_default()?);
+        let report = self.proxy.report();
+        let of_host = |refused: &&RefusedHost| refused.host.replace(['[', ']'], "") == host;
+        let refused = report.refused.iter().find(of_host)?;
+        Some((refused.times, format!("{}: {}", refused.host, refused.reason)))
     }
 
     /// Tells whether the browser is gone.
@@ -147,24 +193,33 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn open(&self, address: &str, is_new: bool, end: Instant) -> Result<(), SessionError> {
-        self.state().judged(address).map_err(SessionError::NotOpened)?;
+        self.state().judged(address)?;
+        let refused_before = self.refusals_of(address).map_or(0, |(times, _)| times);
         let current = self.state().current.filter(|_| !is_new);
         let target = match current {
             Some(_) => self.target()?,
             None => self.new_tab(end).await?,
         };
+        self.state().forget_not_shown();
         let going = self.devtools.call(&target, "Page.navigate", json!({"url": address}));
         let answer = timeout_at(end.into(), going).await.map_err(|_| SessionError::TimedOut)??;
         if answer.get("isDownload") == Some(&Value::Bool(true)) {
             return Err(SessionError::Aborted);
         }
+        let refused = self.refusals_of(address).filter(|(times, _)| *times > refused_before);
         if let Some(error) = answer.get("errorText").and_then(Value::as_str).filter(|error| !error.is_empty()) {
-            let why = self.state().take_notes();
-            return Err(match error {
-                _ if !why.is_empty() => SessionError::NotOpened(why.join(" ")),
-                "net::ERR_ABORTED" => SessionError::Aborted,
-                error => SessionError::NotOpened(error.to_owned()),
+            if let Some(why) = self.state().take_not_shown() {
+                return Err(why.into());
+            }
+            return Err(match refused {
+                Some((_, why)) => SessionError::NotReached(why),
+                None if error == "net::ERR_ABORTED" => SessionError::Aborted,
+                None => SessionError::NotOpened(plain_text(error)),
             });
+        }
+        // Over plain HTTP the proxy's own answer stands in the place of the page.
+        if let Some((_, why)) = refused {
+            return Err(SessionError::NotReached(why));
         }
         self.wait(Until::Loaded, end).await
     }
@@ -290,12 +345,12 @@ impl Session {
     /// [`SessionError`].
     pub(crate) async fn snapshot(&self) -> Result<(Target, Snapshot), SessionError> {
         let target = self.target()?;
-        let frames = self.frames(&target).await?;
         self.name_tabs().await?;
+        let frames = timeout(PATIENCE, self.frames(&target)).await.map_err(|_| SessionError::NoAnswer)??;
         let mut state = self.state();
         // However the page came there.
         if let Some(host) = state.current().and_then(Tab::host) {
-            state.judged_host(&host).map_err(SessionError::NotOpened)?;
+            state.judged_host(&host)?;
         }
         let snapshot = Snapshot::of(&frames, &mut state.references);
         Ok((target, snapshot))
@@ -321,7 +376,10 @@ impl Session {
             let children = tree.get("childFrames").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             waiting.extend(children.iter().map(|child| (child, false)));
             let part = |name: &str| tree.get("frame").and_then(|frame| frame.get(name)).and_then(Value::as_str);
-            let (Some(id), Some(document)) = (part("id"), part("loaderId")) else { continue };
+            let is_name = |name: &&str| !name.is_empty() && name.len() <= MAX_ID_BYTES;
+            let (Some(id), Some(document)) = (part("id").filter(is_name), part("loaderId").filter(is_name)) else {
+                continue;
+            };
             if frames.len() >= MAX_FRAMES || room == 0 {
                 if let Some(page) = frames.first_mut() {
                     page.is_cut = true;
@@ -329,7 +387,7 @@ impl Session {
                 break;
             }
             let frame = Frame {
-                parent: part("parentId").map(str::to_owned),
+                parent: part("parentId").filter(is_name).map(str::to_owned),
                 document: document.to_owned(),
                 url: part("url").unwrap_or_default().to_owned(),
                 owner: None,
@@ -410,11 +468,13 @@ impl Session {
         Some(Lost { was: format!("{}{named}", gone.role()), alike: alike.map(|line| line.text.clone()).collect() })
     }
 
-    /// The host of the frame that holds an element: what is put into the element goes there, whatever page is around it.
+    /// The host of the frame that holds an element: what is done with the element goes there, whatever page is around it.
     pub(crate) fn host_of(&self, reference: Reference) -> Option<String> {
         let state = self.state();
         let document = &state.references.element(reference)?.document;
-        state.current()?.frames.values().find(|frame| *frame.document == **document).and_then(|frame| host(&frame.url))
+        let tab = state.current()?;
+        let (frame, _) = tab.frames.iter().find(|(_, frame)| *frame.document == **document)?;
+        tab.host_of_frame(frame)
     }
 
     /// Gives a command to the current tab.
@@ -422,6 +482,20 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn command(&self, target: &Target, method: &str, params: Value) -> Result<Value, SessionError> {
+        let answer = timeout(PATIENCE, self.lasting_command(target, method, params)).await;
+        answer.unwrap_or(Err(SessionError::NoAnswer))
+    }
+
+    /// The same of one that its caller bounds.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn lasting_command(
+        &self,
+        target: &Target,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, SessionError> {
         Ok(self.devtools.call(target, method, params).await?)
     }
 }

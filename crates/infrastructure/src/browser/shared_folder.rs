@@ -8,9 +8,13 @@ use std::{
     io::{self, Read, Write},
     os::{fd::AsFd, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
+
+/// A browser is given so much in its life, in bytes: when it has read a file, nobody knows.
+const MAX_GIVEN: u64 = 200 << 20;
 
 /// How the folders' names begin.
 const BEGINNING: &str = "browser-";
@@ -19,6 +23,8 @@ const BEGINNING: &str = "browser-";
 #[derive(Debug)]
 pub(crate) struct SharedFolder {
     path: PathBuf,
+    /// What was put there so far, in bytes.
+    given: AtomicU64,
     /// Locked as long as somebody uses the folder.
     _lock: File,
 }
@@ -40,7 +46,7 @@ impl SharedFolder {
             DirBuilder::new().mode(0o700).create(&path)?;
             let lock = File::open(&path)?;
             flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-            Ok(Self { path, _lock: lock })
+            Ok(Self { path, given: AtomicU64::new(0), _lock: lock })
         })
         .await
         .map_err(io::Error::other)?
@@ -50,7 +56,8 @@ impl SharedFolder {
         &self.path
     }
 
-    /// Takes a download out, by its id. A browser that does not do what it says may have put anything there.
+    /// Takes a download out, by its id; one that is not as it should be is removed. A browser that does not do what it says
+    /// may have put anything there.
     ///
     /// # Errors
     /// The system's; that it is no file, or larger than `limit`.
@@ -67,10 +74,11 @@ impl SharedFolder {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "the download is no file"));
             }
             let mut bytes = Vec::new();
-            if file.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+            let read = file.take(limit + 1).read_to_end(&mut bytes);
+            fs::remove_file(&path)?;
+            if read? as u64 > limit {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes")));
             }
-            fs::remove_file(&path)?;
             Ok(bytes)
         })
         .await
@@ -82,6 +90,15 @@ impl SharedFolder {
     /// # Errors
     /// The system's.
     pub(crate) async fn put(&self, name: String, contents: Vec<u8>) -> io::Result<PathBuf> {
+        if matches!(&*name, "" | "." | "..") || name.contains(['/', '\0']) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file has no proper name"));
+        }
+        let before = self.given.fetch_add(contents.len() as u64, Ordering::Relaxed);
+        if before.saturating_add(contents.len() as u64) > MAX_GIVEN {
+            self.given.fetch_sub(contents.len() as u64, Ordering::Relaxed);
+            let message = format!("a browser is given {MAX_GIVEN} bytes of files in its life, and a new one as many");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+        }
         let folder = self.path.join(Uuid::new_v4().to_string());
         spawn_blocking(move || {
             DirBuilder::new().mode(0o700).create(&folder)?;
@@ -152,8 +169,26 @@ mod tests {
         for id in ["link", "../secret", "", "/etc/passwd", "."] {
             assert!(shared.take(id, 100).await.is_err(), "{id}");
         }
-        assert_eq!(shared.take("file-1", 3).await.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(shared.take("file-1", 4).await.unwrap(), b"four");
+        fs::write(shared.path().join("file-2"), "four").unwrap();
+        assert_eq!(shared.take("file-2", 3).await.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(!shared.path().join("file-2").exists());
+    }
+
+    #[tokio::test]
+    async fn what_a_browser_is_given_is_bounded_in_sum_and_nothing_else_of_its_name_counts() {
+        let parent = tempfile::tempdir().unwrap();
+        let shared = SharedFolder::make(parent.path().to_path_buf()).await.unwrap();
+        let name = "n".repeat(255);
+        let put = shared.put(name.clone(), b"x".to_vec()).await.unwrap();
+        assert_eq!((fs::read(&put).unwrap().as_slice(), put.file_name().unwrap().to_str()), (&b"x"[..], Some(&*name)));
+        for name in ["..", ".", "", "a/b", "/etc/passwd", "nul\0"] {
+            assert!(shared.put(name.into(), b"x".to_vec()).await.is_err(), "{name:?}");
+        }
+        shared.given.store(MAX_GIVEN - 3, Ordering::Relaxed);
+        let refused = shared.put("four".into(), b"four".to_vec()).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::QuotaExceeded);
+        shared.put("three".into(), b"xxx".to_vec()).await.unwrap();
     }
 
     #[tokio::test]

@@ -14,8 +14,10 @@ use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fmt,
+    net::IpAddr,
     sync::Arc,
 };
+use toolstead_domain::permission::decision::Verdict;
 use url::Url;
 
 /// More tabs are closed as they open.
@@ -30,9 +32,54 @@ const MAX_MESSAGES: usize = 20;
 pub(crate) const MAX_FILE_BYTES: u64 = 50 << 20;
 /// Characters of an address that are kept.
 const MAX_ADDRESS: usize = 2_000;
+/// A longer name that the browser gives to a tab, a frame or a request is none, in bytes.
+pub(crate) const MAX_ID_BYTES: usize = 200;
+/// Pages that were not shown and are told, apart from each other. A page must not push them out by notes of other kinds.
+const MAX_REFUSED: usize = 10;
 
-/// Says whether a page of this host may be shown; else why not, with what would allow it.
-pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+/// Says whether a page of this host may be shown.
+pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Verdict + Send + Sync>;
+
+/// Why a page is not shown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotShown {
+    /// It is no address.
+    #[error("`{0}` is no address of a page")]
+    NoAddress(String),
+    /// It is none of the web.
+    #[error("`{0}` was not opened: pages are http or https")]
+    NotOfTheWeb(String),
+    /// Nobody has allowed its host.
+    #[error("a page of `{0}` was not opened: nobody has allowed that host")]
+    NotAllowed(String),
+    /// A rule is against its host.
+    #[error("a page of `{0}` was not opened: a permission rule is against that host")]
+    Denied(String),
+}
+
+impl NotShown {
+    /// What would allow it, as a sentence.
+    pub(crate) fn remedy(&self) -> Option<String> {
+        match self {
+            Self::NoAddress(_) | Self::NotOfTheWeb(_) => None,
+            Self::NotAllowed(host) => {
+                let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+                let rule = if is_address { "WebFetch".to_owned() } else { format!("WebFetch(domain:{host})") };
+                Some(format!("`browser_navigate` asks for it, and the rule `{rule}` would allow it."))
+            }
+            Self::Denied(_) => Some("A person may change the rules.".into()),
+        }
+    }
+
+    fn told(&self) -> String {
+        let text = self.to_string();
+        let told = match text.strip_prefix("a page") {
+            Some(rest) => format!("A page{rest}."),
+            None => format!("{text}."),
+        };
+        self.remedy().map_or(told.clone(), |remedy| format!("{told} {remedy}"))
+    }
+}
 
 /// The tabs of one browser.
 #[derive(Default)]
@@ -48,6 +95,10 @@ pub(crate) struct State {
     pub(crate) dialog_answer: Option<DialogAnswer>,
     /// What the caller should hear with the next answer.
     notes: VecDeque<String>,
+    /// The pages that were not shown, each with how often.
+    refused: Vec<(NotShown, u64)>,
+    /// Those that are not among them.
+    further_refused: u64,
     given_tabs: TabNumber,
     judge: Option<HostJudge>,
 }
@@ -80,12 +131,14 @@ pub(crate) struct Tab {
     pub(crate) numbered: Vec<Reference>,
     /// The frame and the element with which a page asked for files.
     pub(crate) file_chooser: Option<(String, NodeId)>,
+    /// The latest page that was not shown here.
+    pub(crate) not_shown: Option<NotShown>,
     messages: VecDeque<String>,
     left_out: usize,
 }
 
 /// A frame of a tab.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Frame {
     pub(crate) parent: Option<String>,
     /// The document in it.
@@ -129,19 +182,28 @@ impl State {
 
     /// What was noted since somebody asked last.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
-        self.notes.drain(..).collect()
+        let refused = self.refused.drain(..).map(|(why, times)| match times {
+            1 => why.told(),
+            times => format!("{} ({times} times)", why.told()),
+        });
+        let mut notes: Vec<String> = self.notes.drain(..).chain(refused).collect();
+        if self.further_refused > 0 {
+            notes.push(format!("Further pages were not opened, {} times.", self.further_refused));
+            self.further_refused = 0;
+        }
+        notes
     }
 
     /// The same, and it stays noted.
     #[cfg(test)]
-    pub(crate) fn notes(&self) -> impl Iterator<Item = &str> {
-        self.notes.iter().map(String::as_str)
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &NotShown> {
+        self.refused.iter().map(|(why, _)| why)
     }
 
     /// Whether something was noted since.
     #[cfg(test)]
     pub(crate) fn has_notes(&self) -> bool {
-        !self.notes.is_empty()
+        !self.notes.is_empty() || !self.refused.is_empty()
     }
 
     /// The tab that calls mean.
@@ -161,6 +223,30 @@ impl State {
         self.notes.push_back(note);
     }
 
+    fn refuse(&mut self, why: NotShown) {
+        if let Some((_, times)) = self.refused.iter_mut().find(|(known, _)| *known == why) {
+            *times += 1;
+        } else if self.refused.len() < MAX_REFUSED {
+            self.refused.push((why, 1));
+        } else {
+            self.further_refused += 1;
+        }
+    }
+
+    /// Forgets what was not shown in the current tab: something else is to be shown now. The note of it stays.
+    pub(crate) fn forget_not_shown(&mut self) {
+        if let Some(tab) = self.current_mut() {
+            tab.not_shown = None;
+        }
+    }
+
+    /// The latest page that was not shown in the current tab. It is told by this, and by no note.
+    pub(crate) fn take_not_shown(&mut self) -> Option<NotShown> {
+        let why = self.current_mut()?.not_shown.take()?;
+        self.refused.retain(|(known, _)| *known != why);
+        Some(why)
+    }
+
     /// The tab of this session.
     pub(crate) fn tab_of(&mut self, target: &Target) -> Option<&mut Tab> {
         self.tabs.values_mut().find(|tab| tab.target.as_ref() == Some(target))
@@ -176,8 +262,9 @@ impl State {
         match event.method.as_str() {
             "Target.attachedToTarget" => self.attached(heard),
             "Target.detachedFromTarget" => {
-                let session = text(&event.params, "sessionId").map(Arc::from);
-                self.forget(&Target(session));
+                if let Some(session) = id(&event.params, "sessionId") {
+                    self.forget(&Target(Some(session.into())));
+                }
             }
             "Fetch.requestPaused" => self.paused(heard),
             "Page.javascriptDialogOpening" => self.dialog(heard),
@@ -199,10 +286,10 @@ impl State {
 
     fn attached(&mut self, heard: &Heard<'_>) {
         let params = &heard.event.params;
-        let Some(session) = text(params, "sessionId") else { return };
+        let Some(session) = id(params, "sessionId") else { return };
         let target = Target(Some(session.into()));
         let info = params.get("targetInfo").and_then(Value::as_object);
-        let info_text = |name| info.and_then(|info| text(info, name)).unwrap_or_default();
+        let info_text = |name| info.and_then(|info| id(info, name)).unwrap_or_default();
         let resume = |target: &Target| {
             heard.post(target, "Runtime.runIfWaitingForDebugger", json!({}));
         };
@@ -230,11 +317,13 @@ impl State {
                 return self.note("A page opened a tab while too much happened; it shows nothing.".into());
             }
         }
-        self.given_tabs += 1;
+        self.given_tabs = self.given_tabs.saturating_add(1);
         let number = self.given_tabs;
         let opener = info_text("openerId");
         let made_by = self.tab_called(opener).and_then(|opener| opener.host());
-        let tab = Tab { id: info_text("targetId").into(), target: Some(target.clone()), made_by, ..Tab::default() };
+        let id = info_text("targetId").to_owned();
+        // A tab bears the name of its main frame.
+        let tab = Tab { main_frame: Some(id.clone()), id, target: Some(target.clone()), made_by, ..Tab::default() };
         if !opener.is_empty() {
             self.note(format!("The page opened tab {number}, which is the current one now."));
         }
@@ -258,14 +347,13 @@ impl State {
     /// requests.
     fn paused(&mut self, heard: &Heard<'_>) {
         let Event { target, params, .. } = &heard.event;
-        let Some(request) = text(params, "requestId") else { return };
+        // What bears no name stays paused.
+        let Some(request) = id(params, "requestId") else { return };
         let url = params.get("request").and_then(|request| request.get("url")).and_then(Value::as_str);
-        let frame = text(params, "frameId").unwrap_or_default();
-        let is_main = match self.tab_of(target) {
-            // A tab that nobody knows shows nothing.
-            None => true,
-            Some(tab) => tab.main_frame.as_deref().is_none_or(|main| main == frame),
-        };
+        // A frame that nobody knows, of a tab that nobody knows, is judged as a page.
+        let is_main = id(params, "frameId").is_none_or(|frame| {
+            self.tab_of(target).is_none_or(|tab| tab.frames.get(frame).is_none_or(|frame| frame.parent.is_none()))
+        });
         let refused = match is_main {
             true => self.judged(url.unwrap_or_default()).err(),
             false => None,
@@ -273,8 +361,11 @@ impl State {
         match refused {
             None => heard.post(target, "Fetch.continueRequest", json!({"requestId": request})),
             Some(why) => {
-                self.note(why);
-                // Any other reason would put a page of the browser's in place of the one that is there.
+                if let Some(tab) = self.tab_of(target) {
+                    tab.not_shown = Some(why.clone());
+                }
+                self.refuse(why);
+                // The page that led there stays.
                 let reason = json!({"requestId": request, "errorReason": "Aborted"});
                 heard.post(target, "Fetch.failRequest", reason)
             }
@@ -284,27 +375,29 @@ impl State {
     /// Whether a tab may show this address.
     ///
     /// # Errors
-    /// Why not, for the caller.
-    pub(crate) fn judged(&self, address: &str) -> Result<(), String> {
-        let shown: String = plain(&Value::from(address));
-        let url = Url::parse(address).map_err(|_| format!("`{shown}` is no address of a page"))?;
+    /// Why not.
+    pub(crate) fn judged(&self, address: &str) -> Result<(), NotShown> {
+        let shown = || plain_text(address);
+        let url = Url::parse(address).map_err(|_| NotShown::NoAddress(shown()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("`{shown}` was not opened: pages are http or https"));
+            return Err(NotShown::NotOfTheWeb(shown()));
         }
-        self.judged_host(url.host_str().ok_or_else(|| format!("`{shown}` has no host"))?)
+        let host = url.host_str().filter(|host| host.len() <= MAX_ID_BYTES * 2);
+        self.judged_host(host.ok_or_else(|| NotShown::NoAddress(shown()))?)
     }
 
     /// The same of a host.
-    pub(crate) fn judged_host(&self, host: &str) -> Result<(), String> {
-        match &self.judge {
-            Some(judge) => judge(host),
-            None => Err(format!("a page of `{host}` was not opened: nobody asked for it")),
+    pub(crate) fn judged_host(&self, host: &str) -> Result<(), NotShown> {
+        match self.judge.as_ref().map_or(Verdict::Ask, |judge| judge(host)) {
+            Verdict::Allow => Ok(()),
+            Verdict::Ask => Err(NotShown::NotAllowed(host.into())),
+            Verdict::Deny => Err(NotShown::Denied(host.into())),
         }
     }
 
     fn dialog(&mut self, heard: &Heard<'_>) {
         let Event { target, params, .. } = &heard.event;
-        let kind = text(params, "type").unwrap_or("alert").to_owned();
+        let kind = params.get("type").map_or("alert".into(), plain);
         let said = params.get("message").map(plain).unwrap_or_default().replace('"', "'");
         let answer = match kind.as_str() {
             // Whoever leads the tab elsewhere wants to leave.
@@ -331,7 +424,7 @@ impl State {
 
     fn download_begins(&mut self, heard: &Heard<'_>) {
         let params = &heard.event.params;
-        let (Some(id), Some(name)) = (text(params, "guid"), params.get("suggestedFilename")) else { return };
+        let (Some(id), Some(name)) = (id(params, "guid"), params.get("suggestedFilename")) else { return };
         let name = plain(name).replace('"', "'");
         if !std::mem::take(&mut self.awaits_download) {
             heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
@@ -409,6 +502,13 @@ impl Tab {
         let params = &event.params;
         match event.method.as_str() {
             "Page.frameNavigated" => self.navigated(params),
+            "Page.frameAttached" => {
+                if let (Some(frame), Some(parent)) = (id(params, "frameId"), id(params, "parentFrameId")) {
+                    if !self.frames.contains_key(frame) {
+                        self.holds(frame, Frame { parent: Some(parent.into()), ..Frame::default() });
+                    }
+                }
+            }
             "Page.frameDetached" if text(params, "reason") != Some("swap") => {
                 self.frames.remove(text(params, "frameId").unwrap_or_default());
             }
@@ -420,7 +520,7 @@ impl Tab {
             "Network.requestWillBeSent" => {
                 // What stays open on purpose is no sign of work.
                 let is_lasting = matches!(text(params, "type"), Some("EventSource" | "WebSocket" | "Ping" | "Media"));
-                if let (Some(id), false) = (text(params, "requestId"), is_lasting)
+                if let (Some(id), false) = (id(params, "requestId"), is_lasting)
                     && self.open_requests.len() < MAX_WATCHED
                 {
                     self.open_requests.insert(id.to_owned());
@@ -467,8 +567,8 @@ impl Tab {
 
     fn navigated(&mut self, params: &Map<String, Value>) {
         let Some(frame) = params.get("frame").and_then(Value::as_object) else { return };
-        let (Some(id), Some(document)) = (text(frame, "id"), text(frame, "loaderId")) else { return };
-        let parent = text(frame, "parentId").map(str::to_owned);
+        let (Some(id), Some(document)) = (id(frame, "id"), id(frame, "loaderId")) else { return };
+        let parent = text(frame, "parentId").map(|parent| parent.chars().take(MAX_ID_BYTES).collect::<String>());
         let url = text(frame, "url").unwrap_or_default().to_owned();
         // What a look at the page has told already is no news.
         let is_known = self.frames.get(id).is_some_and(|frame| frame.document == document);
@@ -483,6 +583,18 @@ impl Tab {
             self.shows(&url);
         }
         self.holds(id, Frame { parent, document: document.to_owned(), url, owner: None });
+    }
+
+    /// The host that answers for a frame: its own, else that of the frame or page around it, which made it.
+    pub(crate) fn host_of_frame(&self, id: &str) -> Option<String> {
+        let mut frame = self.frames.get(id)?;
+        for _ in 0..MAX_FRAMES {
+            match host(&frame.url) {
+                Some(host) => return Some(host),
+                None => frame = self.frames.get(frame.parent.as_deref()?)?,
+            }
+        }
+        None
     }
 
     /// Remembers a frame as it is now.
@@ -505,7 +617,7 @@ fn address(url: &str) -> String {
     String::from(parsed).chars().take(MAX_ADDRESS).collect()
 }
 
-/// The host of an address, that of its maker for `blob:`.
+/// The host of an address of the web, that of its maker for `blob:`.
 pub(crate) fn host(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     match url.scheme() {
@@ -517,7 +629,13 @@ pub(crate) fn host(url: &str) -> Option<String> {
 }
 
 fn host_of_page(url: &Url) -> Option<String> {
-    url.host_str().filter(|host| !host.is_empty()).map(str::to_owned)
+    let is_web = matches!(url.scheme(), "http" | "https");
+    url.host_str().filter(|host| is_web && !host.is_empty()).map(str::to_owned)
+}
+
+/// A name that the browser gives to something.
+fn id<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    text(members, name).filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES)
 }
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
@@ -546,6 +664,52 @@ mod tests {
         assert_eq!(tab.host(), Some("shop.example".into()));
         tab.shows("blob:https://other.example/1-2");
         assert_eq!(tab.host(), Some("other.example".into()));
+        tab.shows("chrome-error://chromewebdata/");
+        assert_eq!(tab.host(), Some("other.example".into()));
+    }
+
+    #[test]
+    fn a_frame_without_a_host_is_of_the_frame_around_it() {
+        let mut tab = Tab::default();
+        for (id, parent, url) in [
+            ("page", None, "http://shop.example/"),
+            ("own", Some("page"), "about:srcdoc"),
+            ("ad", Some("page"), "http://ads.example/"),
+            ("of-ad", Some("ad"), "about:srcdoc"),
+            ("data", Some("of-ad"), "data:text/html,x"),
+            ("circle", Some("circle"), "about:blank"),
+        ] {
+            tab.holds(id, Frame { parent: parent.map(str::to_owned), url: url.into(), ..Frame::default() });
+        }
+        for (frame, host) in [
+            ("own", Some("shop.example")),
+            ("ad", Some("ads.example")),
+            ("of-ad", Some("ads.example")),
+            ("data", Some("ads.example")),
+            ("circle", None),
+            ("nobody", None),
+        ] {
+            assert_eq!(tab.host_of_frame(frame).as_deref(), host, "{frame}");
+        }
+    }
+
+    #[test]
+    fn pages_that_were_refused_are_told_however_much_else_a_page_has_said() {
+        let mut state = State::default();
+        for number in 0..15 {
+            state.refuse(NotShown::NotAllowed(format!("host{number}.example")));
+        }
+        state.refuse(NotShown::NotAllowed("host3.example".into()));
+        for _ in 0..100 {
+            state.note("The page showed a dialog".into());
+        }
+        let notes = state.take_notes();
+        assert_eq!(notes.len(), MAX_MESSAGES + MAX_REFUSED + 1);
+        let third = "A page of `host3.example` was not opened: nobody has allowed that host. `browser_navigate` asks \
+                     for it, and the rule `WebFetch(domain:host3.example)` would allow it. (2 times)";
+        assert!(notes.contains(&third.to_owned()), "{notes:?}");
+        assert_eq!(notes.last().unwrap(), "Further pages were not opened, 5 times.");
+        assert!(state.take_notes().is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
         program::{self, Program},
         session::{Session, SessionError, Until},
         snapshot::Change,
-        state::{DialogAnswer, DownloadState, HostJudge},
+        state::{DialogAnswer, DownloadState, HostJudge, NotShown},
     },
     sandbox::{
         child_environment,
@@ -36,6 +36,8 @@ use tokio::{
     net::TcpListener,
 };
 use toolstead_domain::{permission::decision::Verdict, sandbox_policy::SandboxPolicy};
+
+mod forged;
 
 const SHOP: &str = r#"<!doctype html><title>Shop</title><h1>Shop</h1>
 <label>Name <input id=name></label>
@@ -114,8 +116,8 @@ async fn rig(pages: &'static [(&'static str, &'static str)]) -> Rig {
         },
     };
     let judge: HostJudge = Arc::new(|host| match host {
-        "shop.example" => Ok(()),
-        other => Err(format!("{other} may not be reached")),
+        "shop.example" => Verdict::Allow,
+        _ => Verdict::Ask,
     });
     Rig { network, session: Session::start(program, judge).await.unwrap(), folder }
 }
@@ -159,7 +161,7 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     let rig = rig(&[("/", SHOP)]).await;
     let session = &rig.session;
     for (address, told) in [
-        ("http://evil.example/", "evil.example may not be reached"),
+        ("http://evil.example/", "a page of `evil.example` was not opened"),
         ("file:///etc/passwd", "pages are http or https"),
         ("view-source:http://shop.example/", "pages are http or https"),
         ("data:text/html,x", "pages are http or https"),
@@ -171,12 +173,44 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     session.open("http://shop.example/", false, end()).await.unwrap();
     session.click(rig.reference("link \"Away\"").await, false).await.unwrap();
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
-    assert_eq!(session.state().take_notes(), ["evil.example may not be reached"]);
+    let told = "A page of `evil.example` was not opened: nobody has allowed that host. `browser_navigate` asks for it, and \
+                the rule `WebFetch(domain:evil.example)` would allow it.";
+    assert_eq!(session.take_notes(), [told]);
     // The page is still there, and so is what was known of it.
     rig.reference("link \"Away\"").await;
-    let tab = session.state().current().map(|tab| (tab.title.clone(), tab.host())).unwrap();
-    assert_eq!(tab, ("Shop".to_owned(), Some("shop.example".to_owned())));
+    let tab = session.state().current().map(|tab| (tab.url.clone(), tab.title.clone(), tab.host())).unwrap();
+    assert_eq!(tab, ("http://shop.example/".to_owned(), "Shop".to_owned(), Some("shop.example".to_owned())));
     assert_eq!(rig.network.resolved().iter().filter(|name| *name == "evil.example").count(), 0);
+}
+
+const TRAPPED: &[(&str, &str)] = &[
+    ("/", "<title>Shop</title><input aria-label=Word><iframe src='http://evil.example/trap' title=Trap></iframe>"),
+    ("/trap", "<input id=trap aria-label=Trapped><script>setInterval(() => trap.focus(), 1)</script>"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_that_takes_the_focus_gets_nothing_of_what_is_typed_elsewhere() {
+    let rig = rig(TRAPPED).await;
+    rig.network.server("93.184.216.66:80", server(TRAPPED).await);
+    let session = &rig.session;
+    session.open("http://shop.example/", false, end()).await.unwrap();
+    session.wait(Until::Quiet(Duration::from_millis(200)), end()).await.unwrap();
+    let (word, trapped) = (rig.reference("textbox \"Word\"").await, rig.reference("textbox \"Trapped\"").await);
+    for number in 0..20 {
+        session.type_text(word, &format!("secret{number}"), true, false).await.unwrap();
+    }
+    session.type_text(word, "!", false, false).await.unwrap();
+    let line = async |part: &str| {
+        let (snapshot, _) = session.look().await.unwrap();
+        snapshot.lines.iter().find(|line| line.text.contains(part)).unwrap().text.clone()
+    };
+    assert!(line("textbox \"Word\"").await.contains("secret19!"), "{}", line("Word").await);
+    assert!(!line("\"Trapped\"").await.contains("secret"), "{}", line("\"Trapped\"").await);
+    // What is meant for the frame gets there.
+    session.type_text(trapped, "for you", true, false).await.unwrap();
+    assert!(line("\"Trapped\"").await.contains("for you"), "{}", line("\"Trapped\"").await);
+    session.type_text(word, "", true, false).await.unwrap();
+    assert!(!line("textbox \"Word\"").await.contains("secret"), "{}", line("Word").await);
 }
 
 const HOSTILE: &str = r#"<title>Hostile</title><body><script>
@@ -219,7 +253,7 @@ async fn a_hostile_page_reaches_no_listener_of_the_host() {
     let (snapshot, _) = session.look().await.unwrap();
     assert!(!snapshot.text(100_000).0.contains("root:"), "{snapshot:?}");
     let refused = session.open("http://shop.example/away", false, end()).await.unwrap_err();
-    assert!(refused.to_string().contains("evil.example may not be reached"), "{refused}");
+    assert_eq!(refused, SessionError::NotShown(NotShown::NotAllowed("evil.example".into())));
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
 }
 
@@ -254,10 +288,7 @@ async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker(
     session.choose(first).await.unwrap();
     session.state().take_notes();
     session.click(rig.reference("button \"Evil\"").await, false).await.unwrap();
-    session
-        .when(end(), |state| state.notes().any(|note| note.starts_with("evil.example")).then_some(()))
-        .await
-        .unwrap();
+    session.when(end(), |state| state.refused().next().cloned()).await.unwrap();
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
 }
 

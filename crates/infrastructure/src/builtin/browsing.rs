@@ -7,7 +7,7 @@ use crate::{
         references::Reference,
         session::{Lost, Session, SessionError, Until},
         snapshot::{Change, Snapshot},
-        state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, State, Tab},
+        state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, NotShown, State, Tab},
     },
     builtin::{answer::answer, run::Run, world::World},
 };
@@ -103,7 +103,28 @@ fn owner(run: &Run<'_>) -> Owner {
 /// What a call touches that does something with the page that is open: the page's host.
 pub(super) fn access_to_page(call: &ToolCall, world: &World) -> Vec<Access> {
     let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
-    world.browsers().host(&owner).map(|host| Access::ReachHost(host.into())).into_iter().collect()
+    let host = world.browsers().now(&owner, |session| session.state().current()?.host()).flatten();
+    host.map(|host| Access::ReachHost(host.into())).into_iter().collect()
+}
+
+/// What a call touches that does something with an element: the host of the page, and that of the frame that holds it.
+pub(super) fn access_to_element(
+    reference: Option<&str>,
+    number: Option<u64>,
+    call: &ToolCall,
+    world: &World,
+) -> Vec<Access> {
+    let mut accesses = access_to_page(call, world);
+    let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
+    // What is no element is said when the call runs.
+    let host = |session: &Session| session.host_of(element(session, reference, number).ok()?);
+    if let Some(host) = world.browsers().now(&owner, host).flatten() {
+        let access = Access::ReachHost(host.into());
+        if !accesses.contains(&access) {
+            accesses.push(access);
+        }
+    }
+    accesses
 }
 
 /// The browser of the call's session, started where there is none.
@@ -125,11 +146,8 @@ pub(super) async fn open_browser(run: &Run<'_>) -> Result<Lease, ToolFailure> {
 }
 
 /// Ends the browser of the call's session. `false` where there was none.
-pub(super) async fn end(run: &Run<'_>) -> bool {
-    let (browsers, owner) = (run.world().browsers(), owner(run));
-    let lease = browsers.open_one(&owner, run.context().grant).await;
-    browsers.end(&owner);
-    lease.map(Lease::end).is_ok()
+pub(super) fn end(run: &Run<'_>) -> bool {
+    run.world().browsers().end(&owner(run))
 }
 
 /// The element that is meant: by its reference, or by its number in the page as it was told last, from 1.
@@ -205,11 +223,18 @@ pub(super) fn failed(error: SessionError) -> ToolFailure {
         SessionError::NoTab | SessionError::UnknownTab(_) | SessionError::UnknownElement(_) => ErrorKind::NotFound,
         SessionError::Stale(_) => ErrorKind::StaleFile,
         SessionError::Unusable { .. } => ErrorKind::ExecutionFailed,
-        SessionError::TimedOut => ErrorKind::Timeout,
+        SessionError::TimedOut | SessionError::NoAnswer => ErrorKind::Timeout,
         SessionError::NotOpened(_) | SessionError::Aborted => ErrorKind::UpstreamHttp,
+        SessionError::NotShown(NotShown::NoAddress(_) | NotShown::NotOfTheWeb(_)) => ErrorKind::InvalidInput,
+        SessionError::NotShown(_) | SessionError::NotReached(_) => ErrorKind::PermissionDenied,
     };
     let failure = ToolFailure::new(kind, error.to_string());
     match error {
+        SessionError::NotShown(why) => why.remedy().into_iter().fold(failure, ToolFailure::next),
+        SessionError::NotReached(_) => failure.next(
+            "`[web] allow_private_hosts` in the user's configuration opens hosts of this machine and of private networks.",
+        ),
+        SessionError::NoAnswer => failure.next("`browser_close` ends the browser; `browser_navigate` starts a new one."),
         SessionError::Stale(_) | SessionError::UnknownElement(_) | SessionError::Unusable { .. } => {
             failure.next("`browser_get_page` shows the page as it is now.")
         }
@@ -228,8 +253,8 @@ pub(super) async fn settle(session: &Session, run: &Run<'_>) -> Result<(), ToolF
     }
 }
 
-/// Asks whether what is put into an element may reach the host of its frame, which need not be that of the page.
-pub(super) fn may_give(session: &Session, element: Reference, run: &Run<'_>) -> Result<(), ToolFailure> {
+/// Asks whether what is done with an element may reach the host of its frame, which need not be that of the page.
+pub(super) fn may_use(session: &Session, element: Reference, run: &Run<'_>) -> Result<(), ToolFailure> {
     session.host_of(element).map_or(Ok(()), |host| run.may_reach(&host))
 }
 
@@ -368,8 +393,8 @@ async fn telling_of(
 
 /// What is known of the tabs, and what was noted since somebody asked.
 fn facts(session: &Session, saved_path: Option<String>) -> PageFacts {
-    let mut state = session.state();
-    let notes = state.take_notes();
+    let notes = session.take_notes();
+    let state = session.state();
     let (url, title) = state.current().map(|tab| (tab.url.clone(), tab.title.replace('"', "'"))).unwrap_or_default();
     let (tab, tabs) = (state.current.unwrap_or_default(), state.tabs.len());
     PageFacts { url, title, tab, tabs, notes, saved_path, ..PageFacts::default() }

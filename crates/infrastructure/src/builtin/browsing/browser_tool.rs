@@ -1,7 +1,7 @@
 //! All that the tools for the browser of a session have in common: a tool says only what it takes and does.
 
 use crate::builtin::{
-    browsing::{PageFacts, access_to_page, availability, host_of},
+    browsing::{PageFacts, access_to_element, access_to_page, availability, host_of},
     built_in_tool::BuiltInTool,
     run::Run,
     schema::output_schema,
@@ -79,6 +79,8 @@ pub(crate) enum Place<'a> {
     /// The page that is open.
     #[default]
     Page,
+    /// The page, and the frame in it that holds an element: by its reference, or by its number.
+    Element(Option<&'a str>, Option<u64>),
     /// Another address.
     Address(&'a str),
     /// None.
@@ -119,6 +121,7 @@ impl<T: BrowserTool> BuiltInTool for T {
         let Touches { place, reads, writes } = self.touches(input);
         let mut accesses = match place {
             Place::Page => access_to_page(call, world),
+            Place::Element(reference, number) => access_to_element(reference, number, call, world),
             Place::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
             Place::Nowhere => Vec::new(),
         };

@@ -22,12 +22,15 @@ use toolstead_domain::{
     testing::in_memory_change_journal::InMemoryChangeJournal, workspace_roots::WorkspaceRoots,
 };
 
+mod borders;
+mod ways_out;
+
 async fn tools(folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
-    tools_on(PAGES, folder, idle).await
+    tools_showing(PAGES, folder, idle).await
 }
 
 /// The tools, for which `shop.example` serves these pages.
-async fn tools_on(
+async fn tools_showing(
     pages: &'static [(&'static str, &'static str)],
     folder: &Path,
     idle: Duration,
@@ -36,6 +39,10 @@ async fn tools_on(
     network.name("shop.example", &[&["93.184.216.34"]]);
     network.name("pay.example", &[&["93.184.216.34"]]);
     network.server("93.184.216.34:80", server(pages).await);
+    tools_on(network, folder, idle)
+}
+
+fn tools_on(network: Arc<FakeNetwork>, folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
     let browsers = Arc::new(Browsers::new(BrowserSettings {
         idle,
         folder: folder.join("browsers"),
@@ -89,9 +96,8 @@ async fn a_browser_that_nobody_uses_ends() {
     let (tools, browsers) = tools(folder.path(), Duration::from_secs(1)).await;
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
     let owner = Owner { principal: Principal::local(), session: "test".into() };
-    let mut changes = browsers.changes(&owner).await.unwrap();
-    let ends = async { while changes.changed().await.is_ok() {} };
-    tokio::time::timeout(Duration::from_secs(30), ends).await.unwrap();
+    let end = browsers.end_of(&owner).unwrap();
+    tokio::time::timeout(Duration::from_secs(30), end.came()).await.unwrap();
     assert_eq!(tools.call("browser_get_page", json!({})).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(fs::read_dir(folder.path().join("browsers")).unwrap().count(), 0);
 }

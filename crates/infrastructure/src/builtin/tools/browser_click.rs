@@ -75,7 +75,11 @@ impl BrowserTool for BrowserClick {
     type Input = Input;
 
     fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
-        Touches { writes: input.save_as.as_deref(), ..Touches::default() }
+        Touches {
+            place: Place::Element(input.reference.as_deref(), input.element_id),
+            writes: input.save_as.as_deref(),
+            ..Touches::default()
+        }
     }
 
     fn milliseconds(&self, input: &Input) -> Option<u64> {
@@ -86,6 +90,7 @@ impl BrowserTool for BrowserClick {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
+        browsing::may_use(session, element, run)?;
         let end = browsing::end_after(run, input.timeout_ms);
         let dialog = input.dialog.map(|word| match word {
             DialogWord::Accept => DialogAnswer::Accept(input.dialog_text),

@@ -39,7 +39,7 @@ impl BrowserTool for BrowserClose {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let Input {} = input;
-        let done = match browsing::end(run).await {
+        let done = match browsing::end(run) {
             true => "The browser is closed.",
             false => "No browser was open.",
         };

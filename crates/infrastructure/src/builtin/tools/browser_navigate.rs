@@ -98,6 +98,10 @@ impl BrowserTool for BrowserNavigate {
                     return Err(ToolFailure::new(ErrorKind::NotFound, "there is no such page in the history"));
                 }
                 browsing::settle(lease.session()?, run).await?;
+                let refused = lease.session()?.state().take_not_shown();
+                if let Some(refused) = refused {
+                    return Err(browsing::failed(refused.into()));
+                }
                 (lease, String::new())
             }
             _ => {

@@ -36,10 +36,15 @@ impl BrowserTool for BrowserSelect {
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
 
+    fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
+        Touches { place: Place::Element(input.reference.as_deref(), input.element_id), ..Touches::default() }
+    }
+
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
         let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
+        browsing::may_use(session, element, run)?;
         let end = browsing::end_after(run, 10_000);
         browsing::done(session, end, session.select(element, &input.values)).await?;
         browsing::settle(session, run).await?;

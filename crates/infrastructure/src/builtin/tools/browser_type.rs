@@ -74,7 +74,11 @@ impl BrowserTool for BrowserType {
     type Input = Input;
 
     fn touches<'a>(&self, input: &'a Input) -> Touches<'a> {
-        Touches { reads: &input.files, ..Touches::default() }
+        Touches {
+            place: Place::Element(input.reference.as_deref(), input.element_id),
+            reads: &input.files,
+            ..Touches::default()
+        }
     }
 
     fn milliseconds(&self, input: &Input) -> Option<u64> {
@@ -89,7 +93,7 @@ impl BrowserTool for BrowserType {
         let is_named = input.reference.is_some() || input.element_id.is_some();
         let done = if is_named || input.text.is_some() || !input.files.is_empty() {
             let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
-            browsing::may_give(session, element, run)?;
+            browsing::may_use(session, element, run)?;
             match &input.text {
                 Some(text) => {
                     let typing = session.type_text(element, text, input.clear, input.submit);

@@ -128,6 +128,12 @@ impl EgressProxy {
         variables
     }
 
+    /// The same since this was asked last.
+    pub fn take_report(&self) -> ProxyReport {
+        let bytes = self.gate.bytes.load(Ordering::Relaxed);
+        ProxyReport { bytes, ..std::mem::take(&mut *self.gate.report()) }
+    }
+
     /// What has gone through it, and what has not, so far.
     pub fn report(&self) -> ProxyReport {
         ProxyReport { bytes: self.gate.bytes.load(Ordering::Relaxed), ..self.gate.report().clone() }

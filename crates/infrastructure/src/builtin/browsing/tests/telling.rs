@@ -1,6 +1,6 @@
 //! The words of the tools about a page, as little as a model needs of it, and the ways to its elements.
 
-use super::{reference, tools_on};
+use super::{reference, tools_showing};
 use crate::builtin::testing::TestRun;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -50,7 +50,7 @@ struct Rig {
 impl Rig {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (tools, _) = tools_on(SHOWN, folder.path(), Duration::from_secs(300)).await;
+        let (tools, _) = tools_showing(SHOWN, folder.path(), Duration::from_secs(300)).await;
         Self { tools, _folder: folder }
     }
 

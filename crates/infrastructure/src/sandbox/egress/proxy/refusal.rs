@@ -20,7 +20,7 @@ pub(super) enum Refusal {
     NotListed(Target),
     #[error("commands may reach {}, but not its port {}", .0.0, .0.1)]
     Port(Target),
-    #[error("the permission rules do not let commands reach {}", .0.0)]
+    #[error("the permission rules do not let {} be reached", .0.0)]
     Rule(Target, Verdict),
     #[error("{1}")]
     Connect(Target, ConnectError),

@@ -1,0 +1,224 @@
+//! A browser that was taken over says anything: what comes over its pipe is read without a panic, in bounded memory, and lets
+//! no page through that nobody has allowed.
+
+use crate::browser::{
+    devtools::{DevTools, Target},
+    state::{HostJudge, MAX_ID_BYTES, State},
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use toolstead_domain::permission::decision::Verdict;
+
+/// The one host that may be shown.
+const ALLOWED: &str = "shop.example";
+
+/// What a browser says: a message, or bytes that are none.
+#[derive(Debug, Clone)]
+enum Said {
+    Message(Value),
+    Bytes(Vec<u8>),
+}
+
+/// A name of a tab, a frame or a document: few, so that they meet; some far too long.
+fn name() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        8 => (0..4_u8).prop_map(|number| json!(format!("n{number}"))),
+        1 => Just(json!("n".repeat(5_000))),
+        1 => Just(json!("")),
+        1 => any::<i64>().prop_map(|number| json!(number)),
+        1 => Just(Value::Null),
+    ]
+}
+
+fn address() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => Just(json!("http://shop.example/a")),
+        4 => Just(json!("http://evil.example/")),
+        1 => Just(json!("about:blank")),
+        1 => Just(json!("blob:http://evil.example/1")),
+        1 => Just(json!("file:///etc/passwd")),
+        1 => Just(json!(format!("http://{}.example/", "e".repeat(10_000)))),
+        1 => "\\PC{0,40}".prop_map(|text| json!(text)),
+        1 => Just(Value::Null),
+    ]
+}
+
+fn deep() -> Value {
+    (0..500).fold(json!(1), |inner, _| json!([inner]))
+}
+
+fn message() -> impl Strategy<Value = Value> {
+    let params = (name(), name(), name(), address(), any::<bool>());
+    let method = prop_oneof![
+        6 => Just("Target.attachedToTarget"),
+        1 => Just("Target.detachedFromTarget"),
+        1 => Just("Target.targetInfoChanged"),
+        8 => Just("Fetch.requestPaused"),
+        4 => Just("Page.frameAttached"),
+        4 => Just("Page.frameNavigated"),
+        1 => Just("Page.frameDetached"),
+        1 => Just("Page.frameStartedLoading"),
+        1 => Just("Page.navigatedWithinDocument"),
+        1 => Just("Page.javascriptDialogOpening"),
+        1 => Just("Page.fileChooserOpened"),
+        1 => Just("Browser.downloadWillBegin"),
+        1 => Just("Browser.downloadProgress"),
+        1 => Just("Network.requestWillBeSent"),
+        1 => Just("Runtime.consoleAPICalled"),
+        1 => Just("Runtime.exceptionThrown"),
+        1 => Just("Log.entryAdded"),
+        1 => Just("Nobody.knowsIt"),
+    ];
+    (method, name(), params).prop_map(|(method, session, (a, b, c, url, odd))| {
+        let parts = json!({
+            "sessionId": a, "frameId": b, "parentFrameId": c, "requestId": c, "guid": a, "url": url,
+            "targetInfo": {"type": if odd { "worker" } else { "page" }, "targetId": b, "openerId": c, "title": "t".repeat(3_000)},
+            "request": {"url": url}, "reason": c, "suggestedFilename": "f".repeat(3_000), "message": "m".repeat(3_000),
+            "frame": {"id": b, "loaderId": c, "parentId": if odd { c.clone() } else { Value::Null }, "url": url},
+            "type": "error", "args": [{"value": "v".repeat(3_000)}], "backendNodeId": 1,
+            "entry": {"level": "error", "text": "x".repeat(3_000)}, "receivedBytes": f64::MAX, "state": "completed",
+        });
+        json!({"method": method, "sessionId": session, "params": parts})
+    })
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    prop_oneof![
+        30 => message().prop_map(Said::Message),
+        2 => any::<u64>().prop_map(|id| Said::Message(json!({"id": id, "result": {}}))),
+        1 => any::<i8>().prop_map(|error| Said::Message(json!({"id": 1, "error": error}))),
+        1 => Just(Said::Message(json!({"method": "Fetch.requestPaused", "params": {"requestId": deep()}}))),
+        1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(Said::Bytes),
+        1 => Just(Said::Bytes([&b"{\"id\":2,\"result\":"[..], &[b'['; 100_000], b"\0"].concat())),
+        1 => Just(Said::Bytes(b"{\"method\":\"a\",\"method\":\"b\"}\0".to_vec())),
+    ]
+}
+
+/// Plays what the browser says, and gives the state afterwards with the commands that it was given.
+fn played(all: Vec<Said>) -> (State, Vec<Value>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (ours, mut output) = duplex(1 << 20);
+        let (theirs, mut input) = duplex(1 << 20);
+        let state = Arc::new(Mutex::new(State::default()));
+        let judge: HostJudge = Arc::new(|host| if host == ALLOWED { Verdict::Allow } else { Verdict::Ask });
+        state.lock().unwrap().judged_by(judge);
+        let hearing = state.clone();
+        let devtools = DevTools::over(ours, theirs, move |heard| hearing.lock().unwrap().hear(&heard));
+        let end = devtools.end();
+        let target = Target(None);
+        let asking = devtools.call(&target, "A.a", json!({}));
+        let saying = async {
+            for said in all {
+                let bytes = match said {
+                    Said::Message(message) => format!("{message}\0").into_bytes(),
+                    Said::Bytes(bytes) => bytes,
+                };
+                // A breach ends the connection.
+                if output.write_all(&bytes).await.is_err() {
+                    break;
+                }
+            }
+            drop(output);
+            end.came().await;
+        };
+        let hearing = async {
+            let mut commands = Vec::new();
+            // It ends with the connection.
+            let _ = input.read_to_end(&mut commands).await;
+            commands
+        };
+        let (_, (), commands) = tokio::join!(asking, saying, hearing);
+        drop(devtools);
+        let commands = commands.split(|byte| *byte == 0).filter(|command| !command.is_empty());
+        let commands = commands.filter_map(|command| serde_json::from_slice(command).ok()).collect();
+        let state = std::mem::take(&mut *state.lock().unwrap());
+        (state, commands)
+    })
+}
+
+/// The requests that may go on: those of an allowed host, and those of frames that were told to be within another one.
+fn may_go_on(all: &[Said]) -> HashSet<String> {
+    let (mut allowed, mut children) = (HashSet::new(), HashMap::<String, bool>::new());
+    for said in all {
+        let Said::Message(message) = said else { continue };
+        let text = |part: &Value| part.as_str().unwrap_or_default().to_owned();
+        let params = &message["params"];
+        match message["method"].as_str() {
+            Some("Page.frameAttached") => _ = children.insert(text(&params["frameId"]), true),
+            Some("Page.frameNavigated") if params["frame"]["parentId"].is_string() => {
+                children.insert(text(&params["frame"]["id"]), true);
+            }
+            Some("Fetch.requestPaused") => {
+                let is_allowed =
+                    params["request"]["url"].as_str().is_some_and(|url| url.starts_with("http://shop.example/"));
+                if is_allowed || children.contains_key(&text(&params["frameId"])) {
+                    allowed.insert(text(&params["requestId"]));
+                }
+            }
+            _ => {}
+        }
+    }
+    allowed
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_forged_browser_neither_grows_here_nor_shows_what_nobody_allowed(all in prop::collection::vec(said(), 0..120)) {
+        let allowed = may_go_on(&all);
+        let (mut state, commands) = played(all);
+        prop_assert!(state.tabs.len() <= 16 && state.downloads.is_empty());
+        for tab in state.tabs.values() {
+            prop_assert!(tab.frames.len() <= 200 && tab.open_requests.len() <= 2_000);
+            prop_assert!(tab.id.len() <= MAX_ID_BYTES && tab.url.chars().count() <= 2_000 && tab.title.chars().count() <= 301);
+            for (id, frame) in &tab.frames {
+                prop_assert!(id.len() <= MAX_ID_BYTES && frame.document.len() <= MAX_ID_BYTES);
+            }
+        }
+        let notes = state.take_notes();
+        prop_assert!(notes.len() <= 31 && notes.iter().all(|note| note.chars().count() <= 2_000), "{notes:?}");
+        for command in &commands {
+            if command["method"] == "Fetch.continueRequest" {
+                let request = command["params"]["requestId"].as_str().unwrap_or_default();
+                prop_assert!(allowed.contains(request), "{command}");
+            }
+            prop_assert!(command.to_string().len() < 4_000, "{command}");
+        }
+    }
+}
+
+#[test]
+fn the_first_forged_page_is_refused_and_one_within_it_is_not() {
+    let event =
+        |method: &str, params: Value| Said::Message(json!({"method": method, "sessionId": "s", "params": params}));
+    let asks = |request: &str, frame: &str| {
+        event(
+            "Fetch.requestPaused",
+            json!({"requestId": request, "frameId": frame, "request": {"url": "http://evil.example/"}}),
+        )
+    };
+    let (state, commands) = played(vec![
+        Said::Message(json!({"method": "Target.attachedToTarget", "params":
+            {"sessionId": "s", "targetInfo": {"type": "page", "targetId": "t"}}})),
+        asks("before", "main"),
+        event("Page.frameNavigated", json!({"frame": {"id": "main", "loaderId": "d", "url": "http://shop.example/"}})),
+        asks("unknown", "child"),
+        event("Page.frameAttached", json!({"frameId": "child", "parentFrameId": "main"})),
+        asks("child", "child"),
+        asks("main", "main"),
+    ]);
+    let answers: Vec<(&str, &str)> = commands
+        .iter()
+        .filter_map(|command| Some((command["params"]["requestId"].as_str()?, command["method"].as_str()?)))
+        .collect();
+    let refused = "Fetch.failRequest";
+    let expected = [("before", refused), ("unknown", refused), ("child", "Fetch.continueRequest"), ("main", refused)];
+    assert_eq!(answers, expected);
+    assert_eq!(state.tabs.len(), 1);
+}
