@@ -321,9 +321,7 @@ impl State {
         let number = self.given_tabs;
         let opener = info_text("openerId");
         let made_by = self.tab_called(opener).and_then(|opener| opener.host());
-        let id = info_text("targetId").to_owned();
-        // A tab bears the name of its main frame.
-        let tab = Tab { main_frame: Some(id.clone()), id, target: Some(target.clone()), made_by, ..Tab::default() };
+        let tab = Tab { id: info_text("targetId").into(), target: Some(target.clone()), made_by, ..Tab::default() };
         if !opener.is_empty() {
             self.note(format!("The page opened tab {number}, which is the current one now."));
         }

@@ -194,7 +194,14 @@ async fn a_frame_that_takes_the_focus_gets_nothing_of_what_is_typed_elsewhere() 
     rig.network.server("93.184.216.66:80", server(TRAPPED).await);
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();
-    session.wait(Until::Quiet(Duration::from_millis(200)), end()).await.unwrap();
+    let is_trapped = async || {
+        let (snapshot, _) = session.look().await.unwrap();
+        snapshot.lines.iter().any(|line| line.text.contains("Trapped"))
+    };
+    let last = end();
+    while !is_trapped().await {
+        assert!(Instant::now() < last, "the frame comes");
+    }
     let (word, trapped) = (rig.reference("textbox \"Word\"").await, rig.reference("textbox \"Trapped\"").await);
     for number in 0..20 {
         session.type_text(word, &format!("secret{number}"), true, false).await.unwrap();
