@@ -1,7 +1,10 @@
 //! The tool `browser_select`.
 
 use crate::builtin::{
-    browsing::{self, Telling, browser_tool::BrowserTool},
+    browsing::{
+        self, Telling,
+        browser_tool::{BrowserTool, Place, Touches},
+    },
     run::Run,
 };
 use async_trait::async_trait;

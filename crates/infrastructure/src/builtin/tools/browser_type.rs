@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self, Telling,
-            browser_tool::{BrowserTool, Touches},
+            browser_tool::{BrowserTool, Place, Touches},
         },
         run::Run,
     },
