@@ -292,7 +292,7 @@ mod tests {
             expires_at: Some(Timestamp(1_767_603_600_500_000)),
             scopes: vec![CALENDAR.into()],
         };
-        assert_eq!((taken, vault.list(&Principal::local()).await.unwrap().len()), (expected, 2));
+        assert_eq!((taken, vault.list(&Principal::local()).await.unwrap().keys.len()), (expected, 2));
         assert_eq!(fs::read_to_string(days).unwrap(), written(CALENDAR).to_string());
     }
 

@@ -33,4 +33,11 @@ impl OAuthClient {
         }
         text
     }
+
+    /// Tells whether tokens that are kept under these origins may go to where tokens are revoked now: only if that is
+    /// one of them.
+    pub(super) fn may_revoke(&self, issuer_and_origins: &str) -> bool {
+        let origin = self.revocation_url.origin().ascii_serialization();
+        issuer_and_origins.split(' ').any(|known| known == origin)
+    }
 }

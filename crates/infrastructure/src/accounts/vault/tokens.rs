@@ -13,6 +13,23 @@ pub struct TokenKey {
     pub resource: String,
 }
 
+impl TokenKey {
+    /// The name of the grant.
+    pub(in crate::accounts) fn grant(&self) -> &str {
+        self.resource.split_once(' ').map_or(self.resource.as_str(), |(grant, _)| grant)
+    }
+
+    /// The origin of the service.
+    pub(in crate::accounts) fn origin(&self) -> &str {
+        self.resource.split_once(' ').map_or("", |(_, origin)| origin)
+    }
+
+    /// The issuer, without the other origins.
+    pub(in crate::accounts) fn issuer_alone(&self) -> &str {
+        self.issuer.split(' ').next().unwrap_or_default()
+    }
+}
+
 /// Tokens of one grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
