@@ -184,7 +184,8 @@ impl Reader<'_> {
     /// The address that a key is sent to. One where everybody on the way reads along is told of.
     fn for_keys(&mut self, path: &str, url: Url) -> Url {
         if is_in_the_clear(&url) {
-            let message = format!("what `{path}` is sent goes to {url} without encryption, and keys with it");
+            // The address may be made of variables, so it is not shown.
+            let message = format!("what the address of `{path}` is sent goes without encryption, and keys with it");
             self.note(Problem::new(self.origin(path), message));
         }
         url
