@@ -30,7 +30,7 @@ use url::Url;
 
 /// Access tokens are renewed so long before they end.
 const EARLY: Duration = Duration::from_secs(60);
-/// What stands before the token in its header.
+/// The word before the token in its header.
 const BEARER: &str = "Bearer ";
 
 /// The accounts of principals at the services of one issuer. Cheap to clone.
@@ -39,7 +39,7 @@ pub struct Accounts {
     inner: Arc<Inner>,
 }
 
-/// What accounts are made of.
+/// The parts that accounts are made of.
 pub struct AccountsParts {
     /// This program at the issuer, or why nobody can sign in there.
     pub client: Result<OAuthClient, String>,
@@ -52,7 +52,7 @@ pub struct AccountsParts {
     pub reach: Reach,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How long a person who was sent to a page by a call may take to come back.
+    /// The time that a person who was sent to a page by a call may take to come back.
     pub patience: Duration,
 }
 
@@ -79,14 +79,14 @@ pub struct SignedIn {
     pub scopes: Vec<String>,
     /// The end of the access token, where it has one.
     pub expires_at: Option<Timestamp>,
-    /// Whether it is renewed without a person.
+    /// It is renewed without a person.
     pub is_renewable: bool,
 }
 
 /// The accounts of a principal.
 #[derive(Debug)]
 pub struct AccountStatus {
-    /// What the principal is signed in to, sorted.
+    /// The grants that the principal is signed in to, sorted.
     pub signed_in: Vec<SignedIn>,
     /// Tokens that cannot be used as they lie there.
     pub unreadable: Vec<Unreadable>,
@@ -123,7 +123,7 @@ pub struct SignIn {
     loopback: Loopback,
 }
 
-/// What a person came back with.
+/// The answer that a person came back with.
 #[derive(Debug)]
 pub struct CameBack(Code);
 
@@ -351,7 +351,7 @@ impl Inner {
         outcome?
     }
 
-    /// Whether the access token is good for so long.
+    /// Tells whether the access token is good for so long.
     fn lasts(&self, tokens: &Tokens, time: Duration) -> bool {
         tokens.expires_at.is_none_or(|end| end.since(self.clock.now()) > time)
     }
@@ -389,7 +389,7 @@ impl SignIn {
     /// # Errors
     /// [`SignInError`]; then nothing is kept.
     pub async fn finish(self, came: CameBack) -> Result<SignedIn, SignInError> {
-        // What has been granted is either kept or taken back, whether or not somebody waits for it.
+        // A grant is either kept or taken back, whether or not somebody waits for it.
         let finishing = tokio::spawn(async move {
             let Self { accounts, issuer, grant, key, attempt, loopback } = self;
             // The port is free from here on.

@@ -14,9 +14,9 @@ pub struct OAuthClient {
     pub client_secret: Secret,
     /// The page where a person says yes (RFC 6749, section 3.1).
     pub authorization_url: Url,
-    /// Where a code or a refresh token becomes an access token (section 3.2).
+    /// The place where a code or a refresh token becomes an access token (section 3.2).
     pub token_url: Url,
-    /// Where a token is revoked (RFC 7009).
+    /// The place where a token is revoked (RFC 7009).
     pub revocation_url: Url,
 }
 

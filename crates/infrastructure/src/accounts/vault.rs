@@ -1,6 +1,6 @@
 //! Tokens, sealed on the disk: one file for each principal, issuer and resource, under a key that lies elsewhere.
 //!
-//! What lies in the data folder is of no use without the key file, and a file that is put in the place of another one does
+//! The files in the data folder are of no use without the key file, and one that is put in the place of another does
 //! not open there. It is no wall against the user whose both are.
 
 mod folder;
@@ -26,7 +26,7 @@ use tokio::{
 };
 use toolstead_domain::principal::Principal;
 
-/// How long one waits for who holds the same tokens: longer than a renewal takes.
+/// The longest wait for another holder of the same tokens: longer than a renewal takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause before it is looked again, first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -47,13 +47,13 @@ struct Places {
 /// The records of one principal, unopened: one of the keys may still lead to a record that does not open.
 #[derive(Debug)]
 pub struct Listed {
-    /// What the principal has tokens for, sorted.
+    /// The keys of the principal's tokens, sorted.
     pub keys: Vec<TokenKey>,
     /// The records that cannot be read, so that nobody can tell whose they are.
     pub unreadable: Vec<VaultError>,
 }
 
-/// Why tokens cannot be read or kept. Nothing is ever removed because of one of these.
+/// The reason why tokens cannot be read or kept. Nothing is ever removed because of one.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The key file is of no use.
@@ -78,7 +78,7 @@ pub enum VaultError {
         .0.display()
     )]
     OtherKey(PathBuf),
-    /// What lies there is no record, was changed, or is that of somebody or something else.
+    /// The file is no record, was changed, or is that of somebody or something else.
     #[error(
         "`{}` is not what was put there: remove this file, and sign in anew with `toolstead auth login`",
         .0.display()
@@ -156,7 +156,7 @@ impl Vault {
     /// change, or changes, these tokens meanwhile, in this process or another. What `change` fails with changes nothing.
     ///
     /// # Errors
-    /// What `change` fails with, and [`VaultError`].
+    /// The failure of `change`, and [`VaultError`].
     pub async fn update<T, E, F>(&self, key: &TokenKey, change: impl FnOnce(Option<Tokens>) -> F + Send) -> Result<T, E>
     where
         E: From<VaultError>,

@@ -324,7 +324,7 @@ async fn a_renewal_that_comes_while_somebody_signs_out_puts_nothing_back() {
     assert_eq!((bench.kept(), bench.forms("/token").len()), (0, 1));
 }
 
-/// What comes of a renewal that the issuer answers so: the failure, and whether the tokens are still kept.
+/// Renews at an issuer that answers so: the failure, and `true` where the tokens are still kept.
 async fn renewal(answer: Reply, seconds: u64) -> (NoCredentials, bool) {
     let bench = Bench::new(move |seen| match seen.form("grant_type").as_deref() {
         Some("authorization_code") => issued("ya29.0", Some("1//refresh"), GMAIL.scopes),

@@ -400,7 +400,7 @@ proptest! {
         let at = at % changed.len();
         changed[at] ^= bytes.pop().unwrap_or(1) | 1;
         if let Ok(opened) = sealed::open(&changed, &mail(), &sealing) {
-            // What it says of itself in clear is for lists alone.
+            // Its part in clear is for lists alone.
             prop_assert_eq!(opened, tokens("a"));
         }
     }

@@ -3,7 +3,7 @@
 use crate::{builtin::files::etag::digest_of, services::foreign_text::clean_text};
 use toolstead_domain::unseen::joins;
 
-/// What opens the marks by which models and programs tell calls, results and roles from text. Pages about models may
+/// Beginnings of the marks by which models and programs tell calls, results and roles from text. Pages about models may
 /// hold them in good faith; they stay legible.
 const MARKS: &[&str] = &[
     "antml:",
@@ -39,7 +39,7 @@ pub(super) fn cleaned(text: &str) -> String {
 }
 
 fn is_mark(behind: &str) -> bool {
-    // What joins letters parts none of a mark, for who reads it.
+    // Characters that join letters are not seen: a reader takes the mark for whole.
     let behind: String = behind.chars().filter(|c| !joins(*c)).take(LONGEST_MARK).collect();
     // Of the templates of models: `<|im_start|>`. Some languages have `<|` as an operator.
     if behind.strip_prefix('|').is_some_and(|name| name.starts_with(|first: char| first.is_ascii_alphabetic())) {
