@@ -60,7 +60,7 @@ pub fn hides(character: char) -> bool {
     kind(character).is_some()
 }
 
-/// What a character does that no definition needs; `None` for all others. What joins emoji stays.
+/// The harm of a character that no definition needs; `None` for all others. Those that join emoji stay.
 fn kind(character: char) -> Option<&'static str> {
     match character {
         '\t' | '\n' | '\r' => None,
