@@ -227,6 +227,33 @@ async fn signing_out_forgets_also_where_the_issuer_does_not_revoke_and_ends_with
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_an_earlier_address_and_unreadable_ones_are_listed_and_signed_out_of() {
+    let google = GoogleServer::start().await;
+    let place = Place::at(google.url());
+    block_in_place(|| {
+        let mut pasting = place.pasting();
+        let code = pasting.code(&google, &[GMAIL_READ, GMAIL_SEND]);
+        pasting.paste(&code);
+        assert_eq!(pasting.end().0, Some(0));
+        let text = std::fs::read_to_string(&place.config).unwrap();
+        let moved =
+            text.replace(&format!("gmail_base_url = {:?}", google.url()), "gmail_base_url = \"http://127.0.0.1:1\"");
+        assert_ne!(moved, text);
+        std::fs::write(&place.config, moved).unwrap();
+        let broken = place.home.data().join(format!("toolstead/accounts/{}.sealed", "0".repeat(32)));
+        std::fs::write(&broken, "{}").unwrap();
+        let out = place.printed(&["auth", "status"], 1);
+        assert!(out.contains(google.url()) && out.contains(broken.to_str().unwrap()), "{out}");
+        let out = place.printed(&["auth", "logout", "google"], 0);
+        assert!(out.contains("gmail: signed out") && out.contains("calendar: nobody was signed in"), "{out}");
+        assert_eq!(google.seen_at("/revoke").len(), 1);
+        let left: Value = serde_json::from_str(&place.printed(&["auth", "status", "--json"], 1)).unwrap();
+        let [left] = left["accounts"].as_array().unwrap().as_slice() else { panic!("{left}") };
+        assert!(left["resource"].is_null() && left["error"].as_str().unwrap().contains("chmod 600"), "{left}");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_granted_in_part_is_told_and_nothing_is_kept() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
@@ -448,7 +475,7 @@ async fn a_real_issuer_signs_a_person_in_renews_and_revokes() {
         assert_ne!(renewed, headers);
         headers = renewed;
     }
-    assert_eq!(accounts.sign_out(&principal, &GMAIL).await.unwrap(), Some(Ok(())));
+    assert_eq!(accounts.sign_out(&principal, &GMAIL).await.unwrap()[0].revoked, Ok(()));
     assert!(accounts.headers(&principal, &gmail).await.is_err());
 }
 

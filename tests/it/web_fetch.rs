@@ -164,6 +164,55 @@ async fn a_document_is_read_and_a_hostile_page_takes_nothing_down() {
     assert!(text(&after).contains("## Run"), "{after}");
 }
 
+/// Fetches `/page` of a site with this `robots.txt`: the exit code, all that was told, and the paths that were asked
+/// for.
+async fn fetched_beside(robots: Reply) -> (Option<i32>, String, Vec<String>) {
+    let site = TestServer::plain(move |seen| match seen.path() {
+        "/robots.txt" => robots.clone(),
+        _ => Reply::html("<h1>Welcome</h1>"),
+    })
+    .await;
+    let home = Home::new();
+    let config = home.config(&format!(
+        "[web]\nrespect_robots = true\nallow_private_hosts = [\"{}\"]\n[permissions]\n\
+         allow = [\"WebFetch(domain:127.0.0.1)\"]\n",
+        site.address()
+    ));
+    let mut command = home.toolstead(&["--config", config.to_str().unwrap(), "call", "web_fetch"]);
+    command.arg(json!({"url": site.url("/page")}).to_string()).stdin(Stdio::null());
+    let output = block_in_place(|| command.output().unwrap());
+    let paths = site.seen().iter().map(|seen| seen.path().to_owned()).collect();
+    (output.status.code(), stdout(&output) + &stderr(&output), paths)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn robots_keep_out_of_a_page_before_it_is_asked_for_and_neither_none_nor_a_huge_file_stops_the_runtime() {
+    let filler = "# nothing\n".repeat(2 << 20);
+    let text = |text: String| Reply::new(200, text).header("Content-Type", "text/plain");
+    for (robots, is_kept_out) in [
+        (text("User-agent: *\nDisallow: /page\n".into()), true),
+        (text("User-agent: *\nDisallow: /other\n".into()), false),
+        (Reply::new(404, "User-agent: *\nDisallow: /page\n"), false),
+        (Reply::new(503, ""), true),
+        // 20 MiB, of which the beginning counts.
+        (text(format!("User-agent: *\nDisallow: /page\n{filler}")), true),
+        (text(format!("{filler}User-agent: *\nDisallow: /page\n")), false),
+    ] {
+        let (code, told, paths) = fetched_beside(robots).await;
+        match is_kept_out {
+            true => {
+                assert!(code == Some(3) && told.contains("robots.txt") && !told.contains("Welcome"), "{code:?} {told}");
+                assert!(told.contains("`[web] respect_robots`"), "{told}");
+                assert_eq!(paths, ["/robots.txt"]);
+            }
+            false => {
+                assert!(code == Some(0) && told.contains("Welcome"), "{code:?} {told}");
+                assert_eq!(paths, ["/robots.txt", "/page"]);
+            }
+        }
+    }
+}
+
 /// The answer to one call in a dialect, and what is in its first block.
 #[track_caller]
 fn check(place: &Place, dialect: &str, tool: &str, arguments: Value, expected: &str) -> Value {

@@ -29,13 +29,13 @@ use toolstead_domain::{
 /// Asks about a task.
 #[derive(Debug)]
 pub struct ForwardTaskCommand {
-    /// What is asked.
+    /// The question.
     pub method: TaskMethod,
     /// The task, as its owner knows it.
     pub task: String,
     /// The other parameters.
     pub params: Map<String, Value>,
-    /// What accompanies it: scope, client, the way back. Its tool and arguments are the request's.
+    /// The call that it is made by: scope, client, the way back. Its tool and arguments are the request's.
     pub call: ExecuteToolCommand,
 }
 

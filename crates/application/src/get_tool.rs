@@ -21,9 +21,9 @@ pub struct GetToolQuery {
 pub struct ToolView {
     /// The tool.
     pub registered: Registered,
-    /// Whether callers see it.
+    /// Callers see it.
     pub advertised: bool,
-    /// Why they do not, for people.
+    /// The reason why they do not, for people.
     pub hidden_because: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl GetToolHandler {
         Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
-    /// What is to be said of a tool in the scope.
+    /// The view on a tool in the scope.
     pub fn view(&self, registered: &Registered, scope: &Scope) -> ToolView {
         let (tool, policy) = (&registered.own, self.permissions.advertising(scope));
         let hidden_because = match &tool.availability {

@@ -1,4 +1,4 @@
-//! What a caller may see of resources, templates and prompts, page by page.
+//! Lists the resources, templates and prompts that a caller may see, page by page.
 
 use crate::{
     context_registry::{
@@ -23,7 +23,7 @@ pub struct ListContextQuery {
     pub of: ContextList,
     /// On whose behalf.
     pub scope: Scope,
-    /// Where the page before ended.
+    /// The end of the page before.
     pub cursor: Option<String>,
     /// The page holds definitions up to this size, and one at least.
     pub page_bytes: usize,
@@ -47,7 +47,7 @@ pub struct ContextPage {
     pub definitions: Vec<Map<String, Value>>,
     /// The name of the provider of each.
     pub providers: Vec<String>,
-    /// Where the next page begins; `None` on the last one.
+    /// The beginning of the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
 

@@ -18,9 +18,9 @@ pub struct ListToolsQuery {
     pub scope: Scope,
     /// Which tools.
     pub filter: ToolFilter,
-    /// Where the page before ended.
+    /// The end of the page before.
     pub cursor: Option<String>,
-    /// How large the page may be.
+    /// The bound of the page.
     pub page: PageSize,
 }
 
@@ -37,7 +37,7 @@ pub struct ToolFilter {
     pub with_uncallable: bool,
 }
 
-/// How large a page may be. It holds at least one tool.
+/// The bound of a page. It holds at least one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageSize {
     /// So many tools.
@@ -57,7 +57,7 @@ impl Default for PageSize {
 pub struct ToolPage {
     /// The tools, sorted by name.
     pub tools: Vec<Registered>,
-    /// Where the next page begins; `None` on the last one.
+    /// The beginning of the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub enum InvalidCursor {
 pub struct ListToolsHandler {
     registry: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,
-    /// What is advertised without any filter: what clients ask for again and again.
+    /// The tools that are advertised without any filter: clients ask for them again and again.
     advertised: ArcSwap<Vec<Advertised>>,
     /// Tells this process's cursors from others'.
     cursor_key: u64,

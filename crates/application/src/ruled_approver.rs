@@ -36,7 +36,7 @@ impl Approver for RuledApprover {
                 RuleAnswer::Refuse => return Approval::Denied { by: by() },
                 RuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
                 RuleAnswer::Session if request.is_by_default() => {
-                    // What was not offered for a session holds once.
+                    // A yes that was not offered for a session holds once.
                     let scopes = vec![ApprovalScope::Session; request.parts.len()];
                     return Approval::Granted { by: by(), scopes };
                 }

@@ -62,9 +62,9 @@ pub struct RunAgentCommand {
     pub summarizer: Option<Arc<dyn ModelProvider>>,
     /// Instructions that stand before everything; empty for none.
     pub system: String,
-    /// What the run may use up.
+    /// The budgets of the run.
     pub budgets: Budgets,
-    /// When what came before is made shorter.
+    /// The size at which the conversation so far is made shorter.
     pub compaction: Compaction,
     /// On whose behalf, and through which view. The session is always that of the conversation.
     pub scope: Scope,
@@ -72,7 +72,7 @@ pub struct RunAgentCommand {
     pub offered: OfferedTools,
     /// The profile that the conversation is begun with, by name.
     pub profile: Option<String>,
-    /// What the client can do.
+    /// The abilities of the client.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
     pub caller: Arc<dyn Caller>,
@@ -125,7 +125,7 @@ pub enum OfferedTools {
     Nothing,
 }
 
-/// When what came before is made shorter.
+/// The size at which the conversation so far is made shorter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compaction {
     /// The part of the model's window that may be full, from 0 to 1; `None`: it is made shorter only when the model
@@ -139,7 +139,7 @@ impl Default for Compaction {
     }
 }
 
-/// What runs need of the outside.
+/// The ports that runs use.
 #[derive(Clone)]
 pub struct RunAgentPorts {
     /// Makes the calls.

@@ -7,7 +7,7 @@ use toolstead_domain::{
     tool::ToolSource,
 };
 
-/// What a call would touch, as far as it matters to others beside it.
+/// The reach of a call, as far as it matters to others beside it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Touch {
     /// These paths.
@@ -21,12 +21,12 @@ pub(crate) enum Touch {
 }
 
 impl Touch {
-    /// What a call would touch. A tool's own word that it changes nothing counts where the tool is ours.
+    /// The reach of this call. A tool's own word that it changes nothing counts where the tool is ours.
     pub(crate) fn of(foreseen: &ForeseenCall) -> Self {
         let Some(accesses) = &foreseen.accesses else { return Self::Anything };
         let only_reads = foreseen.tool.annotations().read_only_hint == Some(true)
             && matches!(foreseen.tool.source(), ToolSource::BuiltIn);
-        // What it does may be done twice, and it changes no more than the paths that it says: a page is fetched.
+        // Its work may be done twice, and it changes no more than the paths that it says: a page is fetched.
         let hints = foreseen.tool.annotations();
         let is_harmless = matches!(foreseen.tool.source(), ToolSource::BuiltIn)
             && (hints.destructive_hint, hints.idempotent_hint) == (Some(false), Some(true));

@@ -63,7 +63,7 @@ pub struct UndoConversationCommand {
     pub redo: String,
     /// Takes the conversation back also where changes of files have to be left as they are.
     pub leaving_what_cannot_be: bool,
-    /// What the client can do.
+    /// The abilities of the client.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
     pub caller: Arc<dyn Caller>,
@@ -134,9 +134,9 @@ pub enum UndoConversationError {
     /// It could not be noted, so the files were changed back.
     #[error("{source}{}", told_stuck(.stuck))]
     Append {
-        /// Why.
+        /// The reason.
         source: AppendError,
-        /// What was taken back and could not be done again.
+        /// The calls that were taken back and could not be done again.
         stuck: Vec<ChangingCall>,
     },
     /// A store failed.
@@ -144,14 +144,14 @@ pub enum UndoConversationError {
     Store(#[from] StoreError),
 }
 
-/// What the use case needs.
+/// The ports of the use case.
 #[derive(Clone)]
 pub struct UndoConversationPorts {
     /// Makes the calls.
     pub execute_tool: Arc<ExecuteToolHandler>,
-    /// Where conversations are kept.
+    /// The store of conversations.
     pub conversations: Arc<dyn ConversationStore>,
-    /// What calls did to files.
+    /// The journal of what calls did to files.
     pub journal: Arc<dyn ChangeJournal>,
     /// Says which call made which.
     pub log: Arc<dyn ExecutionLog>,

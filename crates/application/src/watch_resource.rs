@@ -232,7 +232,7 @@ struct Watching {
     provider: Arc<dyn ContextProvider>,
     /// As the provider has it.
     uri: String,
-    /// Where what was begun is found afterwards.
+    /// The watch that was begun, to be found afterwards.
     begun: Arc<Mutex<Option<Watched>>>,
 }
 

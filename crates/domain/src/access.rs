@@ -1,4 +1,4 @@
-//! What a call would touch, said by its provider before it runs. Permission rules judge accesses, so a rule means
+//! Accesses of a call, said by its provider before it runs. Permission rules judge accesses, so a rule means
 //! the same for every tool.
 
 use crate::server_name::ServerName;
@@ -59,11 +59,11 @@ pub struct CommandAccess {
     pub free: Arc<[Access]>,
     /// Its program does nothing but change the files that it names.
     pub only_changes_files: bool,
-    /// How well it is understood.
+    /// The degree to which it is understood.
     pub clarity: Clarity,
 }
 
-/// How well a command is understood, and so how far an allow rule may go.
+/// The degree to which a command is understood, and so how far an allow rule may go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Clarity {
@@ -72,13 +72,13 @@ pub enum Clarity {
     /// Plain words, one of which makes the program run or write something else (`find -exec`), or a program that
     /// cannot be told apart from its namesakes. No pattern covers it, only a rule that says all of it. The reason.
     Exact(Arc<str>),
-    /// What would run cannot be told. A rule on the whole command line or on every command covers it, and every other
+    /// Nobody can tell what would run. A rule on the whole command line or on every command covers it, and every other
     /// deny and ask rule on commands catches it. The reason.
     Opaque(Arc<str>),
 }
 
 impl Clarity {
-    /// Why it is not plain; `None` where it is.
+    /// The reason why it is not plain; `None` where it is.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Plain => None,
@@ -93,13 +93,13 @@ impl Clarity {
 pub struct PathAccess {
     /// The path as asked for: absolute, without `.` and `..`.
     pub lexical: PathBuf,
-    /// Where it leads: absolute, links resolved as far as it exists.
+    /// The path that it leads to: absolute, links resolved as far as it exists.
     pub real: PathBuf,
-    /// Whether everything below is touched as well.
+    /// Everything below is touched as well.
     pub tree: bool,
 }
 
-/// What kind of access a rule speaks of.
+/// The kind of access that a rule speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AccessKind {
     /// `Read`.
@@ -148,7 +148,7 @@ impl Access {
         }
     }
 
-    /// Whether having this access includes having `other`: the same thing, or a path below a tree.
+    /// Tells whether having this access includes having `other`: the same thing, or a path below a tree.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::ReadPath(tree), Self::ReadPath(path)) | (Self::WritePath(tree), Self::WritePath(path)) => {
@@ -158,7 +158,7 @@ impl Access {
         }
     }
 
-    /// Whether having this access includes reading that path.
+    /// Tells whether having this access includes reading that path.
     pub(crate) fn covers_reading(&self, path: &PathAccess) -> bool {
         matches!(self, Self::ReadPath(tree) if tree.holds(path))
     }
@@ -237,7 +237,7 @@ impl PathAccess {
         self
     }
 
-    /// Whether this is that path, or a tree around it.
+    /// Tells whether this is that path, or a tree around it.
     fn holds(&self, path: &Self) -> bool {
         self == path || (self.tree && path.real.starts_with(&self.real) && path.lexical.starts_with(&self.lexical))
     }

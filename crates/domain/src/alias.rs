@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub struct Alias {
     /// The other name.
     pub name: &'static str,
-    /// Where the spelling comes from.
+    /// The tool system that the spelling comes from.
     pub dialect: Dialect,
     /// The steps on its arguments, in order.
     pub rewrites: &'static [Rewrite],

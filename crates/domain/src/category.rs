@@ -1,4 +1,4 @@
-//! What a tool is for, as one fixed list.
+//! The purposes of tools, as one fixed list.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a client must have declared to be asked something.
+//! Capabilities that a client must have declared to be asked something.
 
 use crate::ports::caller::InputRequest;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// What the question needs; `None` for one that MCP does not know.
+    /// The capability that the question needs; `None` for one that MCP does not know.
     pub fn of(question: &InputRequest) -> Option<Self> {
         match question.method.as_str() {
             "elicitation/create" if question.params["mode"] == "url" => Some(Self::UrlElicitation),

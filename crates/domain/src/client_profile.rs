@@ -1,4 +1,4 @@
-//! What the client of one request can do.
+//! The abilities of the client of one request.
 
 use serde_json::{Map, Value};
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum ProtocolVersion {
     V20260728,
 }
 
-/// How a revision opens a conversation.
+/// The way in which a revision opens a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Generation {
     /// `initialize`, then a session.
@@ -63,7 +63,8 @@ impl fmt::Display for ProtocolVersion {
     }
 }
 
-/// How much a client wants to hear (RFC 5424 severities, MCP `LoggingLevel`), least severe first.
+/// The severity of a message, and the least that a client wants to hear (RFC 5424, MCP `LoggingLevel`), least severe
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
     /// Details for debugging.

@@ -1,4 +1,4 @@
-//! What stands for a content.
+//! The digest that stands for a content.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! What servers offer beside tools: resources, templates of resources, and prompts (MCP 2025-11-25, server/resources and
+//! Offers of servers beside tools: resources, templates of resources, and prompts (MCP 2025-11-25, server/resources and
 //! server/prompts).
 
 pub mod notice;
@@ -64,7 +64,7 @@ impl Resource {
         Ok(Self(Arc::new(definition)))
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn uri(&self) -> &str {
         text(&self.0, "uri")
     }
@@ -133,7 +133,7 @@ impl Prompt {
         Self(Arc::new(definition))
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &str {
         text(&self.0, "name")
     }

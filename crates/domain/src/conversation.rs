@@ -13,7 +13,7 @@ use uuid::Uuid;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct ConversationId(pub Uuid);
 
-/// What is known of a conversation without reading it.
+/// A conversation without its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conversation {
@@ -25,9 +25,9 @@ pub struct Conversation {
     pub title: String,
     /// The profile that it was begun with, by name.
     pub profile: Option<String>,
-    /// When it began.
+    /// The time of its beginning.
     pub created: Timestamp,
-    /// When the last event was added.
+    /// The time of the last event that was added.
     pub updated: Timestamp,
     /// As many events it has.
     pub events: u64,

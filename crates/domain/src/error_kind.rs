@@ -1,4 +1,4 @@
-//! What went wrong, as one closed list. The kind is the contract; numbers are views of it.
+//! Kinds of errors, as one closed list. The kind is the contract; numbers are views of it.
 
 use std::fmt;
 
@@ -104,7 +104,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the same call may succeed when it is simply made again.
+    /// Tells whether the same call may succeed when it is simply made again.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What happens, for those who watch: consoles, logs, programs.
+//! Events for those who watch: consoles, logs, programs.
 
 use crate::{
     conversation::ConversationId, error_kind::ErrorKind, model::usage::Usage, ports::clock::Timestamp,
@@ -14,11 +14,11 @@ use uuid::Uuid;
 pub struct Event {
     /// Names this event; a version 7 UUID.
     pub id: Uuid,
-    /// When.
+    /// Its time.
     pub at: Timestamp,
     /// To what it belongs.
     pub origin: EventOrigin,
-    /// What.
+    /// Its kind.
     pub kind: EventKind,
 }
 
@@ -33,7 +33,7 @@ pub struct EventOrigin {
     pub call: Option<CallId>,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -48,9 +48,9 @@ pub enum EventKind {
     ToolCallProgress {
         /// Rises.
         progress: f64,
-        /// Where it ends, if that is known.
+        /// The value at its end, if that is known.
         total: Option<f64>,
-        /// What happens, for people.
+        /// The step at work, for people.
         message: Option<String>,
     },
     /// A call answered.
@@ -73,7 +73,7 @@ pub enum EventKind {
         tool: String,
         /// MCP's method.
         method: String,
-        /// Who asks: the server, or another source of tools.
+        /// The one who asks: the server, or another source of tools.
         source: String,
     },
     /// Such a question is over.
@@ -82,7 +82,7 @@ pub enum EventKind {
         tool: String,
         /// MCP's method.
         method: String,
-        /// How, as one word: `answered`, `declined`, `cancelled`, `unanswered`.
+        /// The outcome, as one word: `answered`, `declined`, `cancelled`, `unanswered`.
         outcome: &'static str,
     },
     /// A call failed, was taken back, or never could be made.
@@ -100,26 +100,26 @@ pub enum EventKind {
     ToolCallDenied {
         /// The tool's canonical name.
         tool: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Somebody is asked whether a call may run.
     PermissionRequested {
         /// The tool's canonical name.
         tool: String,
-        /// Why it is asked.
+        /// The reason why it is asked.
         reason: String,
-        /// What the call would touch.
+        /// The accesses of the call.
         accesses: Vec<String>,
     },
     /// The question is answered, or nobody answers it.
     PermissionResolved {
         /// The tool's canonical name.
         tool: String,
-        /// Whether the call may run.
+        /// The call may run.
         granted: bool,
     },
-    /// What a call was given and what it answered. Told only where the configuration asks for it, after the event of the
+    /// The arguments of a call, and its answer. Told only where the configuration asks for it, after the event of the
     /// call's end.
     ToolCallDetails {
         /// The tool's canonical name.
@@ -137,7 +137,7 @@ pub enum EventKind {
         conversation: Option<ConversationId>,
         /// The model, by its name in the configuration.
         model: String,
-        /// What it took.
+        /// Its tokens.
         usage: Usage,
         /// In US dollars, where prices are known.
         cost: Option<f64>,
@@ -148,7 +148,7 @@ pub enum EventKind {
         tool: String,
         /// The real path.
         path: PathBuf,
-        /// How.
+        /// The kind of change.
         change: FileChangeKind,
         /// Lines that are new; `None` where they are not counted: no text, or too large.
         lines_added: Option<usize>,
@@ -164,7 +164,7 @@ pub enum EventKind {
     TaskStarted {
         /// The task's id.
         task: String,
-        /// What it is, for people.
+        /// Its title, for people.
         title: String,
     },
     /// A task wrote something. The text itself is in the task's output.
@@ -178,7 +178,7 @@ pub enum EventKind {
     TaskFinished {
         /// The task's id.
         task: String,
-        /// How it ended, for people.
+        /// Its end, for people.
         outcome: String,
     },
     /// An MCP server behind the runtime, or another provider, is in another state.
@@ -192,12 +192,12 @@ pub enum EventKind {
     RegistryChanged {
         /// Its version.
         version: u64,
-        /// How many tools there are.
+        /// The number of tools.
         tools: usize,
     },
 }
 
-/// How a file changed.
+/// The kinds of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileChangeKind {
     /// There was none.

@@ -1,4 +1,4 @@
-//! How much memory the values of a JSON text take, told before they are made.
+//! The memory that the values of a JSON text take, told before they are made.
 //!
 //! A value is many times larger than its text: `0,` has two bytes, and 72 as a value. So a text is weighed before it is
 //! parsed, wherever it comes from somebody else.
@@ -13,11 +13,11 @@ const VALUE: usize = size_of::<Value>();
 const MEMBER: usize = VALUE + size_of::<String>() + 16;
 /// Lists and objects take room for so many at once.
 const AT_ONCE: usize = 4;
-/// What an allocation takes beside its bytes.
+/// Bytes that an allocation takes beside its own.
 const ALLOCATION: usize = 16;
 
-/// Whether the values of a JSON text are more than are taken. The text need not be JSON; then it counts as what it looks
-/// like.
+/// Tells whether the values of a JSON text are more than are taken. The text need not be JSON; then it counts as what it
+/// looks like.
 pub fn has_too_many_values(json: &[u8]) -> bool {
     // No value takes more for each byte of its text than an object with one nameless member.
     json.len() > MAX_VALUE_BYTES / (AT_ONCE * MEMBER) && memory(json) > MAX_VALUE_BYTES

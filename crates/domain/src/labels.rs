@@ -33,7 +33,7 @@ pub enum InvalidLabel {
     Value {
         /// Its name.
         name: String,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
     /// One more than there may be.

@@ -1,4 +1,4 @@
-//! What is said to a language model and what it answers, the same for every provider.
+//! Messages to a language model and its answers, the same for every provider.
 //!
 //! A transcript of [`message::Message`]s loses nothing: what only one provider understands travels along sealed, and goes
 //! back to it as it came.

@@ -1,4 +1,4 @@
-//! Who may do what: rules in, one decision out.
+//! Permissions: rules in, one decision out.
 
 pub mod command_pattern;
 pub mod decision;

@@ -1,4 +1,4 @@
-//! What the inner layers need of the outer ones: one trait a file, its documentation is the contract.
+//! Ports, by which the inner layers use the outer ones: one trait a file, its documentation is the contract.
 //!
 //! Signatures name all their lifetimes where they name one, because `mockall::mock!` takes no `'_`: each can be copied
 //! from here into a mock as it stands. Implementers leave them out: `request: ApprovalRequest<'_>` is the same signature.

@@ -1,4 +1,4 @@
-//! Who calls.
+//! Principals: those who call.
 
 use std::{fmt, sync::Arc};
 

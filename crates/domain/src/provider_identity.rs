@@ -1,4 +1,4 @@
-//! Who a provider is from run to run.
+//! The identity of a provider from run to run.
 
 /// Under this the catalogue of a provider is kept. Two of one name that different files configure are two, and one that
 /// is started in another way is another.

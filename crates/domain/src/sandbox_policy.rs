@@ -1,11 +1,11 @@
-//! What one run may touch, as a value. The mechanism that enforces it stands in infrastructure.
+//! The bounds of one run, as a value. The mechanism that enforces them stands in infrastructure.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-/// What a child process may reach. Everything that is not named is closed.
+/// The bounds of a child process. Everything that is not named is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxPolicy {
-    /// How much of the machine is closed.
+    /// The part of the machine that is closed.
     pub confinement: Confinement,
     /// Runs that bear the same key share one private network and one private `/tmp`, for as long as one of them lives
     /// or the key is released.
@@ -36,7 +36,7 @@ pub struct SandboxPolicy {
 pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl SandboxPolicy {
-    /// What most programs need that somebody else wrote: it reads the system, writes below `root` (absolute, without
+    /// The bounds that suit most programs of others: it reads the system, writes below `root` (absolute, without
     /// links) alone, and reaches no network. Its environment is the least that programs start with; add to it, to the
     /// roots and to the limits what this one needs.
     pub fn sealed(root: impl Into<PathBuf>) -> Self {
@@ -46,12 +46,12 @@ impl SandboxPolicy {
         Self { write_roots: vec![root.into()], ..Self::closed(environment.into()) }
     }
 
-    /// What reaches nothing but the system's own programs and libraries, with this environment and the usual limits.
+    /// Bounds that open nothing but the system's own programs and libraries, with this environment and the usual limits.
     pub fn closed(environment: BTreeMap<String, String>) -> Self {
         Self { confinement: Confinement::Sealed, network: NetworkPolicy::None, ..Self::open(environment) }
     }
 
-    /// What a program may reach that is not confined: everything, with this environment and the usual limits.
+    /// The bounds of a program that is not confined: everything is open, with this environment and the usual limits.
     pub fn open(environment: BTreeMap<String, String>) -> Self {
         Self {
             confinement: Confinement::Open,
@@ -69,7 +69,7 @@ impl SandboxPolicy {
     }
 }
 
-/// How much of the machine is closed to a run.
+/// The part of the machine that is closed to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement {
     /// Everything that the policy does not name: commands, readers of documents, MCP servers of the profile `strict`.

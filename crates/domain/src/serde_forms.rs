@@ -1,5 +1,5 @@
-//! How values are written and read that keep promises of their own (feature `serde`): by the same words, names and
-//! constructors as everywhere else, so that nothing is read that could not have been made.
+//! Forms of values that keep promises of their own (feature `serde`): they are written and read by the same words, names
+//! and constructors as everywhere else, so that nothing is read that could not have been made.
 
 use crate::{
     category::Category,
@@ -72,8 +72,8 @@ impl<'de> Deserialize<'de> for Labels {
     }
 }
 
-/// What is stored or sent of a tool. Aliases and what is advertised in place of the definition belong to the program that
-/// offers it, and are not.
+/// The part of a tool that is stored or sent. Aliases and what is advertised in place of the definition belong to the
+/// program that offers it, and are not.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Tool")]
 struct ToolForm<'a> {

@@ -14,7 +14,7 @@ pub struct Session {
     state: SessionState,
 }
 
-/// Where a session stands.
+/// The states of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
     /// Opened, `initialize` has not come.
@@ -40,7 +40,7 @@ impl Session {
         Self { id: id.into(), principal, state: SessionState::Ready }
     }
 
-    /// Where it stands.
+    /// Its state.
     pub fn state(&self) -> SessionState {
         self.state
     }
@@ -72,7 +72,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether calls are served. A client that calls right after `initialize`, before its notification arrived, is
+    /// Tells whether calls are served. A client that calls right after `initialize`, before its notification arrived, is
     /// served as well: the two may travel on different connections.
     ///
     /// # Errors

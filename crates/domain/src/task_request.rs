@@ -1,4 +1,4 @@
-//! What a client asks about a call that goes on as a task (MCP's extension `io.modelcontextprotocol/tasks`).
+//! Requests of a client about a call that goes on as a task (MCP's extension `io.modelcontextprotocol/tasks`).
 
 use crate::{
     client_profile::{ClientProfile, Generation},
@@ -13,7 +13,7 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// A request about one task.
 #[derive(Debug, Clone)]
 pub struct TaskRequest {
-    /// What is asked.
+    /// The question.
     pub method: TaskMethod,
     /// The tool whose call became the task.
     pub tool: Arc<Tool>,
@@ -25,10 +25,10 @@ pub struct TaskRequest {
     pub meta: Map<String, Value>,
 }
 
-/// What can be asked about a task.
+/// The questions that a client can ask about a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskMethod {
-    /// How it is.
+    /// Its state.
     Get,
     /// That it takes answers to its questions.
     Update,
@@ -52,8 +52,8 @@ impl TaskMethod {
     }
 }
 
-/// Whether the client takes a task in the place of a result. One up to MCP 2025-11-25 could not follow it, whatever it
-/// declares.
+/// Tells whether the client takes a task in the place of a result. One up to MCP 2025-11-25 could not follow it, whatever
+/// it declares.
 pub fn takes_tasks(client: &ClientProfile) -> bool {
     let is_legacy = client.protocol.is_some_and(|version| version.generation() == Generation::Legacy);
     let declared = client.capabilities.get("extensions").and_then(|all| all.get(TASKS));

@@ -1,4 +1,4 @@
-//! Why a call did not do what was asked, told to two audiences.
+//! Failures of calls, told to two audiences.
 
 use crate::{error_kind::ErrorKind, tool_result::ToolResult};
 use std::error::Error;
@@ -7,15 +7,15 @@ use std::error::Error;
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolFailure {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: ErrorKind,
-    /// What happened, as a sentence that a model can act on.
+    /// The cause, as a sentence that a model can act on.
     pub message: String,
-    /// What to do next, as a sentence; shown after the message.
+    /// The next step, as a sentence; shown after the message.
     pub next: Option<String>,
     /// More, for programs: members of a JSON-RPC error's `data`, or null.
     pub data: serde_json::Value,
-    /// What was done before it failed; shown with the error.
+    /// The work that was done before it failed; shown with the error.
     pub partial: Option<Box<ToolResult>>,
     /// Tells whether the failure is told before that.
     pub stands_first: bool,

@@ -21,6 +21,27 @@ pub fn joins(character: char) -> bool {
         | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
+/// Tells whether nobody sees the character by itself, whatever text needs it: it is [unseen](is_unseen), or [joins].
+pub fn is_invisible(character: char) -> bool {
+    is_unseen(character) || joins(character)
+}
+
+/// Tells whether the character turns the text around it: a mark, an embedding or an isolate of direction.
+pub fn turns(character: char) -> bool {
+    matches!(character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Tells whether the character moves what stands around it to where a reader does not expect it: it [turns] text, ends
+/// a line beside the line feed, or is a control but line feeds and tabs.
+pub fn moves(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        '\u{2028}' | '\u{2029}' => true,
+        character => character.is_control() || turns(character),
+    }
+}
+
 /// Takes out what [nobody sees](is_unseen), and what [joins] where it spells nothing. Returns the text, and how many
 /// characters carried a hidden text, as far as they look like it; `None` where all of it is seen.
 pub fn seen(text: &str) -> Option<(String, usize)> {
@@ -73,6 +94,17 @@ mod tests {
         check("so\u{ad}ft\u{200b} \u{feff}marks\u{2060}", ("soft marks", 0));
         check("a\u{3164}\u{ffa0}\u{fff0}\u{1d173}b", ("ab", 0));
         check("hi\u{e0001}\u{e0068}\u{e0069}\u{e0fff}", ("hi", 4));
+    }
+
+    #[test]
+    fn all_that_hides_or_turns_text_is_found_by_one_list() {
+        for character in '\0'..=char::MAX {
+            assert!(!turns(character) || moves(character) && is_unseen(character), "{character:?}");
+            assert!(!(is_unseen(character) && joins(character)), "{character:?}");
+        }
+        assert!(
+            moves('\u{2028}') && moves('\r') && moves('\u{9b}') && !moves('\n') && !moves('\t') && !moves('\u{200b}')
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct WorkspaceRoots {
     pub forbidden: Vec<PathBuf>,
 }
 
-/// What a root allows.
+/// The rights in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootKind {
     /// Reading and writing.
@@ -23,7 +23,7 @@ pub enum RootKind {
 }
 
 impl WorkspaceRoots {
-    /// Where relative paths start; `None` when there is no root at all.
+    /// The folder that relative paths start at; `None` when there is no root at all.
     pub fn start(&self) -> Option<&Path> {
         self.write.first().or(self.read_only.first()).map(PathBuf::as_path)
     }
@@ -41,7 +41,8 @@ impl WorkspaceRoots {
         holding.max_by_key(|(root, _)| root.components().count()).map(|(root, kind)| (root.as_path(), kind))
     }
 
-    /// What lies in the roots of both, and may be written where both allow it. Nothing lies in it that either forbids.
+    /// The roots that lie in the roots of both, and may be written where both allow it. Nothing lies in them that either
+    /// forbids.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
@@ -62,7 +63,7 @@ impl WorkspaceRoots {
         both
     }
 
-    /// Whether the path is one that no tool may touch, or lies in one.
+    /// Tells whether the path is one that no tool may touch, or lies in one.
     pub fn is_forbidden(&self, path: &Path) -> bool {
         self.forbidden.iter().any(|forbidden| path.starts_with(forbidden))
     }

@@ -9,6 +9,7 @@ pub mod foreign_text;
 pub mod gmail;
 pub mod google;
 pub mod linkedin;
+mod mail_address;
 mod markup;
 pub mod one_line;
 mod said;

@@ -20,6 +20,7 @@ use self::{
     reading::{syntax, walk::Walk},
 };
 use std::path::Path;
+use toolstead_domain::unseen::is_unseen;
 
 /// What this text would do if bash ran it in that folder, an absolute path without links.
 pub fn analyse(text: &str, folder: &Path) -> Analysis {
@@ -65,10 +66,11 @@ fn unreadable(text: &str) -> Option<&'static str> {
         '\n' | '\t' => None,
         '\r' => Some("it holds a carriage return"),
         '\0' => Some("it holds a NUL character"),
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-            Some("it holds invisible characters")
-        }
         _ if character.is_control() => Some("it holds control characters"),
+        // Of those that join, the two that part what looks like one word. What varies a sign stands in many an emoji,
+        // and passes: rules compare what is written, not what is seen.
+        '\u{200c}' | '\u{200d}' | '\u{2028}' | '\u{2029}' => Some("it holds invisible characters"),
+        _ if is_unseen(character) => Some("it holds invisible characters"),
         _ if !character.is_ascii() && character.is_whitespace() => {
             Some("it holds blanks that the shell does not split at")
         }

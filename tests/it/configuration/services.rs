@@ -459,21 +459,23 @@ fn a_key_that_would_go_without_encryption_to_another_machine_is_told() {
         )
     };
     let notes = |host: &str| {
-        let machine = machine(&lines(host), &[("K", "key")]);
+        let machine = machine(&lines(host), &[("K", "key"), ("HOST", "h.example/team-secret")]);
         machine.config().notes.iter().map(|note| machine.plain(note)).collect::<Vec<_>>()
     };
     let told = |line: usize, key: &str| {
         format!(
-            "~/home/.config/toolstead/config.toml:{line}: what `{key}` is sent goes to http://h.example/ without \
-             encryption, and keys with it"
+            "~/home/.config/toolstead/config.toml:{line}: what the address of `{key}` is sent goes without encryption, \
+             and keys with it"
         )
     };
     let mut expected =
         [told(3, "search.base_url"), told(8, "google.calendar_base_url"), told(11, "anthropic_admin.base_url")];
-    let mut found = notes("h.example");
-    found.sort();
     expected.sort();
-    assert_eq!(found, expected);
+    for host in ["h.example", "${HOST}"] {
+        let mut found = notes(host);
+        found.sort();
+        assert_eq!(found, expected);
+    }
     for here in ["127.0.0.1:1", "localhost:1", "[::1]:1"] {
         assert_eq!(notes(here), [""; 0], "{here}");
     }

@@ -168,7 +168,7 @@ impl OrchestratingTool for Batch {
     }
 }
 
-/// What each call would be.
+/// Foresees each call.
 ///
 /// # Errors
 /// All that is wrong with any of them.

@@ -14,7 +14,7 @@ use toolstead_domain::{
     ports::model_provider::ModelProvider,
 };
 
-/// What a model answered, whole or as far as it came.
+/// The answer of a model, whole or as far as it came.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) blocks: Vec<Block>,
@@ -83,7 +83,7 @@ pub(super) async fn ask(
     answer
 }
 
-/// What came of blocks that are not whole yet.
+/// The part that came of blocks which are not whole yet.
 #[derive(Default)]
 struct Coming {
     text: String,

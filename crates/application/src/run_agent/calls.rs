@@ -118,7 +118,7 @@ impl<'w> Way<'w> {
         }
     }
 
-    /// What the call would touch. One that cannot even be foreseen will not run.
+    /// Foresees what the call would touch. One that cannot even be foreseen will not run.
     async fn touch(&self, call: &ToolUse) -> Touch {
         let touch = |foreseen: &ForeseenCall| Touch::of(foreseen);
         match self.within {

@@ -20,7 +20,7 @@ pub(super) struct Circles {
     now: DefaultHasher,
 }
 
-/// Where a run stands.
+/// The course of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Course {
     /// It goes on.

@@ -1,4 +1,4 @@
-//! What of a conversation is made shorter, and what never is.
+//! Parts of a conversation that are made shorter, and parts that never are.
 //!
 //! Old outputs go first: they can be seen again. Then what came first becomes a summary. A call and its result stay
 //! together, and the person's first words stay as they are.
@@ -44,7 +44,7 @@ pub(super) fn outputs_to_mask(events: &[ConversationEvent], scale: Scale, window
     let told = Told::of(events);
     let (mut newest, mut freed, mut masked, mut is_seen) = (0, 0, Vec::new(), false);
     for event in told.events.iter().rev() {
-        // What came after the last answer no model has seen yet.
+        // No model has seen yet what came after the last answer.
         is_seen |= matches!(event.kind, ConversationEventKind::ModelAnswered { .. });
         let ConversationEventKind::CallEnded { result, .. } = &event.kind else { continue };
         if told.masked.contains(&event.number) {
@@ -66,7 +66,7 @@ fn can_be_masked(result: &ToolResultBlock) -> bool {
     size.images > 0 || size.bytes > SMALL_OUTPUT
 }
 
-/// What of a conversation stays as it is beside a summary.
+/// The part of a conversation that stays as it is beside a summary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
     /// At most so many of the newest prompts and answers, with their results …
@@ -88,14 +88,14 @@ impl Kept {
 pub(super) struct Plan {
     /// The first event that stays as it is.
     pub(super) kept_from: u64,
-    /// What the one who summarizes is asked.
+    /// The request to the one who summarizes.
     pub(super) request: ModelRequest,
-    /// What the person said that is summarized: at first, and last of all.
+    /// The person's words that are summarized: the first, and the last of all.
     goal: String,
     last_words: Option<String>,
 }
 
-/// What is to be summarized, save what is kept; `None` where there is nothing before that, or too little.
+/// The part to be summarized, save what is kept; `None` where there is nothing before that, or too little.
 pub(super) fn plan(events: &[ConversationEvent], kept: Kept, scale: Scale, summarizers_window: u64) -> Option<Plan> {
     let told = Told::of(events);
     let last = told.events.last()?;
@@ -152,7 +152,7 @@ struct Told<'a> {
     events: Vec<&'a ConversationEvent>,
     masked: HashSet<u64>,
     summary: Option<&'a str>,
-    /// What the person said at first, and last of all, whether it is summarized already or not.
+    /// The person's words at first, and last of all, whether they are summarized already or not.
     first_words: Option<(u64, &'a [Block])>,
     last_words: Option<(u64, &'a [Block])>,
 }
@@ -173,7 +173,7 @@ impl<'a> Told<'a> {
         let (mut first_words, mut last_words, mut is_cut_off) = (None, None, false);
         for event in &counted {
             match &event.kind {
-                // What is said on an answer that was cut off are the loop's words.
+                // The words after an answer that was cut off are the loop's.
                 ConversationEventKind::UserSaid { blocks } if !is_cut_off => {
                     last_words = Some((event.number, blocks.as_slice()));
                     first_words = first_words.or(last_words);

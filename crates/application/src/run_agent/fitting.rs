@@ -83,7 +83,7 @@ impl Fitting {
         self.scale.tokens(self.asked)
     }
 
-    /// What the last request took, with this answer, as far as can be told.
+    /// The tokens of the last request with this answer, as far as can be told.
     pub(super) fn guess(&self, answer: &[Block]) -> Usage {
         let output_tokens = self.scale.tokens(Size::of_blocks(answer));
         Usage { input_tokens: self.tokens_asked(), output_tokens, ..Usage::default() }
@@ -174,8 +174,8 @@ impl Fitting {
                 return Ok(());
             }
         }
-        // What the tools and the instructions take stays. Half of the rest is left to what comes next, and no summary is
-        // made for a few words: otherwise each answer would be followed by one.
+        // The tools and the instructions stay as large as they are. Half of the rest is left to what comes next, and no
+        // summary is made for a few words: otherwise each answer would be followed by one.
         let mut fixed = ModelRequest::of(Vec::new());
         (fixed.system, fixed.tools) = (self.system.clone(), tools.to_vec());
         let window = self.facts().context_tokens;

@@ -69,7 +69,7 @@ impl History {
         &self.events
     }
 
-    /// What a request holds of it.
+    /// The messages of a request.
     pub(super) fn messages(&self) -> Vec<Message> {
         transcript::messages(&self.events)
     }

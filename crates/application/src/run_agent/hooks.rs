@@ -1,4 +1,4 @@
-//! What the hooks of a run say, all of them together.
+//! The hooks of a run, all of them heard together.
 
 use std::sync::Arc;
 use toolstead_domain::{
@@ -16,7 +16,7 @@ pub(super) struct Hooks {
     handed_over: Option<HandedOver>,
 }
 
-/// What hooks are told of.
+/// The moments that hooks are told of.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Told {
     PromptSubmitted,

@@ -30,7 +30,7 @@ impl Offer {
         Self { tools: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
     }
 
-    /// What is on offer now.
+    /// Takes up the tools that are on offer now.
     pub(super) fn update(&mut self, offered: &OfferedTools, tools: Vec<Arc<Tool>>) {
         let is_offered = |tool: &Tool| match offered {
             OfferedTools::Listed => true,

@@ -67,7 +67,7 @@ pub(super) fn as_ours(outcome: &Result<CallOutcome, ExecuteToolError>) -> ToolRe
     }
 }
 
-/// What the model gets of a result.
+/// The part of a result that the model gets.
 pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock {
     let mut room = Room { text: TEXT_BYTES, images: IMAGES, image_bytes: ALL_IMAGES_BYTES };
     let blocks = result.content();
@@ -115,7 +115,7 @@ pub(super) fn text_of(result: &ToolResultBlock) -> String {
     texts.join("\n")
 }
 
-/// What is left of one result's room.
+/// The rest of one result's room.
 struct Room {
     text: usize,
     images: usize,

@@ -76,12 +76,12 @@ pub(super) struct Run<'w> {
     /// The budget that ends the run after one answer more, for which no tools are offered.
     last_answer_for: Option<Budget>,
     continuations: u32,
-    /// What the model said last, all of it: an answer that was cut off goes on in the next.
+    /// The model's last words, all of them: an answer that was cut off goes on in the next.
     said_last: String,
     goes_on_saying: bool,
 }
 
-/// What follows on an answer.
+/// The step that follows on an answer.
 enum Next {
     /// The model is asked again.
     Ask,
@@ -256,7 +256,7 @@ impl<'w> Run<'w> {
         }
         let mut was_too_long = false;
         loop {
-            // Where everything ends no call is let in: a model would be asked again and again about its refusals.
+            // At shutdown no call is let in: a model would be asked again and again about its refusals.
             if self.cancel.reason().is_some() || self.ports.execute_tool.is_closing() {
                 return Err(AgentOutcome::Cancelled);
             }
@@ -281,7 +281,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// What the person says, with what hooks have to say about it.
+    /// The person's words, with those of hooks about them.
     async fn prompt(&mut self) -> Result<Vec<Block>, AgentOutcome> {
         let mut prompt = std::mem::take(&mut self.command.prompt);
         if prompt.is_empty() || self.hooks.are_none() {
@@ -568,7 +568,7 @@ async fn ended(
     Ok(())
 }
 
-/// What those hear who watch; nothing where nobody watches.
+/// The next event for those who watch; never one where nobody watches.
 async fn heard(watch: &mut Option<EventSubscription>) -> Heard {
     if let Some(events) = watch {
         match events.next().await {

@@ -9,7 +9,7 @@ use toolstead_domain::model::{
 const IMAGE_TOKENS: f64 = 1_500.0;
 /// Tokens of a byte until a model has said better.
 const FIRST_GUESS: f64 = 0.25;
-/// What a model says is believed within these bounds.
+/// The bounds within which figures of a model are believed.
 const LEAST: f64 = 0.05;
 const MOST: f64 = 1.5;
 /// Bytes that providers add around a block.

@@ -71,7 +71,7 @@ struct House {
     todos: Arc<InMemoryTodos>,
 }
 
-/// What differs from test to test.
+/// The parts that differ from test to test.
 struct Plan {
     rules: Vec<(Effect, &'static str)>,
     approver: Arc<dyn Approver>,
@@ -135,7 +135,7 @@ async fn house() -> House {
     Plan::default().house(Arc::new(provider())).await
 }
 
-/// What a run told, from its beginning to its end.
+/// The events of a run, from its beginning to its end.
 struct Ran {
     events: Vec<AgentEvent>,
 }
@@ -162,12 +162,12 @@ impl House {
         self.store.events(&Principal::local(), self.conversation).await.unwrap()
     }
 
-    /// What the next request would hold.
+    /// The messages of the next request.
     async fn messages(&self) -> Vec<Message> {
         transcript::messages(&self.events().await)
     }
 
-    /// What is on record, a line an event.
+    /// The events on record, a line each.
     async fn history(&self) -> Vec<String> {
         self.events().await.iter().map(|event| told(&event.kind)).collect()
     }

@@ -1,4 +1,4 @@
-//! What each answer of a model took, told to those who watch everything.
+//! The tokens of each answer of a model, told to those who watch everything.
 
 use crate::event_bus::EventBus;
 use std::sync::Arc;

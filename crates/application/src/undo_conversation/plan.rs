@@ -15,7 +15,7 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// What is to be done.
+/// The steps to be done.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The changes to take back, newest first.
@@ -195,7 +195,7 @@ mod tests {
         check("said c2 <1 said c5", 0, "2:a01 3-2:a10 5:b01", &[5]);
         // A kill came between the files and the note.
         check("said c2", 1, "2:a01 3-2:a10", &[]);
-        // What was taken back and left as it was stays so.
+        // A call that was taken back and left as it was stays so.
         check("said c2 <1 said c5", 0, "2:a01 5:b01", &[5]);
     }
 

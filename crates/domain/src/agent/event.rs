@@ -1,4 +1,4 @@
-//! What happens while an agent runs, for those who watch: a terminal, JSON lines, a console.
+//! Events of an agent's run, for those who watch: a terminal, JSON lines, a console.
 
 use super::budget::Budget;
 use crate::{
@@ -63,16 +63,16 @@ pub enum AgentEvent {
     },
     /// An answer of the model is over.
     Answered {
-        /// What it took.
+        /// Its tokens.
         usage: Usage,
         /// The whole run so far.
         total: Usage,
         /// The whole run so far, in US dollars, where prices are known.
         cost: Option<f64>,
     },
-    /// What came before was made shorter.
+    /// The conversation so far was made shorter.
     Compacted {
-        /// How: `masked` or `summarized`.
+        /// The way: `masked` or `summarized`.
         how: &'static str,
         /// Tokens before, as far as can be told.
         before: u64,
@@ -92,11 +92,11 @@ pub enum AgentEvent {
     },
     /// The run is over. It is the last event.
     Ended {
-        /// How.
+        /// The outcome.
         outcome: AgentOutcome,
-        /// What the model said last.
+        /// The last text of the model.
         text: String,
-        /// What it all took.
+        /// The tokens of all of it.
         usage: Usage,
         /// In US dollars, where prices are known.
         cost: Option<f64>,

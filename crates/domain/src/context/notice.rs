@@ -1,4 +1,4 @@
-//! What a provider says outside of any request.
+//! Notices of a provider outside of any request.
 
 use crate::{ports::caller::LogMessage, principal::Principal};
 

@@ -1,4 +1,4 @@
-//! What a provider of resources and prompts is asked.
+//! Requests to a provider of resources and prompts.
 
 use crate::{error_kind::ErrorKind, tool_execution::RequestKind, tool_failure::ToolFailure};
 use serde_json::{Map, Value, json};
@@ -26,17 +26,17 @@ pub enum ContextRequest {
 /// A value that is to be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// What it belongs to.
+    /// The prompt or template that it belongs to.
     pub of: CompletionOf,
     /// The argument or variable.
     pub argument: String,
-    /// What stands there so far.
+    /// The value so far.
     pub value: String,
     /// Arguments that are known already.
     pub known: BTreeMap<String, String>,
 }
 
-/// What a value that is completed belongs to.
+/// The prompt or template that a value which is completed belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionOf {
     /// A prompt, by its name.
@@ -73,7 +73,7 @@ impl ContextRequest {
         }
     }
 
-    /// What it names: a URI, a prompt or a template.
+    /// The name in it: a URI, a prompt or a template.
     pub fn subject(&self) -> &str {
         match self {
             Self::Read { uri } => uri,

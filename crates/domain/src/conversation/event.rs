@@ -1,4 +1,4 @@
-//! What happens in a conversation.
+//! Events of a conversation.
 
 use crate::{
     model::{
@@ -17,14 +17,14 @@ use serde_json::Value;
 pub struct ConversationEvent {
     /// Its place: 1 for the first, then without gaps.
     pub number: u64,
-    /// When.
+    /// Its time.
     pub at: Timestamp,
-    /// What.
+    /// Its kind.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub kind: ConversationEventKind,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -35,30 +35,30 @@ pub struct ConversationEvent {
 pub enum ConversationEventKind {
     /// The person said something, which begins a turn; or something was said for them within a turn, such as a nudge.
     UserSaid {
-        /// What.
+        /// Its blocks.
         blocks: Vec<Block>,
     },
     /// The model answered.
     ModelAnswered {
-        /// What. It may hold calls.
+        /// Its blocks. They may hold calls.
         blocks: Vec<Block>,
         /// The model, by the provider's name.
         model: String,
         /// The reason why it stopped; `None`: it was taken back or broke off, and the blocks are what there was by then.
         stop: Option<StopReason>,
-        /// What it took.
+        /// Its tokens.
         usage: Usage,
     },
     /// A call of the last answer ended.
     CallEnded {
-        /// What the model gets.
+        /// The result as the model gets it.
         result: ToolResultBlock,
         /// Its row in the audit trail; `None`: the call was never made.
         call: Option<CallId>,
         /// The result as programs read it (kodelet's `StructuredToolResult`), unknown metadata among it.
         record: Value,
     },
-    /// What came before is told to the model as a summary from here on.
+    /// All that came before is told to the model as a summary from here on.
     Compacted {
         /// The summary.
         summary: String,
@@ -72,12 +72,12 @@ pub enum ConversationEventKind {
     },
     /// A turn is over.
     TurnEnded {
-        /// How, as one word: `finished`, `cancelled`, `failed`, or the budget that is used up.
+        /// The outcome, as one word: `finished`, `cancelled`, `failed`, or the budget that is used up.
         outcome: String,
         /// In words, where there is more to say.
         message: Option<String>,
     },
-    /// What came after an event does not count any more.
+    /// Events behind the one that is named do not count any more.
     TakenBack {
         /// The last event that counts.
         to: u64,

@@ -20,7 +20,7 @@ pub enum Role {
 pub struct Message {
     /// The speaker.
     pub role: Role,
-    /// What, in order.
+    /// Its blocks, in order.
     pub blocks: Vec<Block>,
 }
 
@@ -42,9 +42,9 @@ pub enum Block {
     Image(Image),
     /// The model calls a tool.
     ToolUse(ToolUse),
-    /// What a call answered.
+    /// The answer of a call.
     ToolResult(ToolResultBlock),
-    /// What only its provider understands.
+    /// A block that only its provider understands.
     Sealed(SealedBlock),
 }
 
@@ -68,7 +68,7 @@ pub struct ToolUse {
     pub name: String,
     /// The arguments.
     pub arguments: ToolArguments,
-    /// What its provider wants to see again with the call, such as Gemini's `thoughtSignature`.
+    /// A block that its provider wants to see again with the call, such as Gemini's `thoughtSignature`.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub sealed: Option<SealedBlock>,
 }
@@ -83,7 +83,7 @@ pub enum ToolArguments {
     Malformed(String),
 }
 
-/// What a call answered, as the model gets it.
+/// The answer of a call, as the model gets it.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToolResultBlock {
@@ -97,7 +97,8 @@ pub struct ToolResultBlock {
     pub is_error: bool,
 }
 
-/// What only its provider understands: signed or redacted thinking, encrypted reasoning. Other providers leave it out.
+/// A block that only its provider understands: signed or redacted thinking, encrypted reasoning. Other providers leave it
+/// out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SealedBlock {
@@ -111,12 +112,12 @@ pub struct SealedBlock {
 }
 
 impl Message {
-    /// What the person says.
+    /// A message of the person.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: Role::User, blocks: vec![Block::text(text)] }
     }
 
-    /// What the model says.
+    /// A message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self { role: Role::Assistant, blocks: vec![Block::text(text)] }
     }

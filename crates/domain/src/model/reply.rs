@@ -1,4 +1,4 @@
-//! What a model answers, piece by piece.
+//! The answer of a model, piece by piece.
 
 use super::{message::Block, usage::Usage};
 use std::time::Duration;
@@ -27,9 +27,9 @@ pub enum ModelEvent {
     Block(Block),
     /// The answer is over. Nothing follows.
     Finished {
-        /// Why.
+        /// The reason.
         stop: StopReason,
-        /// What it took.
+        /// Its tokens.
         usage: Usage,
     },
 }

@@ -4,7 +4,7 @@ use super::message::Message;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a model is asked. It is a value: the same one can be sent again, and to another provider.
+/// A request to a model. It is a value: the same one can be sent again, and to another provider.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ModelRequest {
@@ -26,7 +26,7 @@ pub struct ModelRequest {
 pub struct OfferedTool {
     /// Its name in the spelling of the scope. Providers that cannot take it spell it their own way and undo that.
     pub name: String,
-    /// What it does.
+    /// Its purpose, for the model.
     pub description: String,
     /// The schema of its arguments, whole.
     pub input_schema: Arc<Value>,

@@ -40,7 +40,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
     }
 
-    /// What it costs, in US dollars.
+    /// The cost in US dollars.
     pub fn cost(self, prices: &Prices) -> f64 {
         let of = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         of(self.input_tokens, prices.input)

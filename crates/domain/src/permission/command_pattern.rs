@@ -18,7 +18,7 @@ pub(crate) struct CommandPattern {
     words: Matcher,
     /// As it was written, without the escapes of `*`: what whole texts are compared with.
     literal: String,
-    /// Whether it holds `;`, `|`, `<` or the like outside of quotes, and so speaks of a whole command line.
+    /// It holds `;`, `|`, `<` or the like outside of quotes, and so speaks of a whole command line.
     is_line: bool,
 }
 
@@ -38,11 +38,11 @@ pub(crate) enum Purpose<'a> {
 /// anything again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outline {
-    /// What stands in front of the first wildcard. Never empty.
+    /// The words in front of the first wildcard. Never empty.
     pub head: Vec<String>,
-    /// What stands behind it.
+    /// The words behind it.
     pub tail: Vec<String>,
-    /// Whether more may follow.
+    /// More words may follow.
     pub is_open: bool,
 }
 
@@ -81,7 +81,7 @@ impl CommandPattern {
     /// Compiles a pattern for that purpose.
     ///
     /// # Errors
-    /// Why it could never match, and what to write instead.
+    /// Reads a pattern; one that could never match is refused, with what to write instead.
     pub(crate) fn parse(text: &str, purpose: Purpose<'_>) -> Result<Self, String> {
         let text = text.trim();
         if text.contains('\0') {
@@ -112,14 +112,14 @@ impl CommandPattern {
         Ok(Self { words: Matcher::of(tokens.parts, open_end), literal, is_line })
     }
 
-    /// Whether the pattern begins with a wildcard, and so lets any program run.
+    /// Tells whether the pattern begins with a wildcard, and so lets any program run.
     pub(crate) fn fits_any_program(&self) -> bool {
         let begins_open = |parts: &Vec<String>| parts.first().is_some_and(String::is_empty);
         matches!(&self.words, Matcher::Wildcard(forms) if forms.iter().any(begins_open))
     }
 
-    /// Whether an allow rule covers this command. Patterns cover plain commands alone; what is not plain only a rule
-    /// covers that says all of it.
+    /// Tells whether an allow rule covers this command. Patterns cover plain commands alone; what is not plain only a
+    /// rule covers that says all of it.
     pub(crate) fn covers(&self, command: &CommandAccess) -> bool {
         match (&self.words, &command.clarity) {
             (Matcher::Wildcard(_), Clarity::Plain) => self.fits_words(&command.words),
@@ -131,20 +131,21 @@ impl CommandPattern {
         }
     }
 
-    /// Whether an allow rule with wildcards says this command and does not cover it all the same, because it is not plain.
+    /// Tells whether an allow rule with wildcards says this command and does not cover it all the same, because it is
+    /// not plain.
     pub(crate) fn misses(&self, command: &CommandAccess) -> bool {
         self.has_wildcard()
             && command.clarity != Clarity::Plain
             && (self.fits_words(&command.words) || self.fits_text(&command.text))
     }
 
-    /// What stands in every command that the pattern covers; `None` without wildcards, and where it leaves the program
+    /// The words of every command that the pattern covers; `None` without wildcards, and where it leaves the program
     /// open.
     pub(crate) fn outline(&self) -> Option<Outline> {
         let Matcher::Wildcard(forms) = &self.words else { return None };
         let (first, rest) = forms.last()?.split_first()?;
         let mut words: Vec<&str> = first.split(BETWEEN).collect();
-        // What stands right before a wildcard is only the beginning of a word.
+        // The text right before a wildcard is only the beginning of a word.
         let beginning = words.pop()?;
         if words.is_empty() {
             // A path stays one, however it goes on.
@@ -164,7 +165,7 @@ impl CommandPattern {
         Some(Outline { head, is_open: is_open || tail.is_empty(), tail })
     }
 
-    /// Whether a deny or ask rule catches this command, in whichever reading.
+    /// Tells whether a deny or ask rule catches this command, in whichever reading.
     pub(crate) fn catches(&self, command: &CommandAccess) -> bool {
         if matches!(command.clarity, Clarity::Opaque(_)) {
             return true;
@@ -207,7 +208,7 @@ fn one_blank(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether the subject is the parts in their order, with anything between them.
+/// Tells whether the subject is the parts in their order, with anything between them.
 fn parts_match(parts: &[String], subject: &str) -> bool {
     let Some((first, rest)) = parts.split_first() else { return subject.is_empty() };
     let Some(mut left) = subject.strip_prefix(first.as_str()) else { return false };
@@ -229,7 +230,7 @@ struct Tokens {
     broken: Option<Broken>,
 }
 
-/// Why a pattern says words that no command has.
+/// The reason why a pattern says words that no command has.
 enum Broken {
     /// This quote is never closed.
     OpenQuote(char),
@@ -240,7 +241,7 @@ enum Broken {
 }
 
 impl Broken {
-    /// What is wrong, and what to write instead. `head` is the pattern without its open end.
+    /// Says what is wrong, and what to write instead. `head` is the pattern without its open end.
     fn told(&self, head: &str, open_end: bool) -> String {
         match (self, open_end) {
             (Self::OpenQuote(quote), _) => {
@@ -352,7 +353,7 @@ impl Tokens {
     }
 }
 
-/// What a `\` in front of it takes as it is. Within single quotes the shell keeps `\`; only `*` is ours.
+/// Tells whether a `\` in front of it takes it as it is. Within single quotes the shell keeps `\`; only `*` is ours.
 fn escapes(next: char, quote: Option<char>) -> bool {
     match quote {
         Some('\'') => next == '*',
@@ -403,7 +404,7 @@ pub fn narrowest(command: &CommandAccess) -> Option<String> {
     Some(escaped(text.trim())).filter(|text| covers(text, command))
 }
 
-/// Whether the pattern is one, has no wildcard, and covers the command.
+/// Tells whether the pattern is one, has no wildcard, and covers the command.
 fn covers(text: &str, command: &CommandAccess) -> bool {
     let pattern = CommandPattern::parse(text, Purpose::Covering { looked_through: &[] });
     pattern.is_ok_and(|pattern| !pattern.has_wildcard() && pattern.covers(command))

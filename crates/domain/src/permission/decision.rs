@@ -1,4 +1,4 @@
-//! What was decided of a call, and why.
+//! The decision on a call, with its reasons.
 
 use crate::{
     access::Access,
@@ -44,7 +44,7 @@ impl Verdict {
 /// The decision on one call: the verdict, what decided it, and every finding on the way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// What was decided.
+    /// Allow, ask or deny.
     pub verdict: Verdict,
     /// The finding that decided.
     pub decisive: Finding,
@@ -52,14 +52,14 @@ pub struct Decision {
     pub trace: Vec<Finding>,
 }
 
-/// What one rule, mode or default says of one part of a call.
+/// The word of one rule, mode or default on one part of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// What it says.
+    /// Its word.
     pub verdict: Verdict,
     /// Of what: one access, or the call as a whole.
     pub part: Option<Access>,
-    /// Why.
+    /// Its reason.
     pub cause: Cause,
     /// An allow rule that speaks of it and does not cover it all the same.
     pub near_miss: Option<NearMiss>,
@@ -76,7 +76,7 @@ pub enum NearMiss {
     Waiting(Arc<PermissionRule>),
 }
 
-/// What a finding rests on.
+/// The ground of a finding.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// A rule.
@@ -101,13 +101,13 @@ pub enum Cause {
     Hook {
         /// Its name.
         by: String,
-        /// Why; it may say something else every time.
+        /// Its reason, which may be another one every time.
         reason: String,
     },
 }
 
 impl Cause {
-    /// How little can be done about it: the more, the sooner it is told.
+    /// The rank among causes: the less can be done about one, the sooner it is told.
     pub(super) fn weight(&self) -> u8 {
         match self {
             Self::Forbidden
@@ -124,7 +124,7 @@ impl Cause {
 }
 
 impl Decision {
-    /// Why, as one sentence for the audit trail and for refusals: the rule with its place, and the part it met.
+    /// The reason as one sentence for the audit trail and for refusals: the rule with its place, and the part it met.
     pub fn reason(&self) -> String {
         let would_be_asked = match &self.decisive.cause {
             Cause::Rule(rule) => rule.effect == Effect::Ask,
@@ -137,7 +137,7 @@ impl Decision {
         }
     }
 
-    /// What else stands in the way, as sentences; empty where that is all.
+    /// All else that stands in the way, as sentences; empty where the reason is all.
     pub fn more(&self) -> String {
         let others: Vec<&Finding> = self.trace.iter().filter(|one| one.verdict != Verdict::Allow).collect();
         let others: Vec<&&Finding> = others.iter().filter(|one| one.part != self.decisive.part).collect();
@@ -180,7 +180,7 @@ impl Decision {
         if bytes > LONGEST_SUGGESTION { Vec::new() } else { rules }
     }
 
-    /// What would allow the call; `None` where nothing the caller can do would.
+    /// A change that would allow the call; `None` where nothing the caller can do would.
     pub fn remedy(&self, tool: &str) -> Option<Remedy> {
         match &self.decisive.cause {
             Cause::Mode(_) | Cause::Hook { .. } | Cause::Forbidden | Cause::OutsideWindow => None,
@@ -212,7 +212,7 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
         return None;
     }
     let text = format!("{head}({spec})");
-    // What steers a terminal cannot be copied from one.
+    // A text that steers a terminal cannot be copied from one.
     if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
         return None;
     }
@@ -231,7 +231,8 @@ impl Finding {
         Self { verdict, part, cause, near_miss: None }
     }
 
-    /// Why the allow rule that speaks of it does not cover it, as a clause; `None` where there is no such rule.
+    /// The reason why the allow rule that speaks of it does not cover it, as a clause; `None` where there is no such
+    /// rule.
     pub fn missed(&self) -> Option<String> {
         let named = |rule: &PermissionRule| format!("the allow rule `{}` in {}", rule.text, rule.origin);
         Some(match self.near_miss.as_ref()? {

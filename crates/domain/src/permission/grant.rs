@@ -12,7 +12,7 @@ use crate::{
 };
 use std::{path::Path, sync::Arc};
 
-/// What one call may touch while it runs. A pure value: sandbox and connectors ask it for what only shows then, such as
+/// The bounds of one call while it runs. A pure value: sandbox and connectors ask it for what only shows then, such as
 /// the real path of an open file, the host a redirect leads to, or a file met on a walk.
 #[derive(Debug, Clone)]
 pub struct Grant {
@@ -35,7 +35,7 @@ impl Grant {
         Self { policy, tool, approved }
     }
 
-    /// Whether this may be touched: nothing denies it, and it is allowed or lies within what was approved.
+    /// Tells whether this may be touched: nothing denies it, and it is allowed or lies within what was approved.
     pub fn permits(&self, access: &Access) -> bool {
         match self.policy.judge(&self.tool, access).verdict {
             Verdict::Allow => true,
@@ -44,9 +44,9 @@ impl Grant {
         }
     }
 
-    /// What stands against an access beside the defaults: deny, and ask rules that nobody has answered. For what a
-    /// command that runs already may reach, and nobody can be asked about any more. An ask rule on the call as a whole was
-    /// answered, or it would not run.
+    /// Judges an access by rules alone, without the defaults: deny, and ask rules that nobody has answered. For what a
+    /// command that runs already may reach, and nobody can be asked about any more. An ask rule on the call as a whole
+    /// was answered, or it would not run.
     pub fn objection(&self, access: &Access) -> Verdict {
         let finding = self.policy.judge(&self.tool, access);
         let is_approved = || self.approved.iter().any(|approved| approved.covers(access));
@@ -77,7 +77,7 @@ impl Grant {
         }
     }
 
-    /// Whether something in the folder was approved for writing.
+    /// Tells whether something in the folder was approved for writing.
     pub fn approves_writing_in(&self, folder: &Path) -> bool {
         self.approved.iter().any(|access| matches!(access, Access::WritePath(path) if path.real.starts_with(folder)))
     }
@@ -102,7 +102,7 @@ impl Grant {
         Self { policy: Arc::new(policy), approved, tool: self.tool.clone() }
     }
 
-    /// Whether a deny or ask rule names paths, so that some below the roots may be closed.
+    /// Tells whether a deny or ask rule names paths, so that some below the roots may be closed.
     pub fn has_rules_against_paths(&self) -> bool {
         let mut against = self.policy.layers().flat_map(|layer| &layer.rules);
         against.any(|rule| rule.effect != Effect::Allow && rule.subject() == RuleSubject::Path)
@@ -117,12 +117,12 @@ impl Grant {
         })
     }
 
-    /// What reading below a folder is judged by, worked out once for a walk that meets many files.
+    /// The rules on reading below a folder, worked out once for a walk that meets many files.
     pub fn reading_below(&self, folder: &PathAccess) -> ReadingBelow<'_> {
         ReadingBelow { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
     }
 
-    /// Whether the caller of this call may know of another tool: the decision that lists are made with.
+    /// Tells whether the caller of this call may know of another tool: the decision that lists are made with.
     pub fn advertises(&self, tool: &Tool) -> bool {
         self.policy.advertises(tool)
     }
@@ -141,12 +141,12 @@ pub struct ReadingBelow<'a> {
 }
 
 impl ReadingBelow<'_> {
-    /// Whether some path below the folder may not be read, as far as that can be told without the names there.
+    /// Tells whether some path below the folder may not be read, as far as that can be told without the names there.
     pub fn is_limited(&self) -> bool {
         self.rules.iter().any(ReadRules::are_against_something)
     }
 
-    /// Whether a path below the folder may be read: what [`Grant::permits`] says of it.
+    /// Tells whether a path below the folder may be read: what [`Grant::permits`] says of it.
     pub fn permits(&self, path: &PathAccess) -> bool {
         match self.rules.iter().map(|rules| rules.verdict(path)).max().unwrap_or(Verdict::Deny) {
             Verdict::Allow => true,

@@ -2,7 +2,7 @@
 
 use crate::tool_selection::wildcard_match;
 
-/// Whether a host, in any case and without a port, fits a pattern in lower case.
+/// Tells whether a host, in any case and without a port, fits a pattern in lower case.
 ///
 /// `*.x.y` is any name below, at any depth, not `x.y` itself; another `*` stays within one label.
 pub fn host_matches(pattern: &str, host: &str) -> bool {

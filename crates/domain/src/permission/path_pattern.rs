@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct PathPattern {
     globs: GlobSet,
     anchor: Anchor,
-    /// What everything that fits is, or is below, as far as it stands in the pattern without wildcards.
+    /// The path that everything that fits is, or is below, as far as it stands in the pattern without wildcards.
     within: PathBuf,
 }
 
@@ -25,7 +25,7 @@ enum Anchor {
     Roots,
 }
 
-/// Where a pattern was written down.
+/// The place that a pattern was written down at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PatternBase {
     /// The folder of the file that holds the rule; `None` for rules from the command line.
@@ -38,7 +38,7 @@ pub struct PatternBase {
     pub looked_through: &'static [&'static str],
 }
 
-/// How far a pattern reaches, by the effect of its rule.
+/// The reach of a pattern, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Only where it says: allow rules.
@@ -92,17 +92,17 @@ impl PathPattern {
         Ok(Self { globs, anchor, within: literal_beginning(&pattern) })
     }
 
-    /// Whether every form of the path fits: what an allow rule needs.
+    /// Tells whether every form of the path fits: what an allow rule needs.
     pub(crate) fn covers(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         path.forms().all(|form| self.matches(form, path.tree, roots))
     }
 
-    /// Whether some form of the path fits: enough for deny and ask.
+    /// Tells whether some form of the path fits: enough for deny and ask.
     pub(crate) fn touches(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         path.forms().any(|form| self.matches(form, path.tree, roots))
     }
 
-    /// Whether something in the root may fit.
+    /// Tells whether something in the root may fit.
     pub(super) fn may_reach_into(&self, root: &Path) -> bool {
         match self.anchor {
             Anchor::Absolute => self.within.starts_with(root) || root.starts_with(&self.within),
@@ -110,7 +110,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether something below the folder may fit in some form.
+    /// Tells whether something below the folder may fit in some form.
     pub(super) fn may_touch_below(&self, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
         let meet = |within: &Path, folder: &Path| within.starts_with(folder) || folder.starts_with(within);
         folder.forms().any(|folder| match self.anchor {

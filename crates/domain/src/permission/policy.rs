@@ -14,7 +14,7 @@ use crate::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// How to treat what no deny or ask rule catches. Deny and ask rules hold in every mode.
+/// The treatment of what no deny or ask rule catches. Deny and ask rules hold in every mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// Rules and defaults decide.
@@ -64,7 +64,7 @@ pub struct PermissionPolicy {
     pub roots: WorkspaceRoots,
     /// The tools that are offered.
     pub selection: ToolSelection,
-    /// What holds beside it; [`narrowed`](Self::narrowed) puts it here.
+    /// Policies that hold beside it; [`narrowed`](Self::narrowed) puts them here.
     pub within: Option<Arc<Within>>,
 }
 
@@ -72,7 +72,7 @@ pub struct PermissionPolicy {
 #[derive(Debug)]
 pub struct Within {
     policies: Vec<Arc<PermissionPolicy>>,
-    /// What lies in the roots of all of them.
+    /// Roots that lie in the roots of all of them.
     roots: WorkspaceRoots,
 }
 
@@ -154,14 +154,14 @@ impl PermissionPolicy {
         decision
     }
 
-    /// What this policy says for itself, before its mode has a word on being asked.
+    /// Judges by this policy for itself, before its mode has a word on being asked.
     fn judged_alone(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Verdict {
         let whole = self.of_whole_call(tool, arguments).map(|finding| finding.verdict);
         let parts = accesses.iter().map(|access| self.finding(tool, access).verdict);
         parts.chain(whole).max().unwrap_or(Verdict::Allow)
     }
 
-    /// What a rule says of the tool as a whole, or of parameters.
+    /// The finding of a rule on the tool as a whole, or on parameters.
     fn of_whole_call(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<Finding> {
         let caught = |effect| self.caught(effect, tool, arguments, &[]);
         caught(Effect::Deny).or_else(|| caught(Effect::Ask))
@@ -176,7 +176,7 @@ impl PermissionPolicy {
         finding
     }
 
-    /// What this policy finds, without those that it was narrowed by.
+    /// The finding of this policy, without those that it was narrowed by.
     fn finding(&self, tool: &Tool, access: &Access) -> Finding {
         let one = std::slice::from_ref(access);
         // Rules on parameters were judged before the call began.
@@ -211,7 +211,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// Whether an ask rule on paths catches it.
+    /// Tells whether an ask rule on paths catches it.
     pub(super) fn asks_about_path(&self, tool: &Tool, access: &Access) -> bool {
         self.asks(tool, access, |rule| rule.subject() == RuleSubject::Path)
     }
@@ -233,7 +233,7 @@ impl PermissionPolicy {
         })
     }
 
-    /// What decides on reading below a folder: the rules that may catch something there.
+    /// The rules that may catch a reading below a folder.
     pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> Vec<ReadRules<'a>> {
         self.layers().map(|layer| layer.own_read_rules(tool, folder)).collect()
     }
@@ -260,7 +260,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// Whether callers may see the tool: unless every call of it would be denied, whatever its arguments.
+    /// Tells whether callers may see the tool: unless every call of it would be denied, whatever its arguments.
     pub fn advertises(&self, tool: &Tool) -> bool {
         self.refusal_of_every_call(tool).is_none()
     }
@@ -286,7 +286,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// What no rule can change: the roots, and Toolstead's own data.
+    /// Bounds that no rule can change: the roots, and Toolstead's own data.
     fn bounds(&self, access: &Access) -> Option<Finding> {
         let path = access.path()?;
         let deny = |cause| Some(Finding::new(Verdict::Deny, Some(access.clone()), cause));
@@ -304,7 +304,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// Whether a command does nothing but change files inside the roots or free ones, all of which it names.
+    /// Tells whether a command does nothing but change files inside the roots or free ones, all of which it names.
     fn only_changes_files(&self, access: &Access) -> bool {
         let Access::RunCommand(command) = access else { return false };
         command.clarity == Clarity::Plain
@@ -344,7 +344,7 @@ impl PermissionPolicy {
         Finding::new(Verdict::Allow, None, cause)
     }
 
-    /// What is left when nothing denies or asks: the mode, the allow rules, the defaults.
+    /// Judges where nothing denies or asks: by the mode, the allow rules, the defaults.
     fn leave(&self, tool: &Tool, access: &Access) -> Finding {
         let finding = |verdict, cause| Finding::new(verdict, Some(access.clone()), cause);
         match (self.mode, access.kind()) {
@@ -401,7 +401,7 @@ fn stricter(a: Finding, b: Finding) -> Finding {
     if weight(&b) > weight(&a) { b } else { a }
 }
 
-/// What decides on reading below one folder. It says of every path there what [`PermissionPolicy::judge`] says, by
+/// The rules on reading below one folder. They say of every path there what [`PermissionPolicy::judge`] says, by
 /// looking only at what can matter: reading inside the roots is allowed unless something denies or asks.
 #[derive(Debug)]
 pub(super) struct ReadRules<'a> {
@@ -432,7 +432,7 @@ impl ReadRules<'_> {
     }
 }
 
-/// Whether this is the program by which a built-in tool reads. What it reads is judged by itself.
+/// Tells whether this is the program by which a built-in tool reads. What it reads is judged by itself.
 fn reads_by_a_program(tool: &Tool, access: &Access) -> bool {
     access.kind() == AccessKind::Run
         && tool.annotations().read_only_hint == Some(true)
@@ -444,7 +444,8 @@ fn whole(verdict: Verdict, cause: Cause) -> Decision {
     Decision { verdict, trace: vec![decisive.clone()], decisive }
 }
 
-/// Whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls have.
+/// Tells whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls
+/// have.
 fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
     let only_kind = match (tool.source(), tool.category) {
         (ToolSource::BuiltIn, Category::Shell) => Some(AccessKind::Run),

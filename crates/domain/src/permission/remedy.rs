@@ -1,9 +1,9 @@
-//! What would allow a call that was refused, in the words of the program that refused it.
+//! Changes that would allow a call that was refused, in the words of the program that refused it.
 
 use crate::permission::rule::RuleOrigin;
 use std::fmt;
 
-/// What would allow a call.
+/// A change that would allow a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
@@ -13,7 +13,7 @@ pub enum Remedy {
     ChangeRule {
         /// Its text.
         rule: String,
-        /// Where it stands.
+        /// Its place.
         origin: RuleOrigin,
     },
     /// The tool must be among those that are chosen.
@@ -22,7 +22,7 @@ pub enum Remedy {
     OpenFolder,
 }
 
-/// How a program tells its user or model what would allow a call: a refusal is to name what helps in that program.
+/// The words of a program for what would allow a call: a refusal is to name what helps in that program.
 pub trait RemedyWords: Send + Sync + fmt::Debug {
     /// The remedy as sentences; `None` where this program has none.
     fn say(&self, remedy: &Remedy) -> Option<String>;

@@ -15,7 +15,7 @@ use kind::RuleKind;
 use serde_json::{Map, Value};
 use std::{fmt, path::PathBuf, sync::Arc};
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Lets a call run.
@@ -37,7 +37,7 @@ impl Effect {
     }
 }
 
-/// Where a rule stands.
+/// The place of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleOrigin {
     /// In a configuration file, at this line (from 1).
@@ -68,7 +68,7 @@ impl fmt::Display for RuleOrigin {
     }
 }
 
-/// What a rule is compared with.
+/// The part of a call that a rule is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RuleSubject {
     /// Commands.
@@ -91,11 +91,11 @@ pub enum RuleSubject {
 /// the lexical and the real path: allow needs both to fit, deny and ask either.
 #[derive(Debug, Clone)]
 pub struct PermissionRule {
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
     /// The rule as it was written.
     pub text: String,
-    /// Where it was written.
+    /// The place where it was written.
     pub origin: RuleOrigin,
     head: Head,
     spec: Spec,
@@ -153,7 +153,7 @@ impl PermissionRule {
     /// The part behind the head, for this tool; `None` for everything.
     ///
     /// # Errors
-    /// Why it means nothing for that tool.
+    /// The kind that the parentheses are for this tool; `Err`: why they mean nothing for it.
     fn spec_for(&self, tool: &Tool) -> Result<Option<&dyn RuleKind>, &str> {
         match &self.spec {
             Spec::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
@@ -162,7 +162,7 @@ impl PermissionRule {
         }
     }
 
-    /// What stands behind the head, where no tool is known.
+    /// The kind that the parentheses are, where no tool is known.
     fn spec(&self) -> Option<&dyn RuleKind> {
         match &self.spec {
             Spec::Any => None,
@@ -170,7 +170,7 @@ impl PermissionRule {
         }
     }
 
-    /// Why what stands behind the head means nothing for this tool, if it names that tool: for checking rules against
+    /// The reason why the parentheses mean nothing for this tool, if the rule names it: for checking rules against
     /// what exists. Such a deny or ask rule catches every call of the tool, such an allow rule covers none.
     pub fn unreadable_for(&self, tool: &Tool) -> Option<&str> {
         let Head::Tool(pattern) = &self.head else { return None };
@@ -193,7 +193,7 @@ impl PermissionRule {
         Some((self.named_tool()?, path.split('.').next().unwrap_or(path)))
     }
 
-    /// What the rule is compared with; of a rule without parentheses, what its head names.
+    /// The part of a call that the rule is compared with; of a rule without parentheses, the one its head names.
     pub fn subject(&self) -> RuleSubject {
         match (self.spec(), &self.head) {
             (Some(kind), _) => kind.subject(),
@@ -202,18 +202,18 @@ impl PermissionRule {
         }
     }
 
-    /// Whether the rule is about parts of a call, and not about its tool or its arguments.
+    /// Tells whether the rule is about parts of a call, and not about its tool or its arguments.
     pub(super) fn is_about_parts(&self) -> bool {
         !matches!(self.subject(), RuleSubject::ToolName | RuleSubject::Arguments)
     }
 
-    /// Whether the rule says which paths it is about.
+    /// Tells whether the rule says which paths it is about.
     pub(super) fn names_paths(&self) -> bool {
         self.spec().is_some_and(|kind| kind.subject() == RuleSubject::Path)
     }
 
-    /// Whether the rule meets accesses of these kinds, whatever tool they are of: every one of them for an allow rule,
-    /// some one for the others. For trying a rule out.
+    /// Tells whether the rule meets accesses of these kinds, whatever tool they are of: every one of them for an allow
+    /// rule, some one for the others. For trying a rule out.
     pub fn meets(&self, accesses: &[Access], roots: &WorkspaceRoots) -> bool {
         match self.effect {
             Effect::Allow => {
@@ -223,17 +223,17 @@ impl PermissionRule {
         }
     }
 
-    /// Whether the rule meets a call with these arguments, for rules on parameters. For trying a rule out.
+    /// Tells whether the rule meets a call with these arguments, for rules on parameters. For trying a rule out.
     pub fn meets_arguments(&self, arguments: &Map<String, Value>) -> bool {
         self.spec().is_some_and(|kind| kind.catches_arguments(arguments, None) == Some(true))
     }
 
-    /// Whether the rule's head is, or fits, the name of a tool. For trying a rule out.
+    /// Tells whether the rule's head is, or fits, the name of a tool. For trying a rule out.
     pub fn meets_name(&self, name: &str) -> bool {
         matches!(&self.head, Head::Tool(pattern) if fits(pattern, name))
     }
 
-    /// Whether this allow rule lets any program run, where this says which tools
+    /// Tells whether this allow rule lets any program run, where this says which tools
     /// [take command lines](Tool::takes_command_lines).
     pub fn allows_any_program(&self, takes_command_lines: impl FnOnce(&str) -> bool) -> bool {
         let any = match (self.spec(), &self.head) {
@@ -249,12 +249,12 @@ impl PermissionRule {
         self.spec().filter(|_| self.effect == Effect::Allow)?.outline()
     }
 
-    /// Whether this allow rule is about paths outside of every root alone, so that it covers nothing.
+    /// Tells whether this allow rule is about paths outside of every root alone, so that it covers nothing.
     pub fn is_outside(&self, roots: &WorkspaceRoots) -> bool {
         self.effect == Effect::Allow && self.spec().is_some_and(|kind| kind.is_outside(roots))
     }
 
-    /// Whether this allow rule says the access, and a wildcard of it does not cover what is not plain.
+    /// Tells whether this allow rule says the access, and a wildcard of it does not cover what is not plain.
     pub(super) fn misses(&self, tool: &Tool, access: &Access) -> bool {
         let head = match &self.head {
             Head::Access(head) => access.kind() == head.access,
@@ -264,9 +264,9 @@ impl PermissionRule {
         head && matches!(access, Access::RunCommand(command) if kind.misses(command))
     }
 
-    /// Whether the rule lets this one access of the tool happen. For allow rules.
+    /// Tells whether the rule lets this one access of the tool happen. For allow rules.
     pub fn allows(&self, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
-        // Who lets every command run lets it write where it redirects to.
+        // A rule that lets every command run lets it write where it redirects to.
         if self.names_whole_kind(AccessKind::Run) && is_shell(tool) && access.path().is_some() {
             return true;
         }
@@ -287,12 +287,12 @@ impl PermissionRule {
         head && spec.is_none_or(|kind| kind.covers(access, roots))
     }
 
-    /// Whether the rule names every call of the tool that has no accesses at all. For allow rules.
+    /// Tells whether the rule names every call of the tool that has no accesses at all. For allow rules.
     pub(super) fn allows_whole(&self, tool: &Tool) -> bool {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if allows_name(pattern, tool))
     }
 
-    /// Whether the rule catches this call, and by which access. For deny and ask rules.
+    /// Tells whether the rule catches this call, and by which access. For deny and ask rules.
     pub fn catches<'a>(
         &self,
         tool: &Tool,
@@ -339,7 +339,7 @@ impl PermissionRule {
         }
         let head = match &self.head {
             Head::Tool(_) => true,
-            // What may not be read may not be written either; asking stays with what it names.
+            // A path that may not be read may not be written either; asking stays with what it names.
             Head::Access(head) if (head.access, access.kind()) == (AccessKind::Read, AccessKind::Write) => {
                 self.effect == Effect::Deny && spec.is_some()
             }
@@ -348,8 +348,8 @@ impl PermissionRule {
         head && spec.is_none_or(|kind| kind.catches(access, roots))
     }
 
-    /// Whether the rule catches an access of this kind, which is one to paths, to anything below a folder by this tool, as
-    /// far as that can be told without the names there. For deny and ask rules.
+    /// Tells whether the rule catches an access of this kind, which is one to paths, to anything below a folder by this
+    /// tool, as far as that can be told without the names there. For deny and ask rules.
     pub(super) fn may_catch_below(
         &self,
         tool: &Tool,
@@ -367,7 +367,7 @@ impl PermissionRule {
         }
     }
 
-    /// Whether the rule catches the reading of a path, if [it may](Self::may_catch_below).
+    /// Tells whether the rule catches the reading of a path, if [it may](Self::may_catch_below).
     pub(super) fn catches_reading(&self, tool: &Tool, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         match self.spec_for(tool) {
             Ok(None) | Err(_) => true,
@@ -375,7 +375,7 @@ impl PermissionRule {
         }
     }
 
-    /// Whether no call of the tool can escape this deny rule, whatever its arguments.
+    /// Tells whether no call of the tool can escape this deny rule, whatever its arguments.
     pub(super) fn denies_whole(&self, tool: &Tool) -> bool {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names_in_any_spelling(pattern, tool))
     }
@@ -387,7 +387,7 @@ impl PermissionRule {
         self.names_whole_kind(kind) && names.any(|name| tool.aliases.iter().any(|alias| alias.name == name))
     }
 
-    /// Whether the rule names every access of this kind, whatever it touches.
+    /// Tells whether the rule names every access of this kind, whatever it touches.
     pub(super) fn names_whole_kind(&self, kind: AccessKind) -> bool {
         matches!((&self.head, &self.spec), (Head::Access(head), Spec::Any) if head.access == kind)
     }
@@ -408,7 +408,7 @@ impl Spec {
     }
 }
 
-/// Whether the tool runs command lines.
+/// Tells whether the tool runs command lines.
 fn is_shell(tool: &Tool) -> bool {
     tool.category == Category::Shell && matches!(tool.source(), ToolSource::BuiltIn)
 }
@@ -419,9 +419,9 @@ fn is_shell(tool: &Tool) -> bool {
 pub struct InvalidRule {
     /// The rule as it was written.
     pub rule: String,
-    /// Where it was written.
+    /// The place where it was written.
     pub origin: RuleOrigin,
-    /// What is wrong with it, and what to write instead.
+    /// The fault, and what to write instead.
     pub reason: String,
 }
 

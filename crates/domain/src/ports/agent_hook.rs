@@ -1,4 +1,4 @@
-//! What is told of an agent's run, and may stop it or keep it going.
+//! Hooks that are told of an agent's run, and may stop it or keep it going.
 
 use crate::{
     conversation::{ConversationId, HandedOver},
@@ -15,14 +15,14 @@ pub struct AgentMoment<'a> {
     pub principal: &'a Principal,
     /// Set where it is that of an agent that was handed work.
     pub handed_over: Option<&'a HandedOver>,
-    /// What just is: the prompt before it is sent, the last text before the run ends, `auto` or `manual` before a
-    /// compaction, the text of a notification.
+    /// The text of the moment: the prompt before it is sent, the last text before the run ends, `auto` or `manual` before
+    /// a compaction, the text of a notification.
     pub text: &'a str,
     /// The run goes on already because of a hook, so that one that always says so can be found out.
     pub goes_on_by_hook: bool,
 }
 
-/// What a hook says.
+/// The word of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentWord {
     /// Against what is about to happen, with the reason: the prompt is not sent; the run does not end, and the model hears

@@ -3,7 +3,7 @@
 use crate::ports::approver::ApprovalRequest;
 use async_trait::async_trait;
 
-/// What a rule says to a question.
+/// The answer of a rule to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleAnswer {
@@ -27,6 +27,6 @@ pub trait ApprovalRule: Send + Sync {
     /// The name of the rule, as the audit trail and refusals tell it.
     fn name(&self) -> &str;
 
-    /// What it says to the question.
+    /// Answers the question.
     async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> RuleAnswer;
 }

@@ -1,4 +1,4 @@
-//! Who answers when a rule says *ask*.
+//! The one who answers when a rule says *ask*.
 
 use crate::{
     access::{Access, AccessKind},
@@ -25,25 +25,25 @@ pub struct ApprovalRequest<'a> {
     pub within: Option<&'a Tool>,
     /// The agent that was handed the work in which it is called, by name.
     pub agent: Option<&'a str>,
-    /// Who asks for it.
+    /// The one who asks for it.
     pub principal: &'a Principal,
-    /// What it would change, as a unified diff.
+    /// The change that it would make, as a unified diff.
     pub preview: Option<&'a str>,
-    /// What it would touch.
+    /// All that it would touch.
     pub accesses: &'a [Access],
     /// The decision that led here, with its rule.
     pub decision: &'a Decision,
-    /// What somebody must say yes to, each part for itself; never empty.
+    /// The parts that somebody must say yes to, each for itself; never empty.
     pub parts: &'a [ApprovalPart],
-    /// What the client can do.
+    /// The abilities of the client.
     pub client: &'a ClientProfile,
     /// The way to the client. [`APPROVAL_KEY`] is the key of such a question.
     pub caller: &'a dyn Caller,
 }
 
 impl ApprovalRequest<'_> {
-    /// Whether only defaults ask. What a rule or a hook wants a person to see, and what is sent to somebody, is for a
-    /// person.
+    /// Tells whether only defaults ask. What a rule or a hook wants a person to see, and what is sent to somebody, is for
+    /// a person.
     pub fn is_by_default(&self) -> bool {
         let mut asking = self.decision.trace.iter().filter(|finding| finding.verdict == Verdict::Ask);
         asking.all(|finding| matches!(finding.cause, Cause::Default(_)))
@@ -64,9 +64,9 @@ impl std::fmt::Debug for ApprovalRequest<'_> {
 /// One part of a call that somebody must say yes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalPart {
-    /// What it touches; `None`: the call as a whole.
+    /// The access that is asked about; `None`: the call as a whole.
     pub access: Option<Access>,
-    /// Why it is asked about.
+    /// The reason why it is asked about.
     pub cause: Cause,
     /// The narrowest rule that would allow it, where there is one. It covers exactly what its text says, which is to be
     /// shown where more than this once is offered.
@@ -118,7 +118,7 @@ impl ApprovalScope {
 pub enum Approval {
     /// Run it.
     Granted {
-        /// Who said so, for the audit trail.
+        /// The one who said so, for the audit trail.
         by: String,
         /// For how long each part holds, in the order of [`ApprovalRequest::parts`]. What is missing, or was not offered,
         /// is [`ApprovalScope::Once`].
@@ -126,7 +126,7 @@ pub enum Approval {
     },
     /// Do not.
     Denied {
-        /// Who said so, for the audit trail.
+        /// The one who said so, for the audit trail.
         by: String,
     },
     /// Nobody is there who could answer. The call is refused.
@@ -144,7 +144,7 @@ impl Approval {
 
 /// Puts the question to a person.
 ///
-/// What a program decides by itself is no approver's to say but an
+/// A decision that a program makes by itself is no approver's to say but an
 /// [`ApprovalRule`](crate::ports::approval_rule::ApprovalRule)'s. Implementers never answer in a person's stead (a question that nobody can answer is [`Approval::Unattended`]) and
 /// never wait for ever. Dropping the future takes the question back.
 #[async_trait]

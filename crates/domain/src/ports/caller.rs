@@ -5,14 +5,14 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 
-/// How far a call is (MCP `notifications/progress`).
+/// The progress of a call (MCP `notifications/progress`).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
     /// Rises with every message.
     pub progress: f64,
-    /// Where it ends, if that is known.
+    /// The value at its end, if that is known.
     pub total: Option<f64>,
-    /// What happens, for people.
+    /// The step at work, for people.
     pub message: Option<String>,
     /// All members as an MCP server sent them: `_meta`, those that nobody here knows, the order and the digits. The fields
     /// above count where they say something else. Empty for what is reported here.
@@ -49,9 +49,9 @@ impl Progress {
 /// A log message for the client (MCP `notifications/message`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogMessage {
-    /// How severe it is.
+    /// Its severity.
     pub level: LogLevel,
-    /// Who says it.
+    /// The part of the program that says it.
     pub logger: Option<String>,
     /// Any JSON value.
     pub data: Value,
@@ -133,7 +133,7 @@ pub struct InputResponse(pub Value);
 /// Answers that came with a retry, by the key of their question (MCP 2026-07-28, `inputResponses`).
 pub type InputResponses = BTreeMap<String, InputResponse>;
 
-/// Why a question has no answer.
+/// The reason why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
     /// The client cannot answer questions of this kind.
@@ -173,7 +173,8 @@ pub enum NotAnswered {
 /// do nothing once the call has ended.
 #[async_trait]
 pub trait Caller: Send + Sync {
-    /// Whether the client asked for progress, so that whoever could report it need not ask an upstream for it in vain.
+    /// Tells whether the client asked for progress, so that whoever could report it need not ask an upstream for it in
+    /// vain.
     fn wants_progress(&self) -> bool {
         true
     }
@@ -189,14 +190,14 @@ pub trait Caller: Send + Sync {
         std::future::pending().await
     }
 
-    /// Whether the client hears questions with the outcome of its call, and answers them with a retry (MCP 2026-07-28). The
-    /// path of the call holds such a call while it waits, and asks in this caller's stead.
+    /// Tells whether the client hears questions with the outcome of its call, and answers them with a retry (MCP
+    /// 2026-07-28). The path of the call holds such a call while it waits, and asks in this caller's stead.
     fn answers_by_retry(&self) -> bool {
         false
     }
 
-    /// How long the call has waited for answers so far, with the question that is open now. That is no time of the call: its
-    /// deadline is later by so much.
+    /// The time that the call has waited for answers so far, with the question that is open now. It is no time of the
+    /// call: its deadline is later by so much.
     fn waited(&self) -> Duration {
         Duration::ZERO
     }
@@ -207,8 +208,8 @@ pub trait Caller: Send + Sync {
     /// Sends a log message.
     fn log(&self, message: LogMessage);
 
-    /// What a person was sent to a page for is done (MCP `notifications/elicitation/complete`): a client that was asked
-    /// under this id is told. Does nothing by default.
+    /// Tells that a person is done with the page they were sent to (MCP `notifications/elicitation/complete`): a client
+    /// that was asked under this id is told. Does nothing by default.
     fn elicitation_completed(&self, elicitation_id: &str) {
         let _ = elicitation_id;
     }

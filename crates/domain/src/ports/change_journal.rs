@@ -1,4 +1,4 @@
-//! What calls did to files, so that it can be undone.
+//! The journal of what calls did to files, so that it can be undone.
 
 use crate::{
     content_digest::ContentDigest, ports::clock::Timestamp, ports::tool_repository::StoreError, principal::Principal,
@@ -21,9 +21,9 @@ pub struct FileState {
 pub struct FileChange {
     /// Its real path.
     pub path: PathBuf,
-    /// What was there; `None`: no file.
+    /// The file before; `None`: there was none.
     pub before: Option<FileState>,
-    /// What the call left there; `None`: no file.
+    /// The file that the call left; `None`: there is none.
     pub after: Option<FileState>,
     /// As many folders right above it were made for it.
     pub made_folders: usize,
@@ -40,7 +40,7 @@ pub struct JournalEntry {
     pub session: String,
     /// The tool, by its canonical name.
     pub tool: String,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
     /// The files. Never empty.
     pub changes: Vec<FileChange>,
@@ -88,7 +88,7 @@ pub struct KeptContent {
 /// - an entry can be found until retention takes it; then its contents go, too, unless another entry needs them.
 #[async_trait]
 pub trait ChangeJournal: Send + Sync {
-    /// Whether anything is kept at all, so that a change can be undone.
+    /// Tells whether anything is kept at all, so that a change can be undone.
     fn keeps(&self) -> bool {
         true
     }
@@ -96,13 +96,13 @@ pub trait ChangeJournal: Send + Sync {
     /// Keeps an entry, and the contents that it takes to undo and to redo it. A second entry of the same call is added
     /// to the first: one call may change files in several steps.
     ///
-    /// Where there are contents it may block the thread while it writes them, so it is for a thread that may block.
+    /// With contents it may block the thread while it writes them, so it is for a thread that may block.
     ///
     /// # Errors
     /// [`StoreError`] when it could not be kept; the files must not be touched then.
     async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError>;
 
-    /// What a call of the principal in this workspace changed; `None` if it changed nothing, or that is not known any more.
+    /// The changes by a call of the principal in this workspace; `None` if there are none, or they are not known any more.
     ///
     /// # Errors
     /// [`StoreError`] when the journal cannot be read.

@@ -33,7 +33,7 @@ pub trait ContextProvider: Send + Sync {
         None
     }
 
-    /// Whether its names stand as they are, so that what it asks goes to people in its own words as well.
+    /// Tells whether its names stand as they are, so that what it asks goes to people in its own words as well.
     fn has_own_names(&self) -> bool {
         false
     }
@@ -82,7 +82,7 @@ pub trait ContextProvider: Send + Sync {
         std::future::pending().await
     }
 
-    /// What the request would touch: real paths, hosts. Empty: nothing that a rule could judge.
+    /// The accesses of the request: real paths, hosts. Empty: nothing that a rule could judge.
     ///
     /// # Errors
     /// [`ToolFailure`] when the request cannot be understood; `not_found` for a resource or prompt that there is not.

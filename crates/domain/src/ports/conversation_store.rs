@@ -1,4 +1,4 @@
-//! Where conversations are kept.
+//! The store of conversations.
 
 use crate::{
     conversation::{
@@ -60,7 +60,7 @@ pub trait ConversationStore: Send + Sync {
         events: Vec<ConversationEventKind>,
     ) -> Result<u64, AppendError>;
 
-    /// What is known of a conversation; `None` if the principal has none of that id.
+    /// A conversation without its events; `None` if the principal has none of that id.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.

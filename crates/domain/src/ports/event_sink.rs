@@ -1,11 +1,11 @@
-//! Where events go.
+//! The place that events go to.
 
 use crate::event::{EventKind, EventOrigin};
 
 /// Takes events. It never blocks, never fails and never slows whoever sends: a watcher that is slow loses events, and is
 /// told how many.
 pub trait EventSink: Send + Sync {
-    /// Whether anybody watches. Whoever would have to work for an event asks first.
+    /// Tells whether anybody watches. Whoever would have to work for an event asks first.
     fn is_watched(&self) -> bool;
 
     /// Sends an event; without anybody who watches it is dropped.

@@ -34,7 +34,7 @@ pub struct ExecutionFilter {
 }
 
 impl ExecutionFilter {
-    /// Whether the row fits all conditions but `before` and `limit`.
+    /// Tells whether the row fits all conditions but `before` and `limit`.
     pub fn fits(&self, row: &ToolExecution) -> bool {
         let is_client = |client: &String| {
             row.client.strip_prefix(client.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))

@@ -3,7 +3,7 @@
 use crate::model::{error::ModelError, reply::ModelEvent, request::ModelRequest, usage::Prices};
 use async_trait::async_trait;
 
-/// What is known of a model without asking it.
+/// Facts of a model that are known without asking it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFacts {
     /// The protocol: `anthropic`, `openai`, `openai_responses`, `gemini`, or a program's own word.
@@ -14,7 +14,7 @@ pub struct ModelFacts {
     pub context_tokens: u64,
     /// It sees images.
     pub takes_images: bool,
-    /// What it costs; `None`: not known.
+    /// Its prices; `None`: not known.
     pub prices: Option<Prices>,
 }
 
@@ -30,7 +30,7 @@ pub trait ModelProvider: Send + Sync {
     /// Its name in the configuration.
     fn name(&self) -> &str;
 
-    /// What is known of it.
+    /// Facts of it.
     fn facts(&self) -> &ModelFacts;
 
     /// The host that requests go to; `None`: they leave for none, or nobody knows.

@@ -1,4 +1,4 @@
-//! Where results are kept that are too large for a model.
+//! The store of results that are too large for a model.
 
 use crate::{
     content_digest::ContentDigest, ports::tool_repository::StoreError, principal::Principal, tool_call::CallId,
@@ -31,14 +31,14 @@ impl FromStr for OutputHandle {
 #[error("a handle is the letter `o` and a number, such as `o17`")]
 pub struct InvalidHandle;
 
-/// What is known of a stored output.
+/// A stored output without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredOutput {
     /// Its name.
     pub handle: OutputHandle,
     /// Its size, in bytes.
     pub bytes: u64,
-    /// What it is: `text/plain`, `application/json`, `image/png`.
+    /// Its kind: `text/plain`, `application/json`, `image/png`.
     pub media_type: String,
     /// Stands for its content.
     pub digest: ContentDigest,
@@ -72,7 +72,7 @@ pub trait OutputStore: Send + Sync {
         content: &[u8],
     ) -> Result<StoredOutput, StoreError>;
 
-    /// What is known of an output; `None` if the principal has none of that name, or it has expired.
+    /// An output without its content; `None` if the principal has none of that name, or it has expired.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.

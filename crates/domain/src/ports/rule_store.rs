@@ -1,4 +1,4 @@
-//! Where rules are kept that a person approved for longer than a session.
+//! The store of rules that a person approved for longer than a session.
 
 use crate::{permission::rule::RuleOrigin, ports::approver::ApprovalScope};
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ pub trait RuleStore: Send + Sync {
     async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept>;
 }
 
-/// Why a rule is not kept.
+/// The reason why a rule is not kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the rule cannot be kept: {0}")]
 pub struct RuleNotKept(pub String);

@@ -1,4 +1,4 @@
-//! Where arguments are validated that could cost this process too much.
+//! The place where arguments are validated that could cost this process too much.
 
 use crate::tool_input_schema::{Formats, InvalidArguments, InvalidSchema};
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ pub trait SchemaValidator: Send + Sync + 'static {
     async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated>;
 }
 
-/// Why a value is not known to fit.
+/// The reason why a value is not known to fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotValidated {
     /// It does not fit.
@@ -42,7 +42,7 @@ pub enum NotValidated {
     Ended(String),
 }
 
-/// Where there is no other process: nothing is validated.
+/// A validator without another process: nothing is validated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoSchemaValidator;
 

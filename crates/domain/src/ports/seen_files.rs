@@ -1,4 +1,4 @@
-//! What sessions have read: whoever changes a file later is told when it is not that any more.
+//! Files as sessions have read them: whoever changes one later is told when it is not that any more.
 
 use crate::{content_digest::ContentDigest, ports::tool_repository::StoreError, principal::Principal};
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! What runs before and after every call.
+//! Hooks, which run before and after every call.
 
 use crate::{
     access::Access, labels::Labels, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult,
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// What a hook decides before a call, from lenient to strict: the strictest of several wins.
+/// The decision of a hook before a call, from lenient to strict: the strictest of several wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum HookVerdict {
     /// Nothing to say; rules and defaults decide.
@@ -21,12 +21,12 @@ pub enum HookVerdict {
     Deny(String),
 }
 
-/// What a hook wants the model to know.
+/// A text that a hook wants the model to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookContext {
-    /// Who says it, where one hook speaks for several.
+    /// The one who says it, where one hook speaks for several.
     pub by: Option<String>,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
@@ -36,12 +36,12 @@ impl<T: Into<String>> From<T> for HookContext {
     }
 }
 
-/// What a hook says before a call.
+/// The word of a hook before a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BeforeCall {
-    /// Whether it may go on.
+    /// Its decision.
     pub verdict: HookVerdict,
-    /// Who decided that, where one hook speaks for several.
+    /// The one who decided that, where one hook speaks for several.
     pub by: Option<String>,
     /// Other arguments, under their canonical names. They are validated again, and judged in place of the first ones.
     pub arguments: Option<Map<String, Value>>,
@@ -86,20 +86,20 @@ impl From<HookVerdict> for BeforeCall {
 pub struct EndedCall<'a> {
     /// The call as it was made; `None` where it did not get as far as that.
     pub call: Option<&'a ToolCall>,
-    /// What it would touch, as it was judged; `None` where it did not get as far as that.
+    /// Its accesses, as they were judged; `None` where it did not get as far as that.
     pub accesses: Option<&'a [Access]>,
     /// The row that will be recorded. It is what says whether the call ran.
     pub execution: &'a ToolExecution,
-    /// What it answered.
+    /// Its result.
     pub result: Option<&'a ToolResult>,
 }
 
-/// What a hook says after a call. Nothing of it changes what happened.
+/// The word of a hook after a call. Nothing of it changes what happened.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AfterCall {
-    /// What the model gets in place of the result. The audit trail keeps the digest of the first one.
+    /// The result that the model gets in place of the first one, whose digest the audit trail keeps.
     pub output: Option<ToolResult>,
-    /// Who changed it, where one hook speaks for several.
+    /// The one who changed it, where one hook speaks for several.
     pub by: Option<String>,
     /// For the model, beside the result.
     pub context: Vec<HookContext>,
@@ -107,7 +107,8 @@ pub struct AfterCall {
     pub messages: Vec<String>,
 }
 
-/// How long a hook is waited for. One that is late before a call refuses it; one that is late after it is passed over.
+/// The time that a hook is waited for. One that is late before a call refuses it; one that is late after it is passed
+/// over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HookPatience {
     /// Before a call.
@@ -130,7 +131,7 @@ pub trait ToolHook: Send + Sync {
     /// The hook's name, for refusals and the audit trail.
     fn name(&self) -> &str;
 
-    /// How long it is waited for.
+    /// The time that it is waited for.
     fn patience(&self) -> HookPatience {
         HookPatience::default()
     }

@@ -38,7 +38,7 @@ pub trait ToolProvider: Send + Sync {
     /// The provider's name: `built-in`, or the server's name. Unique among the registered providers.
     fn name(&self) -> &str;
 
-    /// Who it is from run to run: its catalogue is kept under this.
+    /// Its identity from run to run: its catalogue is kept under this.
     fn identity(&self) -> ProviderIdentity {
         ProviderIdentity::of_program(self.name())
     }
@@ -49,7 +49,7 @@ pub trait ToolProvider: Send + Sync {
     /// [`ProviderError`] when nothing is known yet and the provider failed.
     async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
 
-    /// What its list says beside the tools (`_meta`, members that nobody here knows), for clients that see its tools alone.
+    /// Members of its list beside the tools (`_meta`, those that nobody here knows), for clients that see its tools alone.
     /// Never blocks.
     fn list_members(&self) -> Map<String, Value> {
         Map::new()
@@ -69,36 +69,37 @@ pub trait ToolProvider: Send + Sync {
         None
     }
 
-    /// How the provider is. Never blocks.
+    /// The state of the provider. Never blocks.
     fn state(&self) -> ProviderState {
         ProviderState::Ready
     }
 
-    /// Whether every value of this provider's schemas is to be checked as ours are: `format` asserted and defaults
+    /// Tells whether every value of this provider's schemas is to be checked as ours are: `format` asserted and defaults
     /// filled. MCP servers say no: their schemas are taken as they came.
     fn owns_schemas(&self) -> bool {
         true
     }
 
-    /// Whether a result over the budget of text goes under a handle. A provider says no where its results are to go on whole.
+    /// Tells whether a result over the budget of text goes under a handle. A provider says no where its results are to go
+    /// on whole.
     fn bounds_output(&self) -> bool {
         true
     }
 
-    /// Whether what this tool asks goes to people in the provider's own words, without the name of its server before them.
-    /// So it is where names stand as they are.
+    /// Tells whether what this tool asks goes to people in the provider's own words, without the name of its server before
+    /// them. So it is where names stand as they are.
     fn asks_in_own_words(&self, tool: &Tool) -> bool {
         tool.name() != tool.rule_name()
     }
 
-    /// What the call would touch: real paths, hosts, commands. Empty: nothing that a rule could judge.
+    /// The accesses of the call: real paths, hosts, commands. Empty: nothing that a rule could judge.
     ///
     /// # Errors
     /// [`ToolFailure`] when the arguments cannot be understood, or name a place that does not exist.
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure>;
 
-    /// How long the call asks to run, by its arguments; `None`: as long as calls of its tool do. The path cuts it to its
-    /// own limit.
+    /// The time that the call asks to run, by its arguments; `None`: as long as calls of its tool do. The path cuts it to
+    /// its own limit.
     fn time_wanted(&self, call: &ToolCall) -> Option<Duration> {
         let _ = call;
         None
@@ -152,7 +153,7 @@ pub trait ToolProvider: Send + Sync {
     async fn close(&self) {}
 }
 
-/// What the request of a call said beside what the call is, for providers that pass it on to a server.
+/// Members of a call's request beside the call itself, for providers that pass them on to a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beside<'a> {
     /// Its `_meta`, without what belongs to one hop, as in [`ToolCall::meta`]; `None`: it had none.
@@ -161,23 +162,23 @@ pub struct Beside<'a> {
     pub params: &'a [(String, Value)],
 }
 
-/// What accompanies a call.
+/// All that accompanies a call.
 #[derive(Clone, Copy)]
 pub struct CallContext<'a> {
     /// The call's id.
     pub id: CallId,
-    /// Who calls.
+    /// The one who calls.
     pub principal: &'a Principal,
     /// The session's id.
     pub session: &'a str,
-    /// When the call is to be over, later by what it has [waited](Caller::waited) for answers. A tool that can returns what
+    /// The end of the call, later by what it has [waited](Caller::waited) for answers. A tool that can returns what
     /// it has until then.
     pub deadline: Instant,
-    /// What the policy allows while running.
+    /// The policy as it goes along with the call.
     pub grant: &'a Grant,
-    /// What the client can do.
+    /// The abilities of the client.
     pub client: &'a ClientProfile,
-    /// What the request said beside the call.
+    /// Members of the request beside the call.
     pub beside: Beside<'a>,
     /// Answers to what the provider's [`InputRequired`] asked about this call before.
     pub answers: Option<&'a Answers>,
@@ -185,7 +186,7 @@ pub struct CallContext<'a> {
     pub caller: &'a dyn Caller,
     /// Calls other tools, within the scope of this call.
     pub calls: &'a dyn Calls,
-    /// Where large outputs are.
+    /// The store of large outputs.
     pub outputs: &'a dyn OutputStore,
     /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing
     /// is cut out of their middle.
@@ -193,8 +194,8 @@ pub struct CallContext<'a> {
 }
 
 impl<'a> CallContext<'a> {
-    /// What accompanies a call whose caller is silent, with nowhere to keep outputs and the usual budget of text. What is
-    /// otherwise is set afterwards.
+    /// The context of a call whose caller is silent, with nowhere to keep outputs and the usual budget of text. All that
+    /// is otherwise is set afterwards.
     pub fn new(call: &'a ToolCall, grant: &'a Grant, client: &'a ClientProfile, deadline: Instant) -> Self {
         Self {
             id: call.id,
@@ -219,7 +220,7 @@ impl std::fmt::Debug for CallContext<'_> {
     }
 }
 
-/// How a call ended, as far as its provider can say.
+/// The end of a call, as far as its provider can say.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
     /// It is done.
@@ -233,11 +234,11 @@ pub enum CallOutcome {
 pub struct InputRequired {
     /// The questions, by key.
     pub requests: BTreeMap<String, InputRequest>,
-    /// What comes back to the provider unread, and reaches nobody else.
+    /// A text that comes back to the provider unread, and reaches nobody else.
     pub state: Option<String>,
 }
 
-/// What a provider gets back for its [`InputRequired`].
+/// The answers that a provider gets for its [`InputRequired`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answers {
     /// The answers, by the keys of their questions.
@@ -246,7 +247,7 @@ pub struct Answers {
     pub state: Option<String>,
 }
 
-/// How a provider is.
+/// The state of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderState {
     /// On its way. Tools may be known from an earlier run.
@@ -257,12 +258,12 @@ pub enum ProviderState {
     Idle,
     /// Down; it is tried again by itself.
     Failed {
-        /// What happened, for the operator.
+        /// The cause, for the operator.
         reason: String,
     },
     /// Its server wants a login.
     NeedsAuthorization {
-        /// What to do.
+        /// The way to go on.
         reason: String,
     },
     /// Ended.
@@ -299,6 +300,6 @@ impl std::fmt::Display for ProviderState {
 pub struct ProviderError {
     /// The provider.
     pub provider: Arc<str>,
-    /// What happened.
+    /// The cause.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! What is kept of tools between runs.
+//! The store of what is known of tools between runs.
 
 use crate::{
     ports::clock::Timestamp,
@@ -11,7 +11,7 @@ use async_trait::async_trait;
 #[derive(Debug, thiserror::Error)]
 #[error("could not {operation}")]
 pub struct StoreError {
-    /// What was tried: "read the tools of `git`".
+    /// The operation that failed: "read the tools of `git`".
     pub operation: String,
     /// The cause.
     #[source]
@@ -25,7 +25,7 @@ pub struct DefinitionChange {
     pub tool: String,
     /// Which parts, in the order of [`DefinitionPart::ALL`].
     pub parts: Vec<DefinitionPart>,
-    /// When it was seen first.
+    /// The time when it was seen first.
     pub at: Timestamp,
 }
 
@@ -43,8 +43,8 @@ pub struct Catalogue {
 /// Several processes share one repository; each method is one transaction.
 #[async_trait]
 pub trait ToolRepository: Send + Sync {
-    /// What a provider had when it was last saved; empty if it never was. One that differs in any part of its identity is
-    /// another. Of one that was started in many ways the store may forget those that were saved longest ago.
+    /// The tools that a provider had when it was last saved; empty if it never was. One that differs in any part of its
+    /// identity is another. Of one that was started in many ways the store may forget those that were saved longest ago.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.

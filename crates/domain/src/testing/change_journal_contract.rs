@@ -1,4 +1,4 @@
-//! What every journal of file changes must do.
+//! The promises of every journal of file changes.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -18,7 +18,7 @@ const CONTENTS: [(&[u8], &str); 3] = [
 /// Checks each promise of [`ChangeJournal`]'s documentation, but for expiry and restarts, on an empty journal.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn change_journal_contract(journal: &dyn ChangeJournal) {
     an_empty_journal_knows_nothing(journal).await;
     an_entry_comes_back_as_it_was_with_its_contents(journal).await;

@@ -1,4 +1,4 @@
-//! What every store of conversations must do.
+//! The promises of every store of conversations.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -22,7 +22,7 @@ use serde_json::json;
 /// Checks each promise of [`ConversationStore`]'s documentation, but for restarts and kills, on an empty store.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn conversation_store_contract(store: &dyn ConversationStore) {
     an_empty_store_knows_nothing(store).await;
     a_conversation_comes_back_as_it_was_begun(store).await;

@@ -1,4 +1,4 @@
-//! What every audit trail must do.
+//! The promises of every audit trail.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// Checks each promise of [`ExecutionLog`]'s documentation on an empty log.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn execution_log_contract(log: &dyn ExecutionLog) {
     an_empty_log_has_no_rows(log).await;
     a_final_row_replaces_the_running_one_and_stays(log).await;
@@ -170,7 +170,7 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
     for row in &rows {
         log.record(row.clone()).await.unwrap();
     }
-    // What is recorded again stays where it is.
+    // A row that is recorded again stays where it is.
     let late = ToolExecution { ended: Some(Timestamp(7)), outcome: Outcome::Succeeded, ..rows[1].clone() };
     let at = rows.iter().position(|row| row.outcome == Outcome::Running).unwrap();
     let late = ToolExecution { id: rows[at].id, ..late };

@@ -3,7 +3,7 @@
 use crate::ports::tool_repository::StoreError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many of the next operations fail.
+/// The number of the next operations that fail.
 #[derive(Debug, Default)]
 pub(super) struct FailureSwitch(AtomicU32);
 

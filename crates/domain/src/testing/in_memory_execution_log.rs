@@ -54,7 +54,7 @@ impl InMemoryExecutionLog {
         lock(&self.rows).clone()
     }
 
-    /// What the next process does that opens a log: the process whose calls run has ended.
+    /// Does as the next process that opens a log: the process whose calls run has ended.
     pub fn interrupt_what_runs(&self) {
         for row in lock(&self.rows).iter_mut().filter(|row| row.outcome == Outcome::Running) {
             row.outcome = Outcome::Interrupted;

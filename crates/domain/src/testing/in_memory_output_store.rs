@@ -53,7 +53,7 @@ impl InMemoryOutputStore {
         lock(&self.outputs).kept.len()
     }
 
-    /// Whether none is.
+    /// Tells whether none is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

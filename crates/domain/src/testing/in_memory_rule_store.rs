@@ -29,7 +29,7 @@ impl InMemoryRuleStore {
         Self { broken: true, ..Self::default() }
     }
 
-    /// What is kept, in order.
+    /// The rules that are kept, in order.
     pub fn kept(&self) -> Vec<(ApprovalScope, String)> {
         lock(&self.kept).clone()
     }

@@ -1,4 +1,4 @@
-//! What sessions have read, in memory.
+//! Files as sessions have read them, in memory.
 
 use super::lock;
 use crate::{

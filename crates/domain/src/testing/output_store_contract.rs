@@ -1,4 +1,4 @@
-//! What every store of large outputs must do.
+//! The promises of every store of large outputs.
 
 use super::{join_all::join_all, samples};
 use crate::{
@@ -14,7 +14,7 @@ use std::{
 /// Checks each promise of [`OutputStore`]'s documentation, but for expiry and restarts, on an empty store.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn output_store_contract(store: &dyn OutputStore) {
     an_empty_store_has_nothing(store).await;
     what_is_stored_is_found_and_read_from_any_place(store).await;

@@ -1,4 +1,4 @@
-//! What stores must still know when they are opened again.
+//! The promises of stores that are opened again: what they must still know.
 //!
 //! Each suite opens a store that is empty by its first call of `reopen`, fills it, opens it again and looks. `reopen` gives
 //! the store as the next process finds it: what it gave before has come to its end, in whatever way. The way that tells
@@ -61,7 +61,7 @@ pub async fn reopened_tool_repository_contract(mut reopen: impl AsyncFnMut() -> 
 /// Checks that rows last, and that what ran in a process that has ended is interrupted, once and for all.
 ///
 /// # Panics
-/// When something was forgotten or runs for ever; the message says what.
+/// On anything that was forgotten or runs for ever; the message says what.
 pub async fn reopened_execution_log_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ExecutionLog>) {
     let [done, running, ended] = [samples::execution(1), samples::running_execution(2), samples::execution(3)];
     let log = reopen().await;

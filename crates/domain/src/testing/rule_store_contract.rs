@@ -1,4 +1,4 @@
-//! What every store of approved rules must do.
+//! The promises of every store of approved rules.
 
 use crate::ports::{approver::ApprovalScope, rule_store::RuleStore};
 
@@ -6,7 +6,7 @@ use crate::ports::{approver::ApprovalScope, rule_store::RuleStore};
 /// what reads the place it stands in, which this port does not do.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn rule_store_contract(store: &dyn RuleStore) {
     for scope in [ApprovalScope::Once, ApprovalScope::Run, ApprovalScope::Session] {
         assert!(!store.keeps(scope), "no rule is kept for `{}`", scope.as_str());

@@ -1,4 +1,4 @@
-//! What every validator of schemas without a bound must do.
+//! The promises of every validator of schemas without a bound.
 
 use crate::{
     ports::schema_validator::{NotValidated, SchemaValidator},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Checks each promise of [`SchemaValidator`]'s documentation, but for time and memory.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     let this = json!({"$ref": "#"});
     let twice = json!({"anyOf": [this, this]});

@@ -18,24 +18,24 @@ pub struct ScriptedApprover {
     withdrawn: Signal,
 }
 
-/// What an approver was asked.
+/// A question to an approver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalQuestion {
     /// The call's id.
     pub id: CallId,
     /// The tool's canonical name.
     pub tool: String,
-    /// Who asks, [`crate::principal::Principal::id`].
+    /// The one who asks, [`crate::principal::Principal::id`].
     pub principal: String,
     /// The tool whose call makes it.
     pub within: Option<String>,
     /// The agent in whose work it is called.
     pub agent: Option<String>,
-    /// What the call would touch.
+    /// The accesses of the call.
     pub accesses: Vec<Access>,
-    /// Why it is asked.
+    /// The reason why it is asked.
     pub reason: String,
-    /// What must be said yes to.
+    /// The parts that must be said yes to.
     pub parts: Vec<ApprovalPart>,
 }
 
@@ -74,7 +74,7 @@ impl ScriptedApprover {
         self.asked.reached(questions).await;
     }
 
-    /// How many questions were taken back before they were answered.
+    /// The number of questions that were taken back before they were answered.
     pub fn withdrawn(&self) -> u64 {
         self.withdrawn.count()
     }

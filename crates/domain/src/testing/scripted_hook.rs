@@ -24,7 +24,7 @@ pub struct ScriptedHook {
     asked: Signal,
 }
 
-/// What a hook heard before a call.
+/// The words to a hook before a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeardBefore {
     /// The call's id.
@@ -33,16 +33,16 @@ pub struct HeardBefore {
     pub tool: String,
     /// The arguments that it had by then.
     pub arguments: Map<String, Value>,
-    /// What it would touch, where that could be told.
+    /// Its accesses, where they could be told.
     pub accesses: Option<Vec<Access>>,
 }
 
-/// What a hook heard after a call.
+/// The words to a hook after a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeardAfter {
     /// The row that will be recorded.
     pub execution: ToolExecution,
-    /// What the call answered.
+    /// The result of the call.
     pub result: Option<ToolResult>,
 }
 
@@ -79,12 +79,12 @@ impl ScriptedHook {
         Self { patience, ..self }
     }
 
-    /// What it heard before calls, in order.
+    /// All that it heard before calls, in order.
     pub fn heard_before(&self) -> Vec<HeardBefore> {
         lock(&self.heard_before).clone()
     }
 
-    /// What it heard after calls, in order.
+    /// All that it heard after calls, in order.
     pub fn heard_after(&self) -> Vec<HeardAfter> {
         lock(&self.heard_after).clone()
     }

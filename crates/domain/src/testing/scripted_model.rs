@@ -30,7 +30,7 @@ pub struct ScriptedModel {
     state: Arc<State>,
 }
 
-/// What answers have in common with the model that gives them.
+/// The part that answers share with the model that gives them.
 #[derive(Debug, Default)]
 struct State {
     asked: Signal,

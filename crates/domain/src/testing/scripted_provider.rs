@@ -38,7 +38,7 @@ pub struct ScriptedProvider {
     closed: AtomicBool,
 }
 
-/// How a call left the provider.
+/// The ways in which a call leaves the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEnd {
     /// It returned, with a result or a failure.
@@ -121,7 +121,7 @@ impl ScriptedProvider {
         lock(&self.calls).clone()
     }
 
-    /// How calls ended, in the order of their ends.
+    /// The ends of calls, in their order.
     pub fn ends(&self) -> Vec<(CallId, CallEnd)> {
         lock(&self.ends).clone()
     }
@@ -136,7 +136,7 @@ impl ScriptedProvider {
         self.ended.reached(calls).await;
     }
 
-    /// Whether `close` was called.
+    /// Tells whether `close` was called.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What every memory of seen files must do.
+//! The promises of every memory of seen files.
 
 use crate::{content_digest::ContentDigest, ports::seen_files::SeenFiles, principal::Principal};
 use std::{
@@ -13,7 +13,7 @@ const B: ContentDigest = ContentDigest([2; 32]);
 /// Checks each promise of [`SeenFiles`]'s documentation, but for the bounds, on an empty memory.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn seen_files_contract(seen: &dyn SeenFiles) {
     let (me, path) = (Principal::local(), Path::new("/w/a"));
     assert_eq!(seen.known(&me, "s", path).await.unwrap(), None, "nothing is known at first");

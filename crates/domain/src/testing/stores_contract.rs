@@ -11,7 +11,7 @@ use crate::ports::stores::Stores;
 /// Checks every store of a backend. They must be empty.
 ///
 /// # Panics
-/// When a promise is broken.
+/// On a promise that is not kept.
 pub async fn stores_contract(stores: &Stores) {
     tool_repository_contract(&*stores.tool_repository).await;
     execution_log_contract(&*stores.execution_log).await;

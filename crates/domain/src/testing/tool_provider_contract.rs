@@ -1,4 +1,4 @@
-//! What every tool provider must do, as far as it can be seen without knowing its tools.
+//! The promises of every tool provider, as far as they show without knowing its tools.
 
 use super::{recording_caller::RecordingCaller, samples};
 use crate::{
@@ -29,7 +29,7 @@ use std::{
 /// `no_tool_has_this_name`. No tool is called.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn tool_provider_contract(provider: &dyn ToolProvider) {
     let tools = provider.list().await.expect("a provider that is ready lists its tools");
     names_and_definitions_are_sound(provider, &tools);

@@ -1,4 +1,4 @@
-//! What every tool repository must do.
+//! The promises of every tool repository.
 
 use super::samples;
 use crate::{
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// Checks each promise of [`ToolRepository`]'s documentation on an empty repository.
 ///
 /// # Panics
-/// When a promise is not kept; the message says which.
+/// On a promise that is not kept; the message says which.
 pub async fn tool_repository_contract(repository: &dyn ToolRepository) {
     an_empty_repository_knows_nothing(repository).await;
     a_catalogue_comes_back_as_it_was(repository).await;

@@ -1,5 +1,6 @@
 //! Characters of a definition that hide text from people, or turn it around, while a model reads it.
 
+use crate::unseen::turns;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -59,14 +60,12 @@ pub fn hides(character: char) -> bool {
     kind(character).is_some()
 }
 
-/// What a character does that no definition needs; `None` for all others. What joins emoji stays.
+/// The harm of a character that no definition needs; `None` for all others. Those that join emoji stay.
 fn kind(character: char) -> Option<&'static str> {
     match character {
         '\t' | '\n' | '\r' => None,
         character if character.is_control() => Some("control character"),
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            Some("character that turns text around")
-        }
+        character if turns(character) => Some("character that turns text around"),
         '\u{e0000}'..='\u{e007f}' => Some("tag character"),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! What a schema can cost, told before it is compiled.
+//! The cost of a schema, told before it is compiled.
 //!
 //! A validator has no budget of its own: a schema whose parts refer to each other can make it do more steps than there
 //! are atoms. So the schema is taken as a graph, and its cost is counted as if every reference were written out.
@@ -16,19 +16,19 @@ const MAX_IN_PLACE: usize = 6;
 /// Patterns, and their bytes together.
 const MAX_PATTERNS: usize = 32;
 const MAX_PATTERN_BYTES: usize = 4 << 10;
-/// How deep an instance can be: no message has JSON that is deeper.
+/// The greatest depth of an instance: no message has JSON that is deeper.
 const INSTANCE_DEPTH: u64 = 128;
 /// So many names of `required` and its kin, and options of `enum`, cost as much as a schema.
 const NAMES_A_SCHEMA: u64 = 16;
 
-/// What one place of an instance can cost.
+/// The cost of one place of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SchemaCost {
     /// Schemas that are applied to it.
     pub(super) schemas: u64,
     /// Patterns that a text of it is compared with.
     pub(super) patterns: u64,
-    /// Whether one of them needs an engine that goes back.
+    /// One of them needs an engine that goes back.
     pub(super) backtracks: bool,
 }
 
@@ -58,7 +58,7 @@ pub enum Unbounded {
     Instance,
 }
 
-/// Why a schema is not compiled here.
+/// The reason why a schema is not compiled here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotHere {
     /// It may cost too much.
@@ -90,7 +90,7 @@ pub(super) fn cost(root: &Value) -> Result<SchemaCost, NotHere> {
     Ok(SchemaCost { schemas: graph.written_out(&families)?, ..patterns })
 }
 
-/// Where a schema is applied, seen from the one that holds it.
+/// The place where a schema is applied, seen from the one that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place<'a> {
     /// At the same place of the instance.
@@ -165,7 +165,7 @@ impl<'a> Graph<'a> {
         Ok(SchemaCost { schemas: 0, patterns: all.len() as u64, backtracks })
     }
 
-    /// How many schemas follow one another at one place, from each schema on.
+    /// The number of schemas that follow one another at one place, from each schema on.
     fn in_place_depths(&self) -> Result<Vec<usize>, Unbounded> {
         let here = |at: usize| self.leads_to[at].iter().filter(|(place, _)| *place == Place::Here).map(|(_, to)| *to);
         let mut depths = vec![0; self.schemas.len()];
@@ -206,7 +206,7 @@ impl<'a> Graph<'a> {
         seen
     }
 
-    /// Whether one place of the instance is reached in one way only within the schemas that contain this one.
+    /// Tells whether one place of the instance is reached in one way only within the schemas that contain this one.
     fn is_clear(&self, at: usize, families: &Families) -> bool {
         let mut below: Vec<Place<'a>> = Vec::new();
         let mut open = vec![at];
@@ -226,7 +226,7 @@ impl<'a> Graph<'a> {
         true
     }
 
-    /// How many schemas there are once every reference is written out.
+    /// The number of schemas once every reference is written out.
     fn written_out(&self, families: &Families) -> Result<u64, Unbounded> {
         let mut totals = Totals { graph: self, families, of: vec![None; self.schemas.len()] };
         let Total { schemas, depth, .. } = totals.of_family(0, 0)?;
@@ -260,11 +260,11 @@ impl Families {
 struct Total {
     schemas: u64,
     depth: usize,
-    /// Whether a schema that contains itself is among them.
+    /// A schema that contains itself is among them.
     recurs: bool,
 }
 
-/// What is counted already, so that a schema which many refer to is counted once.
+/// Sums of schemas that are counted already, so that one which many refer to is counted once.
 struct Totals<'a, 'g> {
     graph: &'g Graph<'a>,
     families: &'g Families,
@@ -285,7 +285,7 @@ impl Totals<'_, '_> {
         let mut total = Total { schemas: 0, depth: 0, recurs };
         for member in &members {
             let weight = weight(self.graph.schemas[*member]);
-            // What is not evaluated shows only when all that stands beside it is evaluated once more.
+            // A part that is not evaluated shows only when all that stands beside it is evaluated once more.
             let again = if looks_again(self.graph.schemas[*member]) { 2 } else { 1 };
             total.schemas = total.schemas.saturating_add(weight);
             for (place, to) in self.graph.leads_to[*member].clone() {
@@ -293,7 +293,8 @@ impl Totals<'_, '_> {
                     continue;
                 }
                 let part = self.of_family(to, above + members.len())?;
-                // What contains itself may be left at every depth, and each time for another way through the next.
+                // A schema that contains itself may be left at every depth, and each time for another way through the
+                // next.
                 let ways = if recurs && part.recurs { INSTANCE_DEPTH } else { 1 };
                 let again = if place == Place::Here { again } else { 1 };
                 total.schemas = total.schemas.saturating_add(part.schemas.saturating_mul(ways * again));
@@ -324,7 +325,8 @@ fn looks_again(schema: &Value) -> bool {
     schema.get("unevaluatedProperties").is_some() || schema.get("unevaluatedItems").is_some()
 }
 
-/// Whether a pattern has what only an engine that goes back can match: looking around, groups once more, atomic groups.
+/// Tells whether a pattern has what only an engine that goes back can match: looking around, groups once more, atomic
+/// groups.
 fn backtracks(pattern: &str) -> bool {
     let bytes = pattern.as_bytes();
     bytes.windows(3).any(|part| matches!(part, [b'(', b'?', b'=' | b'!' | b'<' | b'>' | b'(']))
@@ -378,7 +380,7 @@ fn each_subschema<'a>(
     Ok(())
 }
 
-/// What a reference names, if it is a JSON pointer into this schema.
+/// The schema that a reference names, if it is a JSON pointer into this one.
 fn target<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, NotHere> {
     let is_named = ["$id", "id"].iter().any(|name| root.get(name).is_some_and(Value::is_string));
     match reference.strip_prefix('#') {

@@ -100,7 +100,7 @@ impl ToolInputSchema {
         &self.schema
     }
 
-    /// Whether `format` is more than a remark here.
+    /// Tells whether `format` is more than a remark here.
     pub fn formats(&self) -> Formats {
         self.formats
     }
@@ -110,7 +110,7 @@ impl ToolInputSchema {
     /// # Errors
     /// [`NotValid`] with the first violations, sorted by place, and how many there are; or that nothing here can say.
     pub fn validate(&self, arguments: &Value) -> Result<(), NotValid> {
-        // What is too long is not looked into.
+        // A text or list that is too long is not looked into.
         let mut kept = lengths::too_long(&self.schema, arguments, MAX_VIOLATIONS);
         let is_too_long = !kept.is_empty();
         let only_too_long = |violations| Err(InvalidArguments { violations, more: More::Unknown }.into());
@@ -270,7 +270,7 @@ fn quoted(names: &[String]) -> String {
     }
 }
 
-/// Whether a place is another one, or within it. Both are JSON pointers.
+/// Tells whether a place is another one, or within it. Both are JSON pointers.
 fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -306,7 +306,7 @@ fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<
     options.build(schema).map_err(|error| InvalidSchema { reason: shortened(error.to_string(), EXPECTED_CHARACTERS) })
 }
 
-/// Why arguments are not known to be valid.
+/// The reason why arguments are not known to be valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotValid {
     /// They do not fit.

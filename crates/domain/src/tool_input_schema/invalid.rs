@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Whether `format` is more than a remark.
+/// The weight of `format`: a remark, or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formats {
     /// Checked: our own tools.
@@ -14,11 +14,11 @@ pub enum Formats {
 /// One thing that is wrong with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Where: a JSON pointer into the arguments, empty for the whole.
+    /// The place: a JSON pointer into the arguments, empty for the whole.
     pub path: String,
-    /// What the schema wants there.
+    /// The value that the schema wants there.
     pub expected: String,
-    /// What stands there, shortened.
+    /// The value that stands there, shortened.
     pub got: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Violation {
 pub struct InvalidArguments {
     /// The first ones, sorted by path, never empty.
     pub violations: Vec<Violation>,
-    /// What there is beside them.
+    /// More of them, as far as they are counted.
     pub more: More,
 }
 
@@ -73,7 +73,7 @@ impl InvalidSchema {
         Self { reason: reason.into() }
     }
 
-    /// Why, as a clause.
+    /// The reason, as a clause.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -1,15 +1,15 @@
-//! How much of an instance there is to compare with a schema.
+//! The size of an instance, as far as it costs time to compare with a schema.
 
 use super::bounds::SchemaCost;
 use serde_json::Value;
 
-/// How often a pattern that goes back may do so on one text.
+/// The number of times that a pattern which goes back may do so on one text.
 pub(super) const BACKTRACKS: usize = 10_000;
 /// Bytes of a text cost as much as a step when they are copied or counted, and when a pattern goes over them.
 const BYTES_A_STEP: u64 = 1 << 10;
 const MATCHED_BYTES_A_STEP: u64 = 64;
 
-/// What an instance holds.
+/// The content of an instance, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Load {
     values: u64,

@@ -30,7 +30,7 @@ use url::Url;
 
 /// Access tokens are renewed so long before they end.
 const EARLY: Duration = Duration::from_secs(60);
-/// What stands before the token in its header.
+/// The word before the token in its header.
 const BEARER: &str = "Bearer ";
 
 /// The accounts of principals at the services of one issuer. Cheap to clone.
@@ -39,7 +39,7 @@ pub struct Accounts {
     inner: Arc<Inner>,
 }
 
-/// What accounts are made of.
+/// The parts that accounts are made of.
 pub struct AccountsParts {
     /// This program at the issuer, or why nobody can sign in there.
     pub client: Result<OAuthClient, String>,
@@ -52,7 +52,7 @@ pub struct AccountsParts {
     pub reach: Reach,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How long a person who was sent to a page by a call may take to come back.
+    /// The time that a person who was sent to a page by a call may take to come back.
     pub patience: Duration,
 }
 
@@ -79,8 +79,37 @@ pub struct SignedIn {
     pub scopes: Vec<String>,
     /// The end of the access token, where it has one.
     pub expires_at: Option<Timestamp>,
-    /// Whether it is renewed without a person.
+    /// It is renewed without a person.
     pub is_renewable: bool,
+}
+
+/// The accounts of a principal.
+#[derive(Debug)]
+pub struct AccountStatus {
+    /// The grants that the principal is signed in to, sorted.
+    pub signed_in: Vec<SignedIn>,
+    /// Tokens that cannot be used as they lie there.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Tokens that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The grant and the origin that they are for, where that can be told.
+    pub resource: Option<String>,
+    /// The reason.
+    pub error: VaultError,
+}
+
+/// Tokens that were forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedOut {
+    /// Their issuer.
+    pub issuer: String,
+    /// The origin that they went to.
+    pub origin: String,
+    /// The issuer's word that they hold no more, or why it did not give it.
+    pub revoked: Result<(), String>,
 }
 
 /// A sign-in that has begun: a person opens its page, and comes back by it.
@@ -94,7 +123,7 @@ pub struct SignIn {
     loopback: Loopback,
 }
 
-/// What a person came back with.
+/// The answer that a person came back with.
 #[derive(Debug)]
 pub struct CameBack(Code);
 
@@ -117,49 +146,85 @@ impl Accounts {
         self.inner.begin(principal, &resource, issuer)
     }
 
-    /// Everything that the principal is signed in to, sorted.
+    /// Everything that the principal is signed in to, and beside it the tokens that cannot be read.
     ///
     /// # Errors
-    /// [`SignInError`]. Tokens that cannot be read are an error of their own, beside those that can.
-    pub async fn status(
-        &self,
-        principal: &Principal,
-    ) -> Result<Vec<(String, Result<SignedIn, VaultError>)>, SignInError> {
+    /// [`SignInError`] where there is no vault to look into.
+    pub async fn status(&self, principal: &Principal) -> Result<AccountStatus, SignInError> {
         let vault = self.inner.vault()?;
-        let mut all = Vec::new();
-        for key in vault.list(principal).await? {
-            let found = match vault.get(&key).await {
-                Ok(Some(tokens)) => Ok(SignedIn::of(&key, &tokens)),
+        let listed = vault.list(principal).await?;
+        let unreadable = listed.unreadable.into_iter().map(|error| Unreadable { resource: None, error });
+        let mut status = AccountStatus { signed_in: Vec::new(), unreadable: unreadable.collect() };
+        for key in listed.keys {
+            match vault.get(&key).await {
+                Ok(Some(tokens)) => status.signed_in.push(SignedIn::of(&key, &tokens)),
                 // It went meanwhile.
-                Ok(None) => continue,
-                Err(error) => Err(error),
-            };
-            all.push((key.resource, found));
+                Ok(None) => {}
+                Err(error) => status.unreadable.push(Unreadable { resource: Some(key.resource), error }),
+            }
+        }
+        Ok(status)
+    }
+
+    /// Signs the principal out: the issuer is asked to take back what it granted, and the tokens are forgotten,
+    /// whatever it says. Tokens that were kept while the configuration named other addresses go as well, and are shown
+    /// to no address that they were not kept for. Empty: nobody was signed in.
+    ///
+    /// # Errors
+    /// [`SignInError`] where the tokens cannot be forgotten.
+    pub async fn sign_out(&self, principal: &Principal, grant: &'static Grant) -> Result<Vec<SignedOut>, SignInError> {
+        let vault = self.inner.vault()?;
+        let mut keys = vault.list(principal).await?.keys;
+        keys.retain(|key| key.grant() == grant.name);
+        // The record of the present addresses goes also where it cannot be read, and so is not listed.
+        if let Ok((resource, issuer)) = self.resource_of(grant) {
+            let present = token_key(principal, &resource, &issuer.client);
+            if !keys.contains(&present) {
+                keys.push(present);
+            }
+        }
+        let mut all = Vec::new();
+        for key in keys {
+            if let Some(revoked) = self.forget(vault, &key).await? {
+                let (issuer, origin) = (key.issuer_alone().to_owned(), key.origin().to_owned());
+                all.push(SignedOut { issuer, origin, revoked });
+            }
         }
         Ok(all)
     }
 
-    /// Signs the principal out: the issuer is asked to take back what it granted, and the tokens are forgotten, whatever it
-    /// says. Returns what it said; `None` where nobody was signed in.
-    ///
-    /// # Errors
-    /// [`SignInError`] where the tokens cannot be forgotten.
-    pub async fn sign_out(
-        &self,
-        principal: &Principal,
-        grant: &'static Grant,
-    ) -> Result<Option<Result<(), String>>, SignInError> {
-        let (resource, issuer) = self.resource_of(grant)?;
-        let vault = self.inner.vault()?;
-        let key = token_key(principal, &resource, &issuer.client);
-        let revoked = match vault.get(&key).await {
-            Ok(Some(tokens)) => Some(issuer.revoke(&tokens).await.map_err(|error| with_causes(&error))),
-            Ok(None) => None,
+    /// Revokes and removes the tokens that lie under `key`. Returns the issuer's word; `None` where there were none.
+    async fn forget(&self, vault: &Vault, key: &TokenKey) -> Result<Option<Result<(), String>>, SignInError> {
+        if matches!(vault.get(key).await, Ok(None)) {
+            return Ok(None);
+        }
+        // Under the lock: a renewal that has begun ends first, and its tokens are the ones that are revoked. One that
+        // comes later finds nothing to renew.
+        let forgotten = vault.update::<_, VaultError, _>(key, async |tokens| match tokens {
+            Some(tokens) => Ok((None, Some(self.revoke(key, &tokens).await))),
+            None => Ok((None, None)),
+        });
+        match forgotten.await {
+            Ok(revoked) => Ok(revoked),
+            Err(VaultError::Busy) => Err(VaultError::Busy.into()),
             // They cannot be read, so they cannot be revoked; they go all the same.
-            Err(error) => Some(Err(with_causes(&error))),
-        };
-        vault.remove(&key).await?;
-        Ok(revoked)
+            Err(error) => {
+                vault.remove(key).await?;
+                Ok(Some(Err(with_causes(&error))))
+            }
+        }
+    }
+
+    async fn revoke(&self, key: &TokenKey, tokens: &Tokens) -> Result<(), String> {
+        let issuer = self.inner.issuer().map_err(|error| with_causes(&error))?;
+        if !issuer.client.may_revoke(&key.issuer) {
+            let now = issuer.client.revocation_url.origin().ascii_serialization();
+            return Err(format!(
+                "it was granted while the configuration named other addresses ({}), so {now} was not shown it",
+                key.issuer
+            ));
+        }
+        issuer.revoke(tokens).await.map_err(|error| with_causes(&error))
     }
 
     /// Looks in these places for tokens that another program left. Changes nothing.
@@ -184,14 +249,6 @@ impl Accounts {
         });
         let resources: BTreeMap<&str, Resource> = resources.collect::<Result<_, _>>()?;
         Ok(found.take(self.inner.vault()?, |grant| token_key(principal, &resources[grant], &client)).await?)
-    }
-
-    /// The issuer as people name it, where there is one.
-    ///
-    /// # Errors
-    /// Why nobody can sign in.
-    pub fn issuer(&self) -> Result<&str, SignInError> {
-        self.inner.client.as_ref().map(|client| client.issuer.as_str()).map_err(|why| unavailable(why))
     }
 
     fn resource_of(&self, grant: &Grant) -> Result<(Resource, Issuer), SignInError> {
@@ -294,7 +351,7 @@ impl Inner {
         outcome?
     }
 
-    /// Whether the access token is good for so long.
+    /// Tells whether the access token is good for so long.
     fn lasts(&self, tokens: &Tokens, time: Duration) -> bool {
         tokens.expires_at.is_none_or(|end| end.since(self.clock.now()) > time)
     }
@@ -332,7 +389,7 @@ impl SignIn {
     /// # Errors
     /// [`SignInError`]; then nothing is kept.
     pub async fn finish(self, came: CameBack) -> Result<SignedIn, SignInError> {
-        // What has been granted is either kept or taken back, whether or not somebody waits for it.
+        // A grant is either kept or taken back, whether or not somebody waits for it.
         let finishing = tokio::spawn(async move {
             let Self { accounts, issuer, grant, key, attempt, loopback } = self;
             // The port is free from here on.
@@ -369,11 +426,10 @@ impl CameBack {
 
 impl SignedIn {
     fn of(key: &TokenKey, tokens: &Tokens) -> Self {
-        let (grant, origin) = key.resource.split_once(' ').unwrap_or((&key.resource, ""));
         Self {
-            issuer: key.issuer.split(' ').next().unwrap_or_default().to_owned(),
-            grant: grant.to_owned(),
-            origin: origin.to_owned(),
+            issuer: key.issuer_alone().to_owned(),
+            grant: key.grant().to_owned(),
+            origin: key.origin().to_owned(),
             scopes: tokens.scopes.clone(),
             expires_at: tokens.expires_at,
             is_renewable: tokens.refresh_token.is_some(),

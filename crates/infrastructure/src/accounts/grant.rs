@@ -1,11 +1,11 @@
-//! What a person grants at once.
+//! Grants: the scopes that a person says yes to at once.
 
 /// One grant: a name, and what it lets this program do at the service.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Its name, as commands and resources have it.
     pub name: &'static str,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub about: &'static str,
     /// The scopes that are asked for. It takes all of them.
     pub scopes: &'static [&'static str],

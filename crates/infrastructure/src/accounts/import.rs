@@ -44,7 +44,7 @@ pub struct FoundTokens {
     pub path: PathBuf,
     /// The grants that they are for: `gmail`, `calendar`.
     pub grants: Vec<&'static str>,
-    /// When the file was written last.
+    /// The time of the last write to the file.
     pub written_at: Timestamp,
     /// The mode of a file that others may read: whoever did has the tokens.
     pub open_to_others: Option<u32>,
@@ -52,7 +52,7 @@ pub struct FoundTokens {
     pub tokens: Tokens,
 }
 
-/// Why a file is left alone.
+/// The reason why a file is left alone.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file is none of this user, or none at all.
@@ -64,7 +64,7 @@ pub enum ImportError {
     /// They are of another issuer.
     #[error("its tokens come from {said}, and those of the configuration from `{configured}`")]
     OtherIssuer {
-        /// What the file says.
+        /// The issuer that the file names.
         said: String,
         /// The issuer of the configuration.
         configured: Url,
@@ -75,7 +75,7 @@ pub enum ImportError {
          sign in anew"
     )]
     OtherClient {
-        /// What the file says.
+        /// The client that the file names.
         said: String,
         /// The client of the configuration.
         configured: String,
@@ -135,7 +135,7 @@ impl FoundTokens {
         Ok(())
     }
 
-    /// What to do with the file once its tokens were taken.
+    /// Advice on the file once its tokens were taken.
     pub fn advice(&self) -> String {
         let file = self.path.display();
         match self.open_to_others {
@@ -180,7 +180,7 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
     if grants.is_empty() {
         return Err(ImportError::OtherScopes(said(&scopes.join(" "))));
     }
-    // What cannot be used, or says no time, is renewed before it is used.
+    // A token that cannot be used, or says no time, is renewed before it is used.
     let over = Timestamp(0);
     let expires_at = access_token.as_ref().and(written.expiry).and_then(|text| time(&text)).unwrap_or(over);
     let tokens = Tokens {
@@ -212,7 +212,7 @@ fn time(text: &str) -> Option<Timestamp> {
     Some(Timestamp(time.timestamp_micros()))
 }
 
-/// What a file says, in one line and in backticks.
+/// A text of a file, in one line and in backticks.
 fn said(text: &str) -> String {
     if text.is_empty() {
         return "(it does not say)".into();
@@ -292,7 +292,7 @@ mod tests {
             expires_at: Some(Timestamp(1_767_603_600_500_000)),
             scopes: vec![CALENDAR.into()],
         };
-        assert_eq!((taken, vault.list(&Principal::local()).await.unwrap().len()), (expected, 2));
+        assert_eq!((taken, vault.list(&Principal::local()).await.unwrap().keys.len()), (expected, 2));
         assert_eq!(fs::read_to_string(days).unwrap(), written(CALENDAR).to_string());
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use toolstead_domain::{ports::clock::Timestamp, secret::Secret};
 use url::{Url, form_urlencoded};
 
-/// How long the issuer may take.
+/// The time that the issuer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of an answer. Tokens have some thousand.
 const MAX_ANSWER: usize = 64 << 10;
@@ -143,7 +143,7 @@ impl Issuer {
         body.finish().into()
     }
 
-    /// What no text may show, even where an issuer says it back.
+    /// The secrets of a form, which no text may show, even where an issuer says them back.
     fn secrets<'a>(&'a self, form: &[(&str, &'a str)]) -> Vec<&'a str> {
         const PLAIN: [&str; 3] = ["grant_type", "redirect_uri", "token_type_hint"];
         let sent = form.iter().filter(|(name, _)| !PLAIN.contains(name)).map(|(_, value)| *value);

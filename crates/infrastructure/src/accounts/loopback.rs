@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Connections at once. Browsers open some ahead of time, and send nothing on them.
 const MAX_CONNECTIONS: usize = 16;
-/// How long a request may take to arrive.
+/// The time that a request may take to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
 const MAX_HEAD: usize = 8 << 10;
@@ -37,7 +37,7 @@ pub(super) struct Loopback {
     address: SocketAddr,
 }
 
-/// What came of one connection, once its answer is sent.
+/// The outcome of one connection, once its answer is sent.
 type Came = Option<Result<Code, SignInError>>;
 
 impl Loopback {

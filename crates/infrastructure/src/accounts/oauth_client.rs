@@ -14,9 +14,9 @@ pub struct OAuthClient {
     pub client_secret: Secret,
     /// The page where a person says yes (RFC 6749, section 3.1).
     pub authorization_url: Url,
-    /// Where a code or a refresh token becomes an access token (section 3.2).
+    /// The place where a code or a refresh token becomes an access token (section 3.2).
     pub token_url: Url,
-    /// Where a token is revoked (RFC 7009).
+    /// The place where a token is revoked (RFC 7009).
     pub revocation_url: Url,
 }
 
@@ -32,5 +32,12 @@ impl OAuthClient {
             }
         }
         text
+    }
+
+    /// Tells whether tokens that are kept under these origins may go to where tokens are revoked now: only if that is
+    /// one of them.
+    pub(super) fn may_revoke(&self, issuer_and_origins: &str) -> bool {
+        let origin = self.revocation_url.origin().ascii_serialization();
+        issuer_and_origins.split(' ').any(|known| known == origin)
     }
 }

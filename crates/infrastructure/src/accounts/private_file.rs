@@ -15,7 +15,7 @@ use std::{
 /// Rights of others than the owner.
 pub(super) const OTHERS: u32 = 0o077;
 
-/// Why a file is not read or written.
+/// The reason why a file is not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateFileError {
     /// A link, which somebody may turn elsewhere.
@@ -50,7 +50,7 @@ pub(super) struct OwnFile {
     file: File,
     /// Its mode.
     pub(super) mode: u32,
-    /// When it was written last, in seconds since 1970.
+    /// The time of the last write, in seconds since 1970.
     pub(super) written_at: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Why somebody is not signed in.
+//! The reasons why somebody is not signed in.
 
 use super::{token_error::TokenError, vault::VaultError};
 use std::{io, time::Duration};
@@ -37,7 +37,7 @@ pub enum SignInError {
 }
 
 impl SignInError {
-    /// What kind of failure it is.
+    /// The kind of failure, for the answer of a call.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unavailable(_) | Self::Token(TokenError::Client(_) | TokenError::Unreached(_)) => {

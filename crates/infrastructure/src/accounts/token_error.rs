@@ -1,11 +1,11 @@
-//! Why an issuer gave no tokens.
+//! The reasons why an issuer gave no tokens.
 
 use crate::web::reach_error::ReachError;
 
 /// A request to an issuer that brought no tokens. No secret is in it.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// What was granted is over: it was taken back, ran out, or the code was used already (`invalid_grant`).
+    /// The grant is over: it was taken back, ran out, or the code was used already (`invalid_grant`).
     #[error("what was granted does not hold any more: {0}")]
     Grant(String),
     /// The issuer does not know this program, or not by this word (`invalid_client`, `unauthorized_client`).

@@ -1,6 +1,6 @@
 //! Tokens, sealed on the disk: one file for each principal, issuer and resource, under a key that lies elsewhere.
 //!
-//! What lies in the data folder is of no use without the key file, and a file that is put in the place of another one does
+//! The files in the data folder are of no use without the key file, and one that is put in the place of another does
 //! not open there. It is no wall against the user whose both are.
 
 mod folder;
@@ -26,7 +26,7 @@ use tokio::{
 };
 use toolstead_domain::principal::Principal;
 
-/// How long one waits for who holds the same tokens: longer than a renewal takes.
+/// The longest wait for another holder of the same tokens: longer than a renewal takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause before it is looked again, first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -44,7 +44,16 @@ struct Places {
     key_file: PathBuf,
 }
 
-/// Why tokens cannot be read or kept. Nothing is ever removed because of one of these.
+/// The records of one principal, unopened: one of the keys may still lead to a record that does not open.
+#[derive(Debug)]
+pub struct Listed {
+    /// The keys of the principal's tokens, sorted.
+    pub keys: Vec<TokenKey>,
+    /// The records that cannot be read, so that nobody can tell whose they are.
+    pub unreadable: Vec<VaultError>,
+}
+
+/// The reason why tokens cannot be read or kept. Nothing is ever removed because of one.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The key file is of no use.
@@ -69,10 +78,9 @@ pub enum VaultError {
         .0.display()
     )]
     OtherKey(PathBuf),
-    /// What lies there is no record, was changed, or is that of somebody or something else.
+    /// The file is no record, was changed, or is that of somebody or something else.
     #[error(
-        "`{}` is not what was put there: remove it with `toolstead auth logout`, and sign in anew with `toolstead auth \
-         login`",
+        "`{}` is not what was put there: remove this file, and sign in anew with `toolstead auth login`",
         .0.display()
     )]
     Damaged(PathBuf),
@@ -135,11 +143,11 @@ impl Vault {
         self.on_files(move |places| places.remove(&lock, &key)).await
     }
 
-    /// Everything that a principal has tokens for, sorted. It is not opened: what is listed may be damaged.
+    /// Everything that a principal has tokens for. A record that cannot be read hides no other.
     ///
     /// # Errors
-    /// [`VaultError`].
-    pub async fn list(&self, principal: &Principal) -> Result<Vec<TokenKey>, VaultError> {
+    /// [`VaultError`] where the folder itself is of no use.
+    pub async fn list(&self, principal: &Principal) -> Result<Listed, VaultError> {
         let principal = principal.clone();
         self.on_files(move |places| places.list(&principal)).await
     }
@@ -148,7 +156,7 @@ impl Vault {
     /// change, or changes, these tokens meanwhile, in this process or another. What `change` fails with changes nothing.
     ///
     /// # Errors
-    /// What `change` fails with, and [`VaultError`].
+    /// The failure of `change`, and [`VaultError`].
     pub async fn update<T, E, F>(&self, key: &TokenKey, change: impl FnOnce(Option<Tokens>) -> F + Send) -> Result<T, E>
     where
         E: From<VaultError>,
@@ -234,18 +242,29 @@ impl Places {
         }
     }
 
-    fn list(&self, principal: &Principal) -> Result<Vec<TokenKey>, VaultError> {
-        let Some(folder) = Folder::open(&self.folder)? else { return Ok(Vec::new()) };
-        let mut keys = Vec::new();
-        for name in folder.names()?.into_iter().filter(|name| is_record(name)) {
-            let Some(record) = folder.read(&name, MAX_RECORD_BYTES)? else { continue };
+    fn list(&self, principal: &Principal) -> Result<Listed, VaultError> {
+        let (mut keys, mut unreadable) = (Vec::new(), Vec::new());
+        let Some(folder) = Folder::open(&self.folder)? else { return Ok(Listed { keys, unreadable }) };
+        let mut names = folder.names()?;
+        names.retain(|name| is_record(name));
+        names.sort();
+        for name in names {
+            let record = match folder.read(&name, MAX_RECORD_BYTES) {
+                Ok(Some(record)) => record,
+                // It went meanwhile.
+                Ok(None) => continue,
+                Err(error) => {
+                    unreadable.push(error.into());
+                    continue;
+                }
+            };
             match sealed::key_of(&record, principal) {
                 // Under another name it is nobody's.
                 Ok(key) => keys.extend(key.filter(|key| record_name(key) == name)),
-                Err(_) => tracing::warn!("`{}` is no record of tokens", self.folder.join(&name).display()),
+                Err(_) => unreadable.push(VaultError::Damaged(self.folder.join(&name))),
             }
         }
         keys.sort();
-        Ok(keys)
+        Ok(Listed { keys, unreadable })
     }
 }

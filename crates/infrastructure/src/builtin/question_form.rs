@@ -5,6 +5,7 @@ use toolstead_domain::{
     client_profile::{ClientProfile, ProtocolVersion},
     ports::caller::InputRequest,
     question::{Choice, Question},
+    unseen::moves,
 };
 
 /// Characters of one answer that are taken.
@@ -81,11 +82,6 @@ fn message(questions: &[Question]) -> String {
 
 /// A model's text behind words of ours. Of several lines each stands behind a mark, and none begins anywhere else.
 fn behind_our_words(text: &str) -> String {
-    let moves = |c: char| {
-        (c.is_control() && c != '\t')
-            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-                | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let clean = |line: &str| line.chars().map(|c| if moves(c) { '\u{fffd}' } else { c }).collect::<String>();
     match text.lines().collect::<Vec<_>>().as_slice() {
         [line] => format!("{ASKS} {}", clean(line)),

@@ -1,4 +1,4 @@
-//! What was fetched from the web lately, so that the same page is not fetched for each question about it.
+//! Answers of the web, kept for a while, so that the same page is not fetched for each question about it.
 
 use crate::web::reach::Answer;
 use std::{
@@ -8,7 +8,7 @@ use std::{
 };
 use toolstead_domain::{ports::clock::Timestamp, principal::Principal};
 
-/// What is older is fetched anew.
+/// The age at which an answer is fetched anew.
 const KEPT_FOR: Duration = Duration::from_secs(15 * 60);
 /// Answers that are kept at once. The oldest goes first.
 const ANSWERS: usize = 200;

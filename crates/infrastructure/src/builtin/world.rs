@@ -300,7 +300,7 @@ impl World {
         &self.seen_images
     }
 
-    /// What was fetched from the web lately.
+    /// Answers of the web that are kept for a while.
     pub(super) fn seen_pages(&self) -> &SeenPages {
         &self.seen_pages
     }

@@ -1,4 +1,4 @@
-//! Why a document could not be read, as a model has to hear it.
+//! The reasons why a document could not be read, as a model has to hear them.
 
 use serde::{Deserialize, Serialize};
 use toolstead_domain::error_kind::ErrorKind;
@@ -29,7 +29,7 @@ impl DocumentError {
         }
     }
 
-    /// What to do next.
+    /// The next step for the model.
     pub(super) fn next(&self) -> &'static str {
         match self {
             Self::Encrypted => "Ask for a copy without a password: there is no parameter for one.",

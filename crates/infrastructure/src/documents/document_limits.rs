@@ -17,7 +17,7 @@ pub struct DocumentLimits {
     pub zip_entry_bytes: u64,
     /// Bytes that all entries together unpack to.
     pub zip_total_bytes: u64,
-    /// How many times larger an entry may become by unpacking.
+    /// The number of times that an entry may grow by unpacking.
     pub zip_ratio: u64,
 }
 

@@ -116,7 +116,7 @@ struct Paragraph {
     outline_level: Option<usize>,
     list: Option<String>,
     list_level: Option<usize>,
-    /// What floats beside it.
+    /// Blocks that float beside it.
     boxes: Vec<Block>,
     /// Fields that are open: where their link's text begins and leads to, once that is known.
     fields: Vec<Field>,
@@ -166,7 +166,7 @@ impl BodyReader {
         Ok(())
     }
 
-    /// What stands within the innermost open element of a paragraph, up to its end.
+    /// Reads the content of the innermost open element of a paragraph, up to its end.
     fn runs(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {

@@ -20,7 +20,7 @@ pub(super) fn read(bytes: Vec<u8>, order: &Order) -> Result<Document, DocumentEr
     Ok(document)
 }
 
-/// What a zip archive is that is no Office Open XML.
+/// The error for a zip archive that is no Office Open XML, by what it is.
 fn foreign(package: &mut Package) -> Result<DocumentError, DocumentError> {
     let mimetype = if package.has("mimetype") { package.beginning("mimetype", 100)? } else { Vec::new() };
     let mimetype = String::from_utf8_lossy(&mimetype).into_owned();
@@ -32,8 +32,8 @@ fn foreign(package: &mut Package) -> Result<DocumentError, DocumentError> {
     }))
 }
 
-/// What a compound file is, the container of Office up to 2003 and of encrypted documents since: the names of its streams
-/// tell. It is not read.
+/// The error for a compound file, the container of Office up to 2003 and of encrypted documents since: the names of its
+/// streams tell. It is not read.
 pub(super) fn compound_file(bytes: &[u8]) -> DocumentError {
     let has = |name: &str| {
         let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -105,7 +105,7 @@ impl Package {
         Ok(None)
     }
 
-    /// Where a part leads to; nothing for a part without relationships. The empty name is the package itself.
+    /// The parts that a part leads to; none for a part without relationships. The empty name is the package itself.
     pub(super) fn relationships(&mut self, part: &str) -> Result<Vec<Relationship>, DocumentError> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let name = if folder.is_empty() { format!("_rels/{file}.rels") } else { format!("{folder}/_rels/{file}.rels") };
@@ -155,7 +155,7 @@ fn damaged(error: ZipError) -> DocumentError {
     DocumentError::Damaged(format!("its archive cannot be opened: {error}"))
 }
 
-/// What comes out of an entry, up to the limits.
+/// The content of an entry, up to the limits.
 struct Measured<'a, R, P> {
     entry: R,
     name: String,

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The header may have so much before it.
 const HEADER_BYTES: usize = 1024;
 
-/// Whether there is a PDF's header at the beginning.
+/// Tells whether there is a PDF's header at the beginning.
 pub(super) fn is_pdf(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(HEADER_BYTES)].windows(5).any(|window| window == b"%PDF-")
 }

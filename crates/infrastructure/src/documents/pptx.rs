@@ -57,7 +57,7 @@ struct Slide<'a> {
     is_hidden: bool,
 }
 
-/// What a shape is for.
+/// The purpose of a shape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Title,
@@ -130,7 +130,7 @@ impl<'a> Slide<'a> {
         Ok(())
     }
 
-    /// What the maker of a picture or shape says that it shows.
+    /// Reads the words of the maker of a picture or shape on what it shows.
     fn described(&mut self, element: &Element, xml: &mut Xml<'_>) -> Result<(), DocumentError> {
         let description = element.get("descr").unwrap_or_default().trim();
         if !description.is_empty() && self.shown == Shown::Slide {
@@ -142,7 +142,7 @@ impl<'a> Slide<'a> {
     /// Paragraphs as lines, with their bullets.
     fn paragraphs(&self, xml: &mut Xml<'_>, role: Role) -> Result<Vec<String>, DocumentError> {
         let mut lines = Vec::new();
-        // How many numbered paragraphs of each level came one after the other.
+        // The number of numbered paragraphs of each level that came one after the other.
         let mut counted = [0_u32; MAX_LEVEL + 1];
         while let Some(element) = xml.next_child()? {
             if element.name() != "p" {
@@ -204,7 +204,7 @@ impl<'a> Slide<'a> {
         Ok(())
     }
 
-    /// Where a run leads to, if that is out of the presentation.
+    /// The address that a run leads to, if that is out of the presentation.
     fn link(&self, xml: &mut Xml<'_>) -> Result<Option<String>, DocumentError> {
         let mut target = None;
         while let Some(element) = xml.next_child()? {

@@ -26,7 +26,7 @@ pub struct Source {
     pub content: Box<dyn StoredContent>,
     /// Its path as a model knows it.
     pub path: String,
-    /// How many bytes there are, as far as is known.
+    /// The number of bytes, as far as it is known.
     pub size_bytes: u64,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// What is wanted of a document.
+/// The parts of a document that are wanted.
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// Pages, sheets, slides or cells, like "3", "1-5" or "2,4-6".
@@ -47,8 +47,8 @@ pub struct Wanted {
     pub limit: u64,
 }
 
-/// Whether a file is a document, by its beginning. What a zip archive or JSON file holds in full shows only when it is
-/// read; so their name counts, too.
+/// Tells whether a file is a document, by its beginning. What a zip archive or JSON file holds in full shows only when it
+/// is read; so their name counts, too.
 pub fn is_document(beginning: &[u8], path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
     let has = |word: &[u8]| beginning.windows(word.len()).any(|window| window == word);
@@ -144,7 +144,7 @@ fn room(output_characters: usize) -> usize {
     output_characters.saturating_sub(2_000).max(output_characters / 2)
 }
 
-/// What the end of the child means for the model.
+/// The failure of the call, by the end that the child came to.
 fn failed(path: &str, error: HelperError) -> ToolFailure {
     const PARTS: &str = "Ask for a few pages with `pages`, or for a simpler copy of the document.";
     let (kind, reason, next) = match &error {

@@ -11,13 +11,13 @@ pub(super) struct Window {
     /// From 1; a negative number counts from the end.
     pub(super) offset: i64,
     pub(super) limit: u64,
-    /// Whether certain parts were asked for.
+    /// Certain parts were asked for.
     pub(super) is_selected: bool,
     /// The most that is shown, without notes.
     pub(super) characters: usize,
 }
 
-/// What is shown of a document, and where that stands in it.
+/// The text that is shown of a document, and its place there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// The kind of document that its content is.
@@ -91,7 +91,7 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
         content,
     };
     if let Some(next) = lines.get(end) {
-        // What is left of the parts that were asked for, in which the first may have been begun.
+        // The rest of the parts that were asked for, of which the first may have been begun.
         let is_begun = end > starts[next.part];
         let left: Vec<u64> = document.parts[next.part..].iter().map(|part| part.number).collect();
         result.next_pages = noun.map(|_| ranges(&left));
@@ -108,7 +108,7 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
     result
 }
 
-/// Where the window ends, and whether it is only a piece of its one line.
+/// The end of the window, and `true` where it is only a piece of its one line.
 fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &Window) -> (usize, bool) {
     let wanted = first.saturating_add(usize::try_from(window.limit).unwrap_or(usize::MAX)).min(lines.len());
     let mut characters = 0;
@@ -134,7 +134,7 @@ fn marker(document: &Document, part: &Part) -> String {
     format!("--- {noun} {} of {total}{name} ---", part.number)
 }
 
-/// What a model must know besides the text.
+/// Facts that a model must know besides the text.
 fn notes(document: &Document, shown: &Shown, first: usize, is_line_cut: bool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(document.title.as_ref().map(|title| format!("title: {title}")));

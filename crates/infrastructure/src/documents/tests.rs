@@ -1,4 +1,4 @@
-//! What is read of documents that real programs made, and of such as mean harm.
+//! Documents that real programs made, and such as mean harm.
 #![expect(clippy::disallowed_methods, reason = "tests read their fixtures behind the tools' back")]
 
 use super::*;

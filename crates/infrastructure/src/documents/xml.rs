@@ -55,7 +55,7 @@ impl Element {
         self.attributes.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.as_str())
     }
 
-    /// Whether an attribute says yes: `1`, `true` or `on`.
+    /// Tells whether an attribute says yes: `1`, `true` or `on`.
     pub(super) fn says_yes(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| matches!(value, "1" | "true" | "on"))
     }

@@ -56,12 +56,12 @@ impl AgentHook for CommandHooks {
 
     async fn notified<'m>(&self, moment: AgentMoment<'m>) -> AgentWord {
         let (_, said) = self.rehearse_moment(HookEvent::Notification, moment).await;
-        // What is told has been told.
+        // A notification has happened: no word stops it any more.
         AgentWord { block: None, ..said }
     }
 }
 
-/// What the hooks of one moment say together: the first that is against it speaks.
+/// The word of all hooks of one moment: the first that is against it speaks.
 fn word(reports: &[HookReport]) -> AgentWord {
     let mut whole = AgentWord::default();
     for HookReport { hook, outcome } in reports {
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// What a hook reads that repeats it as its reason.
+    /// The input of a hook that repeats it as its reason.
     async fn read(event: HookEvent, text: &str) -> Value {
         let line = "cat >&2; exit 2";
         let word = said(vec![hook(event, "*", line)], event, text).await;

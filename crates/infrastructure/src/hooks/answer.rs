@@ -1,4 +1,4 @@
-//! What a hook answered, out of its exit code and its outputs.
+//! The answer of a hook, out of its exit code and its outputs.
 
 use super::{definition::HookEvent, text::clean};
 use crate::sandbox::{
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
 
-/// What a hook answered.
+/// The answer of a hook.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// What it decided; `None` where it left that open.
+    /// Its decision; `None` where it left that open.
     pub decision: Option<Decided>,
     /// Other arguments, in the words that the hook was told.
     pub updated_input: Option<Map<String, Value>>,
@@ -20,15 +20,15 @@ pub struct Answer {
     pub stops: Option<String>,
     /// For the model.
     pub context: Option<String>,
-    /// What the model is to get in place of the result.
+    /// The value that the model is to get in place of the result.
     pub updated_output: Option<Value>,
     /// For the person.
     pub message: Option<String>,
-    /// Why nothing of it can be used: it was not started, was late, crashed or answered nonsense.
+    /// The reason why nothing of it can be used: it was not started, was late, crashed or answered nonsense.
     pub fault: Option<String>,
 }
 
-/// What a hook decided.
+/// The decision of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decided {
     /// It has nothing against it. No rule is skipped by that.
@@ -96,7 +96,7 @@ struct OfPermissionRequest {
 }
 
 impl Answer {
-    /// What a run means at this moment.
+    /// The meaning of a run at this moment.
     pub(super) fn of(ran: &Ran, event: HookEvent) -> Self {
         let code = match &ran.end {
             End::NotStarted(reason) => return Self::fault(reason.clone()),
@@ -210,10 +210,10 @@ impl Answer {
     }
 }
 
-/// What stands in place of a reason.
+/// The text in place of a reason.
 const NO_REASON: &str = "it gave no reason";
 
-/// What a hook gave in place of a result: text, content blocks, a whole result of MCP, or any other JSON as text.
+/// Reads what a hook gave in place of a result: text, content blocks, a whole result of MCP, or any other JSON as text.
 pub(super) fn as_result(value: Value) -> ToolResult {
     match value {
         Value::String(text) => ToolResult::text(text),

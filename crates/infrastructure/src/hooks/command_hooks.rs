@@ -36,12 +36,12 @@ use toolstead_domain::{
 const MAX_SESSIONS: usize = 1_000;
 /// Hooks that run unattended at once.
 const MAX_IN_BACKGROUND: usize = 64;
-/// What the ends of all sessions may take together.
+/// The time that the ends of all sessions may take together.
 const TIME_FOR_ENDS: Duration = Duration::from_secs(2);
-/// What the path waits beyond the last hook.
+/// The time that the path waits beyond the last hook.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// What hooks have around them.
+/// The surroundings of hooks.
 #[derive(Debug, Clone)]
 pub struct HookSurroundings {
     /// The folder that they start in that have none of their own, and that relative paths of calls start from.
@@ -68,16 +68,16 @@ pub struct CommandHooks {
     background: Mutex<JoinSet<()>>,
 }
 
-/// What one hook made of one occasion.
+/// The report on one hook at one occasion.
 #[derive(Debug)]
 pub struct HookReport {
     /// The hook.
     pub hook: HookDefinition,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: HookOutcome,
 }
 
-/// Whether a hook ran, and how.
+/// The outcome of a hook that ran, or did not.
 #[derive(Debug)]
 pub enum HookOutcome {
     /// It is for other tools.
@@ -88,25 +88,25 @@ pub enum HookOutcome {
     InBackground,
     /// It ran.
     Ran {
-        /// How it ended, in words.
+        /// Its end, in words.
         end: String,
-        /// How long that took.
+        /// The time that it took.
         took: Duration,
-        /// What it wrote, cleaned and cut.
+        /// Its output, cleaned and cut.
         stdout: String,
         /// Likewise.
         stderr: String,
-        /// What that means.
+        /// The meaning of that.
         answer: Box<Answer>,
     },
 }
 
-/// What the hooks of one event made of a call that was not made.
+/// The reports of the hooks of one event on a call that was not made.
 #[derive(Debug)]
 pub struct Rehearsal {
     /// Each hook of the event.
     pub reports: Vec<HookReport>,
-    /// What they decide together; after a call there is nothing to decide.
+    /// Their decision together; after a call there is nothing to decide.
     pub verdict: HookVerdict,
     /// That and all else that they do together, in words.
     pub together: String,
@@ -162,7 +162,7 @@ impl CommandHooks {
             HookOutcome::Ran { answer, .. } => {
                 let decision = match (&answer.fault, verdict(&report.hook, answer)) {
                     (Some(_), HookVerdict::Continue) => None,
-                    // Where a person is to be asked, no other hook answers in their stead.
+                    // A person is to be asked, and no other hook answers in their stead.
                     (Some(_), verdict) => Some(Decided::Else(verdict)),
                     (None, _) => answer.decision.clone(),
                 };
@@ -305,7 +305,7 @@ fn reported(ran: Ran, answer: Answer) -> HookOutcome {
     HookOutcome::Ran { end, took: ran.took, stdout, stderr, answer: Box::new(answer) }
 }
 
-/// What a hook means before a call, with what its configuration says of faults and of silence.
+/// The verdict of a hook before a call, with what its configuration says of faults and of silence.
 pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     let broken = |what: String| match hook.on_error {
         // A gate is never open by mistake, however it was defined.
@@ -323,7 +323,7 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     }
 }
 
-/// What the hooks of one call say together: deny over defer over ask over allow, and the first of the strictest speaks.
+/// The word of all hooks of one call: deny over defer over ask over allow, and the first of the strictest speaks.
 fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
     let mut whole = BeforeCall::default();
     let spelling = Spelling::of(call);
@@ -373,7 +373,7 @@ fn rank(verdict: &HookVerdict) -> u8 {
     }
 }
 
-/// What the hooks after a call say together.
+/// The word of all hooks after a call.
 pub(super) fn after(reports: &[HookReport]) -> AfterCall {
     let mut whole = AfterCall::default();
     for HookReport { hook, outcome } in reports {

@@ -30,7 +30,7 @@ pub enum HookEvent {
     Notification,
     /// Before the first prompt or call of a session.
     SessionStart,
-    /// When the runtime ends, for each session that had a prompt or a call.
+    /// At the end of the runtime, for each session that had a prompt or a call.
     SessionEnd,
 }
 
@@ -76,7 +76,7 @@ impl HookEvent {
         Self::ALL.iter().copied().find(|event| event.as_str() == text)
     }
 
-    /// Whether it is about a tool, so that matchers speak of tools' names.
+    /// Tells whether it is about a tool, so that matchers speak of tools' names.
     pub fn is_of_tool(self) -> bool {
         !self.is_of_agent() && !matches!(self, Self::SessionStart | Self::SessionEnd)
     }
@@ -103,32 +103,32 @@ impl HookEvent {
 pub struct HookDefinition {
     /// Its name, for refusals: that of its table, or `FILE:LINE`.
     pub name: String,
-    /// Where it was written.
+    /// The place where it was written.
     pub origin: String,
-    /// When it runs.
+    /// The event that it runs at.
     pub event: HookEvent,
     /// For which tools; of a compaction and a notification for which of them, of an agent that was handed work for which one.
     pub matcher: Matcher,
     /// For which of their calls.
     pub filter: Option<HookFilter>,
-    /// What is run.
+    /// The program that is run.
     pub program: HookProgram,
     /// The folder that it starts in, which its `CLAUDE_PROJECT_DIR` names, too; `None`: where all start. A hook of a
     /// project's file starts in that project, wherever the call is made.
     pub start: Option<PathBuf>,
     /// Variables beside those that every hook gets.
     pub environment: BTreeMap<String, String>,
-    /// How long it may take, waiting for its turn included.
+    /// The time that it may take, waiting for its turn included.
     pub timeout: Duration,
     /// Without its yes nothing goes on.
     pub gate: bool,
-    /// What follows when it breaks before a call.
+    /// The consequence when it breaks before a call.
     pub on_error: OnError,
     /// It is not waited for, and what it answers does not count.
     pub in_background: bool,
 }
 
-/// What a hook runs.
+/// The program of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookProgram {
     /// A line for `bash`, or `sh` where there is no `bash`.
@@ -137,7 +137,7 @@ pub enum HookProgram {
     Direct(String, Vec<String>),
 }
 
-/// What follows when a hook breaks before a call: it cannot be started, is late, crashes, or answers nonsense.
+/// The consequence when a hook breaks before a call: it cannot be started, is late, crashes, or answers nonsense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
     /// The call goes on, and the person is told.
@@ -159,7 +159,7 @@ impl OnError {
         }
     }
 
-    /// What that word means.
+    /// The meaning of that word.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Allow, Self::Ask, Self::Deny].into_iter().find(|one| one.as_str() == text)
     }

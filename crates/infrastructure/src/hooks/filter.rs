@@ -31,8 +31,8 @@ impl HookFilter {
         &self.rule
     }
 
-    /// Whether the hook runs for a call that touches this. Where that is not known (`None`), it runs for every tool that
-    /// the rule may be about.
+    /// Tells whether the hook runs for a call that touches this. Where that is not known (`None`), it runs for every tool
+    /// that the rule may be about.
     pub fn chooses(&self, call: &ToolCall, accesses: Option<&[Access]>, roots: &WorkspaceRoots) -> bool {
         let of_another_tool = || self.rule.named_tool().is_some_and(|name| !bears(call, name));
         let known = accesses.unwrap_or_default();
@@ -63,12 +63,12 @@ mod tests {
     };
     use serde_json::{Value, json};
 
-    /// What a call of a tool touches, as far as hooks see it.
+    /// The accesses of a call, as far as hooks see them.
     enum Touches<'a> {
         Nothing,
         Reads(&'a str),
         Writes(&'a str),
-        /// What this line runs, and the files that it names.
+        /// The commands of this line, and the files that it names.
         Runs(&'a str),
         /// The arguments do not say.
         Unknown,
@@ -143,7 +143,7 @@ mod tests {
             ("echo \"$(git push)\"", true),
             ("git status | grep push", false),
             ("echo git push", false),
-            // What cannot be told could be anything.
+            // A program that cannot be told could be any.
             ("$PROGRAM push", true),
             ("git push '", true),
             ("", true),

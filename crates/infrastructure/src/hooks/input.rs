@@ -1,4 +1,4 @@
-//! What a hook reads on its standard input.
+//! The standard input of a hook.
 
 use super::{
     definition::HookEvent,
@@ -15,7 +15,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// What happened.
+/// The occasion that a hook is run at.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Occasion<'a> {
     /// A call with what it touches, before it is judged, or while somebody is about to be asked.
@@ -54,7 +54,7 @@ impl<'a> Occasion<'a> {
         }
     }
 
-    /// What the call touches, where that is known.
+    /// The accesses of the call, where they are known.
     pub(super) fn accesses(&self) -> Option<&'a [Access]> {
         match self {
             Self::Call(_, _, accesses) => *accesses,
@@ -100,9 +100,9 @@ fn kind_of_notification(text: &str) -> &'static str {
     }
 }
 
-/// How sessions begin here: they are never resumed.
+/// The beginning of sessions here: they are never resumed.
 const SOURCE: &str = "startup";
-/// Why they end.
+/// The reason of their end.
 const REASON: &str = "other";
 
 /// The whole input. Members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input` and `called_as`

@@ -4,7 +4,7 @@ use regex::{Regex, RegexBuilder};
 
 /// Longer patterns are refused.
 const MAX_PATTERN: usize = 4096;
-/// What a compiled pattern may take, in bytes.
+/// Bytes that a compiled pattern may take.
 const MAX_COMPILED: usize = 1 << 20;
 
 /// Chooses tools by name. The classes are those of Claude Code: nothing or `*` is every tool; letters, digits, `_`, `-`,
@@ -15,7 +15,7 @@ pub enum Matcher {
     All,
     /// These names.
     Names(Vec<String>),
-    /// What the expression is found in.
+    /// Names that the expression is found in.
     Pattern(Regex),
 }
 
@@ -52,7 +52,7 @@ impl Matcher {
         }
     }
 
-    /// Whether it chooses what bears one of these names.
+    /// Tells whether it chooses what bears one of these names.
     pub fn chooses<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         let mut names = names.into_iter();
         match self {
@@ -78,7 +78,7 @@ impl Matcher {
         }
     }
 
-    /// Whether it is an expression that may be found in the middle of a name.
+    /// Tells whether it is an expression that may be found in the middle of a name.
     pub fn is_unanchored(&self) -> bool {
         matches!(self, Self::Pattern(regex) if !(regex.as_str().starts_with('^') && regex.as_str().ends_with('$')))
     }

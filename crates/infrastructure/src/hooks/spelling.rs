@@ -15,7 +15,7 @@ use toolstead_domain::{
 /// Parameters of built-in tools that are paths.
 const PATHS: &[&str] = &["path", "paths", "cwd", "working_dir"];
 
-/// How a call is told to a hook.
+/// The spelling in which a call is told to a hook.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spelling<'c> {
     /// The name of the tool.
@@ -45,7 +45,7 @@ impl<'c> Spelling<'c> {
     /// The same arguments under their canonical names.
     ///
     /// # Errors
-    /// When one parameter stands there in two spellings with two values.
+    /// On one parameter in two spellings with two values.
     pub(super) fn understood(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolFailure> {
         redo(self.rewrites, &mut arguments)?;
         Ok(arguments)

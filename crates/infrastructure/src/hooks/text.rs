@@ -1,9 +1,11 @@
 //! Texts of hooks, fit for a model and for a terminal.
 
+use toolstead_domain::unseen::is_unseen;
+
 /// A text of a hook is cut to so many characters.
 pub(super) const MAX_TEXT: usize = 10_000;
 
-/// The text without what steers a terminal, trimmed, and cut.
+/// The text without what steers a terminal or nobody sees, trimmed, and cut.
 pub(super) fn clean(text: &str) -> String {
     let mut cleaned = String::new();
     let mut characters = text.trim().chars().peekable();
@@ -12,7 +14,7 @@ pub(super) fn clean(text: &str) -> String {
         match c {
             '\u{1b}' => skip_sequence(&mut characters),
             '\n' | '\t' => cleaned.push(c),
-            c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => continue,
+            c if is_unseen(c) => continue,
             c => cleaned.push(c),
         }
         count += 1;
@@ -45,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_steers_a_terminal_is_gone_and_long_texts_are_cut() {
-        assert_eq!(clean(" \u{1b}[31mred\u{1b}[0m\u{1b}]0;title\u{7}!\r\n\u{202e}x "), "red!\nx");
+        assert_eq!(clean(" \u{1b}[31mred\u{1b}[0m\u{1b}]0;title\u{7}!\r\n\u{202e}x\u{200b}\u{e0041} "), "red!\nx");
         assert_eq!(clean("\u{1b}]0;no end"), "");
         let long = clean(&"ä".repeat(MAX_TEXT + 5));
         assert_eq!(long.chars().count(), MAX_TEXT + 1);

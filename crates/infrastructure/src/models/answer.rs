@@ -103,7 +103,7 @@ struct Exchange {
     /// Blocks that were told, and calls among them.
     blocks: usize,
     calls: usize,
-    /// What no error may tell.
+    /// Secrets that no error may tell.
     secrets: Vec<Secret>,
     ready: VecDeque<ModelEvent>,
     step: Step,
@@ -192,7 +192,7 @@ impl Exchange {
         Err(fault)
     }
 
-    /// What comes of a fault: another try, or the end.
+    /// Goes on after a fault: with another try, or to the end.
     fn after(&mut self, fault: Fault) -> Result<ModelEvent, ModelError> {
         let error = self.told(fault.error);
         if !fault.is_passing || self.has_begun || self.tries >= MAX_TRIES {
@@ -253,7 +253,7 @@ impl Reading {
         Ok(Self { response, form, decoder, taken: 0, until: Instant::now() + TIME_FOR_ALL })
     }
 
-    /// What the next bytes bring, which may be nothing.
+    /// The events of the next bytes, of which there may be none.
     async fn next(&mut self) -> Result<Vec<ModelEvent>, Fault> {
         let chunk = timeout(SILENCE, self.response.chunk());
         let chunk = timeout_at(self.until, chunk).await.map_err(|_| endless())?.map_err(|_| silent())??;
@@ -297,7 +297,7 @@ impl Reading {
     }
 }
 
-/// What the provider told within its answer, or what is wrong with that.
+/// The fault that the provider told within its answer, or that is in the answer.
 fn of_decoder(error: ModelError) -> Fault {
     match error {
         ModelError::Unreachable(_)

@@ -1,4 +1,4 @@
-//! What a provider says went wrong, and whether asking again may help.
+//! Errors as a provider tells them, and whether asking again may help.
 
 use crate::http::{http_error::HttpError, pause::wanted_pause};
 use http::{HeaderMap, StatusCode};
@@ -31,7 +31,7 @@ pub(super) struct Fault {
     pub(super) wish: Option<Duration>,
 }
 
-/// What a provider says of an error.
+/// The words of a provider on an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Said {
     /// Its word for the kind.
@@ -143,7 +143,7 @@ pub(super) fn error_of(status: Option<u16>, said: &Said, retry_after: Option<Dur
             | "RESOURCE_EXHAUSTED"
             | "insufficient_quota",
         ) => ModelError::RateLimited { message: words, retry_after },
-        // What the provider answers with that status where it has not begun to answer.
+        // Errors that the provider tells with that status where it has not begun to answer.
         (
             None,
             "api_error" | "timeout_error" | "server_error" | "internal_server_error" | "INTERNAL" | "UNAVAILABLE",

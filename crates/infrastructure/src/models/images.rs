@@ -12,7 +12,7 @@ use toolstead_domain::model::{
     request::OfferedTool,
 };
 
-/// What a provider takes.
+/// The images that a provider takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageLimits {
     /// Kinds of images.

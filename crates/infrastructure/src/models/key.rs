@@ -30,7 +30,7 @@ pub struct KeyCommands {
 pub(super) struct Key {
     pub(super) source: KeySource,
     pub(super) commands: Option<KeyCommands>,
-    /// What the command told. Held while it runs, so that it runs once.
+    /// The key that the command told. Held while it runs, so that it runs once.
     pub(super) remembered: Mutex<Option<Secret>>,
 }
 
@@ -81,7 +81,7 @@ impl Key {
         }
     }
 
-    /// What the command prints. Of its outputs nothing is told: either may hold the key.
+    /// The key that the command prints. Of its outputs nothing is told: either may hold the key.
     async fn told(&self, words: &[String]) -> Result<Secret, ModelError> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(no_key("the key command", "it is empty; name a program"));

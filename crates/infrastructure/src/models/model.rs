@@ -37,7 +37,7 @@ pub enum InvalidModel {
     Address {
         /// The model.
         name: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A header cannot be sent.
@@ -47,7 +47,7 @@ pub enum InvalidModel {
         name: String,
         /// The header's name.
         header: String,
-        /// What is wrong.
+        /// The fault.
         reason: &'static str,
     },
 }

@@ -24,13 +24,13 @@ use toolstead_domain::{
 
 /// One protocol. It does no I/O.
 pub(super) trait Protocol: Send + Sync {
-    /// What stands behind the base URL, from the slash on, with the query.
+    /// The path behind the base URL, from the slash on, with the query.
     fn path(&self, settings: &ModelSettings) -> String;
 
     /// Puts the key where the protocol wants it.
     ///
     /// # Errors
-    /// When no header can carry the key.
+    /// On a key that no header can carry.
     fn authorize(&self, key: &Secret, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue>;
 
     /// Puts what the protocol wants in each request besides the key and the type of the body.
@@ -45,7 +45,7 @@ pub(super) trait Protocol: Send + Sync {
     /// [`ModelError::Refused`] where the protocol cannot say it.
     fn body(&self, settings: &ModelSettings, request: &ModelRequest) -> Result<Vec<u8>, ModelError>;
 
-    /// What reads the answer to that request.
+    /// The reader of the answer to that request.
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder>;
 }
 

@@ -1,4 +1,4 @@
-//! What a configuration says of a model.
+//! The settings of a model, as a configuration says them.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 use toolstead_domain::{model::usage::Prices, ports::model_provider::ModelFacts, secret::Secret};
@@ -45,7 +45,7 @@ impl ProviderKind {
     }
 }
 
-/// Where the key of a model is from.
+/// The source of the key of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// It needs none, as a server on this machine.
@@ -56,8 +56,8 @@ pub enum KeySource {
     Missing(String),
     /// In a file that only its owner may read. It is read at each request, so that a new key counts at once.
     File(PathBuf),
-    /// What this program prints, with its arguments; no shell is involved. It is run at the first request, and again when
-    /// the provider does not take the key any more.
+    /// The output of this program, with its arguments; no shell is involved. It is run at the first request, and again
+    /// when the provider does not take the key any more.
     Command(Vec<String>),
 }
 
@@ -70,7 +70,7 @@ pub struct ModelSettings {
     pub kind: ProviderKind,
     /// The model by the provider's name.
     pub model: String,
-    /// Where the provider is; the protocol's own paths stand behind it. The key goes there and nowhere else.
+    /// The address of the provider; the protocol's own paths stand behind it. The key goes there and nowhere else.
     pub base_url: String,
     /// The key.
     pub key: KeySource,
@@ -85,7 +85,7 @@ pub struct ModelSettings {
     pub reasoning_effort: Option<String>,
     /// It sees images.
     pub takes_images: bool,
-    /// What it costs; `None`: not known.
+    /// Its prices; `None`: not known.
     pub prices: Option<Prices>,
     /// Headers that each request has besides. Their values may be secrets, and are told by nothing.
     pub headers: BTreeMap<String, String>,
@@ -94,7 +94,7 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// What those may know of the model who use it.
+    /// Facts for those who use the model.
     pub fn facts(&self) -> ModelFacts {
         ModelFacts {
             provider: self.kind.as_str().to_owned(),

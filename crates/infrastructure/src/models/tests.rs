@@ -187,7 +187,7 @@ async fn the_provider_says_how_long_it_wants_to_be_left_alone() {
     let (pauses, pieces) = told(&model(&url)).await;
     assert_eq!(pauses, [7000, 1500, 45_000].map(Duration::from_millis));
     assert!(is_whole(&pieces), "{pieces:?}");
-    // Who wants to be left alone for an hour is, and that is told.
+    // A provider that wants to be left alone for an hour is, and that is told.
     let (url, _server) = serving(vec![busy("Retry-After: 3600")]).await;
     let (pauses, pieces) = told(&model(&url)).await;
     assert!(pauses.is_empty());

@@ -1,10 +1,10 @@
 //! A provider's own words, made fit for people's and models' eyes.
 
-use toolstead_domain::secret::Secret;
+use toolstead_domain::{secret::Secret, unseen::is_invisible};
 
 /// So much of them is told, in characters.
 const MAX_CHARACTERS: usize = 600;
-/// What is shorter than this is found in any text, and is not taken for a secret in it.
+/// Characters of the shortest secret: a shorter one is found in any text.
 const MIN_SECRET: usize = 6;
 
 /// The text on one line, bounded, without the secrets and without what moves a cursor or hides text.
@@ -32,10 +32,8 @@ fn with_words(secret: &str) -> impl Iterator<Item = &str> {
 fn visible(c: char) -> Option<char> {
     match c {
         '\n' | '\t' => Some(' '),
-        // Zero-width, direction and tag characters hide text or turn it around.
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => None,
-        '\u{e0000}'..='\u{e007f}' => None,
-        c => (!c.is_control()).then_some(c),
+        // Those that join letters and emoji go as well: a secret may be written with them in it.
+        c => (!is_invisible(c)).then_some(c),
     }
 }
 
@@ -54,7 +52,9 @@ mod tests {
     #[test]
     fn a_key_with_hidden_characters_in_a_header_or_within_a_longer_one_does_not_get_through() {
         let key = Secret::new("sk-123456");
-        assert_eq!(clean("bad key sk-12\u{200b}34\u{7}56", [&key]), "bad key [redacted]");
+        for hidden in ["\u{200b}", "\u{7}", "\u{200d}", "\u{ad}", "\u{fe0f}", "\u{e0101}"] {
+            assert_eq!(clean(&format!("bad key sk-12{hidden}3456"), [&key]), "bad key [redacted]", "{hidden:?}");
+        }
         let header = Secret::new("Bearer sk-654321");
         assert_eq!(clean("bad key sk-654321, Bearer sk-654321", [&header]), "bad key [redacted], [redacted]");
         let longer = Secret::new("sk-123456-and-more");

@@ -247,10 +247,16 @@ impl GoogleAccount<'_> {
                 Some(wait) => failure.next(format!("Try again after `Retry-After: {wait}`.")),
                 None => failure.next("Try again in a minute."),
             },
-            (_, Effect::Changes { doubt, .. }) if status.is_server_error() => failure.next(*doubt),
+            (_, Effect::Changes { doubt, .. }) if leaves_doubt(status) => failure.next(*doubt),
             _ => failure,
         }
     }
+}
+
+/// Tells whether what was asked for may have been done all the same: the service broke off, gave up waiting, or sends
+/// the asker elsewhere, as some do after the deed.
+fn leaves_doubt(status: StatusCode) -> bool {
+    status.is_server_error() || status.is_redirection() || status == StatusCode::REQUEST_TIMEOUT
 }
 
 /// An error as Google says it.

@@ -75,7 +75,7 @@ pub(super) fn read_location(base: &Url, location: &[u8]) -> Result<Url, InvalidA
     Ok(url)
 }
 
-/// Whether a reference begins with a scheme (RFC 3986, section 3.1).
+/// Tells whether a reference begins with a scheme (RFC 3986, section 3.1).
 fn has_scheme(text: &str) -> bool {
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())

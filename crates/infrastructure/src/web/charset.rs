@@ -37,7 +37,7 @@ pub fn charset_of(content_type: &str) -> Option<&str> {
     charsets.next().map(|(_, value)| value.trim().trim_matches(['"', '\'']))
 }
 
-/// What the head of a page or an XML document says.
+/// The encoding that the head of a page or an XML document names.
 fn said_within(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes[..bytes.len().min(PRESCAN)].to_ascii_lowercase();
     let begins = |text: &[u8]| head.starts_with(text);

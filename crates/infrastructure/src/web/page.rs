@@ -82,7 +82,7 @@ pub struct Page {
     pub links: Vec<Link>,
     /// `text` is the article alone.
     pub is_article: bool,
-    /// What a reader must know besides, each a sentence without a full stop.
+    /// Facts that a reader must know besides, each a sentence without a full stop.
     pub notes: Vec<String>,
     /// There is hardly any text, and scripts that would make it: a browser would show more.
     pub looks_like_script_shell: bool,
@@ -108,7 +108,7 @@ pub struct Link {
     pub url: String,
 }
 
-/// What the child is asked.
+/// The question to the child.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     form: Form,
@@ -121,7 +121,7 @@ struct Order {
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let page = serde_json::from_str::<Order>(order).ok().map(|order| {
-        // What came until the input failed is a page as well.
+        // A page whose input failed is read as far as it came.
         let _ = input.read_to_end(&mut html);
         page(&html, &order)
     });
@@ -165,7 +165,7 @@ fn page(html: &[u8], order: &Order) -> Page {
     Page { title: told.title, is_article, looks_like_script_shell, ..page }
 }
 
-/// What the page tells beside its text.
+/// Facts of the page beside its text.
 #[derive(Default)]
 struct Told {
     title: Option<String>,
@@ -201,7 +201,7 @@ fn told(tree: &Tree) -> Told {
     told
 }
 
-/// Whether a text has that many characters that are no white space.
+/// Tells whether a text has that many characters that are no white space.
 fn has_text(text: &str, characters: usize) -> bool {
     text.chars().filter(|char| !char.is_whitespace()).nth(characters.saturating_sub(1)).is_some()
 }

@@ -23,7 +23,7 @@ impl Pool {
         Self { client, used: Mutex::default() }
     }
 
-    /// What makes the ways.
+    /// The client that makes the ways.
     pub(super) fn client(&self) -> &HttpClient {
         &self.client
     }

@@ -47,13 +47,13 @@ pub type Judge<'a> = &'a (dyn Fn(&str) -> Result<(), ToolFailure> + Sync);
 #[derive(Debug, Clone)]
 pub struct Reach {
     network: Arc<dyn Network>,
-    /// What the configuration opens beside the ports of the web at public addresses.
+    /// Hosts that the configuration opens beside the ports of the web at public addresses.
     private: Arc<HostPatterns>,
     pages: Arc<Pool>,
     configured: Arc<Pool>,
 }
 
-/// Who named the address.
+/// The one who named the address: it decides which networks are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
     /// A model, a page, a server: only public addresses, and what `[web] allow_private_hosts` opens.
@@ -72,7 +72,7 @@ pub enum Redirects {
     SameHost(u32),
 }
 
-/// Whether the request may be made again where it failed in passing.
+/// A bound on making the request again after a failure that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
     /// Never: it may have had an effect.
@@ -92,11 +92,11 @@ pub struct Asked<'a> {
     pub headers: HeaderMap,
     /// The body; empty for none.
     pub body: Bytes,
-    /// Who named the address.
+    /// The one who named the address.
     pub named_by: NamedBy,
     /// Redirects that are followed.
     pub redirects: Redirects,
-    /// Whether it may be made again.
+    /// A bound on making it again.
     pub again: Again,
     /// Bytes of the body after decompression; of a longer one so much is kept.
     pub body_bytes: usize,
@@ -104,7 +104,7 @@ pub struct Asked<'a> {
     pub deadline: Instant,
 }
 
-/// What came back.
+/// An answer, whatever its status is.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The address that answered.
@@ -238,7 +238,7 @@ impl Reach {
                 return answered;
             }
             let pause = wish.unwrap_or_else(|| pause_after(tries, PAUSES.0, PAUSES.1));
-            // Who would come too late hears now how it is.
+            // A caller who would wait beyond the deadline hears now how it is.
             let then = tokio::time::Instant::now().into_std().checked_add(pause);
             if then.is_none_or(|then| then >= asked.deadline) {
                 return answered;
@@ -316,8 +316,8 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether a redirect leads to the same host and port, or from its plain port to that with TLS, which nothing is sent to
-/// but a question.
+/// Tells whether a redirect leads to the same host and port, or from its plain port to that with TLS, which nothing is
+/// sent to but a question.
 fn is_followed(method: &Method, from: &Url, to: &Url) -> bool {
     let is_secured = from.scheme() == "http"
         && to.scheme() == "https"
@@ -327,7 +327,7 @@ fn is_followed(method: &Method, from: &Url, to: &Url) -> bool {
     from.origin() == to.origin() || is_secured
 }
 
-/// Whether the answer to the same question may be another one soon.
+/// Tells whether the answer to the same question may be another one soon.
 fn may_pass(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500..=599)
 }

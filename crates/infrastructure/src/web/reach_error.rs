@@ -1,4 +1,4 @@
-//! Why nothing came back.
+//! The reasons why nothing came back.
 
 use crate::http::http_error::HttpError;
 use toolstead_domain::{error_chain::with_causes, error_kind::ErrorKind, tool_failure::ToolFailure};

@@ -20,7 +20,7 @@ const AGENT: &str = "toolstead";
 /// Bytes of a file; of a longer one so many are read, which the RFC allows from here on.
 const MAX_BYTES: usize = 500 << 10;
 const REDIRECTS: u32 = 5;
-/// What is older is read anew.
+/// The age at which rules are read anew.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// Sites whose rules are kept. All go at once when there is no room.
 const SITES: usize = 100;
@@ -45,7 +45,7 @@ enum Rules {
 }
 
 impl Robots {
-    /// Whether the rules of its site allow this program to fetch the address.
+    /// Tells whether the rules of its site allow this program to fetch the address.
     ///
     /// # Errors
     /// [`ReachError`] where nobody answers there at all.

@@ -85,13 +85,13 @@ impl Seen {
     /// The body as JSON.
     ///
     /// # Panics
-    /// When it is none.
+    /// On a body that is no JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a body of JSON")
     }
 }
 
-/// What a server says to a request.
+/// The answer of a server to a request.
 #[derive(Debug, Clone)]
 pub struct Reply {
     status: u16,
@@ -201,7 +201,7 @@ impl TestServer {
     /// A server of plain HTTP.
     ///
     /// # Panics
-    /// When there is no port for it.
+    /// Without a free port.
     pub async fn plain(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(None, Arc::new(answers)).await
     }
@@ -209,7 +209,7 @@ impl TestServer {
     /// A server with TLS. It offers HTTP/2 before HTTP/1.1, as most servers do, and speaks HTTP/1.1 alone.
     ///
     /// # Panics
-    /// When there is no port for it.
+    /// Without a free port.
     pub async fn tls(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
         let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).expect("a certificate");
@@ -254,7 +254,7 @@ impl TestServer {
     /// The URL of a path: `http://127.0.0.1:port/…`, or `https://localhost:port/…`.
     ///
     /// # Panics
-    /// When the path makes no URL.
+    /// On a path that makes no URL.
     pub fn url(&self, path: &str) -> Url {
         let port = self.address.port();
         let base = if self.has_tls { format!("https://localhost:{port}") } else { format!("http://127.0.0.1:{port}") };

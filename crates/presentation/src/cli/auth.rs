@@ -25,7 +25,7 @@ use tokio::{sync::mpsc, time::timeout};
 use toolstead_domain::principal::Principal;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{Accounts, SignIn, SignedIn},
+        credentials::{AccountStatus, Accounts, SignIn, SignedIn, SignedOut, Unreadable},
         grant::{GRANTS, Grant},
         sign_in_error::SignInError,
     },
@@ -236,22 +236,13 @@ fn pasted_lines() -> mpsc::Receiver<String> {
 }
 
 async fn status(accounts: &Accounts, principal: &Principal, as_json: bool, output: &mut Output) -> Outcome {
-    let all = accounts.status(principal).await?;
-    let fails = all.iter().any(|(_, found)| found.is_err());
+    let AccountStatus { signed_in, unreadable } = accounts.status(principal).await?;
     if as_json {
-        let all: Vec<Value> = all
-            .iter()
-            .map(|(resource, found)| match found {
-                Ok(signed_in) => to_json(signed_in),
-                Err(error) => json!({"resource": resource, "error": error.to_string()}),
-            })
-            .collect();
+        let of_unreadable = |one: &Unreadable| json!({"resource": one.resource, "error": one.error.to_string()});
+        let all: Vec<Value> = signed_in.iter().map(to_json).chain(unreadable.iter().map(of_unreadable)).collect();
         output.json(&json!({"accounts": all}))?;
-    } else if all.is_empty() {
-        output.line("Nobody is signed in. `toolstead auth login google` signs in.")?;
     } else {
-        let known = all.iter().filter_map(|(_, found)| found.as_ref().ok());
-        let rows = known.map(|one| {
+        let rows = signed_in.iter().map(|one| {
             let until = match (one.is_renewable, one.expires_at) {
                 (true, _) => "renewed by itself".to_owned(),
                 (false, Some(end)) => end.to_string(),
@@ -260,12 +251,17 @@ async fn status(accounts: &Accounts, principal: &Principal, as_json: bool, outpu
             let cells = [one.grant.clone(), one.issuer.clone(), one.origin.clone(), until, one.scopes.join(" ")];
             cells.iter().map(|cell| visible(cell)).collect::<Vec<_>>()
         });
-        output.line(&table(&["GRANT", "ISSUER", "SERVICE", "UNTIL", "SCOPES"], rows))?;
-        for (resource, error) in all.iter().filter_map(|(resource, found)| Some((resource, found.as_ref().err()?))) {
-            output.line(&visible(&format!("{resource}: {error}")))?;
+        match (signed_in.is_empty(), unreadable.is_empty()) {
+            (true, true) => output.line("Nobody is signed in. `toolstead auth login google` signs in.")?,
+            (true, false) => {}
+            (false, _) => output.line(&table(&["GRANT", "ISSUER", "SERVICE", "UNTIL", "SCOPES"], rows))?,
+        }
+        for Unreadable { resource, error } in &unreadable {
+            let named = resource.as_ref().map(|resource| format!("{resource}: ")).unwrap_or_default();
+            output.line(&visible(&format!("{named}{error}")))?;
         }
     }
-    Ok(if fails { Exit::Unmet } else { Exit::Done })
+    Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Unmet })
 }
 
 async fn logout(
@@ -275,29 +271,31 @@ async fn logout(
     as_json: bool,
     output: &mut Output,
 ) -> Outcome {
-    let issuer = accounts.issuer()?;
     let (mut all, mut is_kept_there) = (Vec::new(), false);
     for grant in grants {
-        let revoked = accounts.sign_out(principal, grant).await?;
-        let (told, error) = match &revoked {
-            None => (format!("{}: nobody was signed in.", grant.name), None),
-            Some(Ok(())) => (format!("{}: signed out, and {issuer} took back what it had granted.", grant.name), None),
-            Some(Err(why)) => {
-                is_kept_there = true;
-                let told = format!(
-                    "{}: signed out here, but {issuer} did not take back what it had granted: {why}. Take it back in \
-                     the settings of your account there.",
-                    grant.name
-                );
-                (told, Some(why))
+        let name = grant.name;
+        let signed_out = accounts.sign_out(principal, grant).await?;
+        if as_json && signed_out.is_empty() {
+            all.push(json!({"grant": name, "was_signed_in": false, "is_revoked": false, "error": null}));
+        } else if signed_out.is_empty() {
+            output.line(&format!("{name}: nobody was signed in."))?;
+        }
+        for SignedOut { issuer, origin, revoked } in &signed_out {
+            is_kept_there |= revoked.is_err();
+            if as_json {
+                all.push(json!({
+                    "grant": name, "origin": origin, "was_signed_in": true, "is_revoked": revoked.is_ok(),
+                    "error": revoked.as_ref().err(),
+                }));
+                continue;
             }
-        };
-        match as_json {
-            true => all.push(json!({
-                "grant": grant.name, "was_signed_in": revoked.is_some(),
-                "is_revoked": matches!(revoked, Some(Ok(()))), "error": error,
-            })),
-            false => output.line(&visible(&told))?,
+            output.line(&visible(&match revoked {
+                Ok(()) => format!("{name}: signed out, and {issuer} took back what it had granted for {origin}."),
+                Err(why) => format!(
+                    "{name}: signed out here, but {issuer} did not take back what it had granted for {origin}: {why}. \
+                     Take it back in the settings of your account there."
+                ),
+            }))?;
         }
     }
     if as_json {

@@ -1,6 +1,7 @@
 //! The only place that writes to standard output and, beside logging, to standard error.
 
 use std::io::{self, IsTerminal, Write};
+use toolstead_domain::unseen::moves;
 
 /// Standard output, buffered.
 #[derive(Debug)]
@@ -93,19 +94,14 @@ pub fn passing(text: &str) {
 }
 
 /// The text with control characters made visible, except line breaks and tabs: what comes from a tool or a server must
-/// not steer the terminal.
+/// not steer the terminal. What nobody sees and moves nothing stays: the output of a tool is shown as it is.
 pub fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && !matches!(c, '\n' | '\t'))
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    text.chars().map(|c| if moves(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 /// JSON with what would steer a terminal written as `\\u` escapes, which mean the same. JSON escapes the rest itself.
 fn harmless_json(text: &str) -> String {
-    let steers = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if steers(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
+    text.chars().map(|c| if moves(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
 /// The text on one line, cut to the width.
@@ -135,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_would_steer_the_terminal_is_made_visible() {
-        assert_eq!(visible("a\tb\n\u{1b}[31m\u{202e}"), "a\tb\n\\u{1b}[31m\\u{202e}");
+        assert_eq!(visible("a\tb\n\u{1b}[31m\u{202e}\u{61c}"), "a\tb\n\\u{1b}[31m\\u{202e}\\u{61c}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::config::{
     trust::{self, TrustedFiles},
 };
 use std::path::{Path, PathBuf};
+use toolstead_domain::unseen::{is_invisible, moves};
 
 /// Where the kernel shows itself and programs keep what is not for files; the sandbox takes no root there either.
 const OF_THE_SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
@@ -65,10 +66,9 @@ impl ClientRoots {
     }
 }
 
-/// Whether a person could take the name for another.
+/// Tells whether a person could take a name with it for another.
 fn is_misleading(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    matches!(c, '\n' | '\t') || moves(c) || is_invisible(c)
 }
 
 #[cfg(test)]

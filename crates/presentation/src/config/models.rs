@@ -347,7 +347,9 @@ impl Table<'_> {
         let url = Url::parse(&settings.base_url).ok()?;
         let has_secrets = settings.key != KeySource::None || !settings.headers.is_empty();
         (is_in_the_clear(&url) && has_secrets).then(|| {
-            let message = format!("the key of the model `{}` goes to {} without encryption", self.name, url);
+            // The address may be made of variables, so it is not shown.
+            let message =
+                format!("the key of the model `{0}` goes to `models.{0}.base_url` without encryption", self.name);
             Problem::new(self.origin(), message)
         })
     }

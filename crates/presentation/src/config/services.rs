@@ -42,14 +42,14 @@ const LINKEDIN_IS_OFF: &str =
 const ADMIN_KEY: &str = "sk-ant-admin";
 const ANTHROPIC_KEY: &str = "sk-ant-";
 
-/// What tools that reach out are made with.
+/// The settings of tools that reach out.
 #[derive(Debug, Clone)]
 pub struct OutsideSettings {
     /// The hosts that pages may be fetched from although they are in a private network or on this machine.
     pub private_hosts: HostPatterns,
     /// The proxy that pages are fetched through.
     pub proxy: Option<Url>,
-    /// Whether `robots.txt` is asked before a page is fetched.
+    /// `robots.txt` is asked before a page is fetched.
     pub respects_robots: bool,
     /// The services.
     pub services: Services,
@@ -63,7 +63,7 @@ pub struct OutsideSettings {
     pub key_file: Option<PathBuf>,
 }
 
-/// What they are in force.
+/// The settings in force, of the sections that this file names.
 pub(super) fn outside(
     resolved: &Resolved,
     environment: &Environment,
@@ -184,7 +184,8 @@ impl Reader<'_> {
     /// The address that a key is sent to. One where everybody on the way reads along is told of.
     fn for_keys(&mut self, path: &str, url: Url) -> Url {
         if is_in_the_clear(&url) {
-            let message = format!("what `{path}` is sent goes to {url} without encryption, and keys with it");
+            // The address may be made of variables, so it is not shown.
+            let message = format!("what the address of `{path}` is sent goes without encryption, and keys with it");
             self.note(Problem::new(self.origin(path), message));
         }
         url

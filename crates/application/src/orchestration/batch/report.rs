@@ -7,7 +7,7 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// What became of one call.
+/// One call, with its end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     index: usize,
@@ -113,7 +113,7 @@ mod tests {
             "success_count": 1, "failure_count": 1,
         });
         assert_eq!(result.structured_content(), Some(&rows));
-        // Where there is no room for it twice, the text says it.
+        // Without room for it twice, the text says it.
         let small = report(&items, 250);
         assert_eq!(small.structured_content().unwrap()["results"][0].get("structured"), None);
         assert!(!report(&[Item::new(0, "one", Ok(ToolResult::text("x")))], 100).is_error());

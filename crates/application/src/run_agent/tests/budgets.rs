@@ -158,7 +158,7 @@ async fn a_run_in_a_circle_is_nudged_and_then_ends() {
     let answers = (0..6).map(|n| call("a", "echo").and_call("b", "other", json!({"n": n}))).chain([text("done")]);
     let (house, model_) = (super::house().await, model(answers));
     assert_eq!(house.run(&model_, "go").await.end(), "finished");
-    // What cannot be made is a circle, too.
+    // A call that cannot be made is a circle, too.
     let answers = (0..9).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!("{")));
     let (house, model_) = (super::house().await, model(answers));
     assert_eq!(house.run(&model_, "go").await.outcome().as_str(), "looping");

@@ -1,4 +1,4 @@
-//! What one turn leads to, answer by answer.
+//! The course of one turn, answer by answer.
 
 use super::*;
 use async_trait::async_trait;

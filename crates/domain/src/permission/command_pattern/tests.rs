@@ -245,7 +245,7 @@ fn a_pattern_whose_words_no_command_can_have_is_refused_with_what_to_write() {
     assert!(allows("cat <<E\nit's\nE", &CommandAccess::opaque("cat <<E\nit's\nE", "a reason")));
 }
 
-/// What is denied is denied behind a wrapper, in other quotes and behind an assignment alike.
+/// A denied command is denied behind a wrapper, in other quotes and behind an assignment alike.
 #[test]
 fn words_are_compared_and_never_how_they_are_written() {
     let written = |line: &str, words: &[&str], reading: &[&str]| CommandAccess {

@@ -1,4 +1,4 @@
-//! What is decided, over rules, modes, roots and defaults.
+//! Decisions, over rules, modes, roots and defaults.
 
 use super::*;
 use crate::{
@@ -273,7 +273,7 @@ fn the_definition_of_a_tool_says_whether_rules_that_name_it_are_about_commands()
         assert_eq!(verdict(&[(A, "Bash"), (D, &deny)], &shell, "run ls x"), Allow, "{deny}");
         assert_eq!(verdict(&[(A, "Bash"), (D, &deny)], &shell, "opaque $x"), Deny, "{deny}");
         assert_eq!(verdict(&[(A, "Bash"), (D, &deny)], &other, "run rm x"), Allow, "{deny}");
-        // What means nothing for the tool lets nothing of it pass.
+        // A rule that means nothing for the tool lets nothing of it pass.
         let broken = format!("{name}(psql -c \"drop *)");
         assert_eq!(verdict(&[(A, "Bash"), (D, &broken)], &shell, "run ls"), Deny, "{broken}");
         assert_eq!(verdict(&[(A, "Bash"), (D, &broken)], &other, "run ls"), Allow, "{broken}");

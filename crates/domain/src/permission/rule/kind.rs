@@ -16,51 +16,52 @@ use crate::{
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 
-/// What stands in the parentheses of a rule, compiled.
+/// The parentheses of a rule, compiled.
 ///
 /// The first three methods say what the rule means. The others answer for kinds that know more.
 pub(super) trait RuleKind: fmt::Debug + Send + Sync {
-    /// What it is compared with.
+    /// The part of a call that it is compared with.
     fn subject(&self) -> RuleSubject;
 
-    /// Whether an allow rule covers the access. What cannot be told is not covered.
+    /// Tells whether an allow rule covers the access. What cannot be told is not covered.
     fn covers(&self, access: &Access, roots: &WorkspaceRoots) -> bool;
 
-    /// Whether a deny or ask rule catches the access. What cannot be told is caught.
+    /// Tells whether a deny or ask rule catches the access. What cannot be told is caught.
     fn catches(&self, access: &Access, roots: &WorkspaceRoots) -> bool;
 
-    /// Whether a deny or ask rule catches a call by its arguments, or by what the tool's schema says that absent ones
-    /// mean; `None` for kinds that are about accesses.
+    /// Tells whether a deny or ask rule catches a call by its arguments, or by what the tool's schema says that absent
+    /// ones mean; `None` for kinds that are about accesses.
     fn catches_arguments(&self, _arguments: &Map<String, Value>, _tool: Option<&Tool>) -> Option<bool> {
         None
     }
 
-    /// Whether it catches the reading of a path.
+    /// Tells whether it catches the reading of a path.
     fn catches_reading(&self, _path: &PathAccess, _roots: &WorkspaceRoots) -> bool {
         false
     }
 
-    /// Whether it may catch an access to a path below the folder, as far as that can be told without the names there.
+    /// Tells whether it may catch an access to a path below the folder, as far as that can be told without the names
+    /// there.
     fn may_catch_below(&self, _folder: &PathAccess, _roots: &WorkspaceRoots) -> bool {
         false
     }
 
-    /// Whether it says the command, and does not cover it because it is not plain.
+    /// Tells whether it says the command, and does not cover it because it is not plain.
     fn misses(&self, _command: &CommandAccess) -> bool {
         false
     }
 
-    /// Whether it covers commands of any program.
+    /// Tells whether it covers commands of any program.
     fn fits_any_program(&self) -> bool {
         false
     }
 
-    /// What stands in every command that it covers.
+    /// The words of every command that it covers.
     fn outline(&self) -> Option<Outline> {
         None
     }
 
-    /// Whether nothing in a root can be covered by it.
+    /// Tells whether nothing in a root can be covered by it.
     fn is_outside(&self, _roots: &WorkspaceRoots) -> bool {
         false
     }
@@ -84,7 +85,7 @@ type Parsed = Result<Arc<dyn RuleKind>, String>;
 pub(super) struct AccessHead {
     name: &'static str,
     pub(super) access: AccessKind,
-    /// What a rule without parentheses is compared with.
+    /// The part of a call that a rule without parentheses is compared with.
     pub(super) subject: RuleSubject,
     pub(super) parse: fn(&str, Effect, &PatternBase) -> Parsed,
 }

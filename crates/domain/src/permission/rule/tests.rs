@@ -1,4 +1,4 @@
-//! What is a rule, and what is none.
+//! Texts that are rules, and texts that are none.
 
 use super::*;
 use crate::access::CommandAccess;

@@ -26,7 +26,7 @@ pub struct ScriptedTool {
 type AccessScript = Box<dyn Fn(&ToolCall) -> Result<Vec<Access>, ToolFailure> + Send + Sync>;
 type EndingScript = Box<dyn Fn(&Moment<'_>) -> Ending + Send + Sync>;
 
-/// How a call ends.
+/// The ways in which a call ends.
 #[derive(Debug)]
 pub enum Ending {
     /// With this result.
@@ -41,18 +41,18 @@ pub enum Ending {
     Never,
 }
 
-/// Where a call stands when its ending is decided.
+/// The moment of a call when its ending is decided.
 #[derive(Debug)]
 pub struct Moment<'a> {
     /// The call.
     pub call: &'a ToolCall,
-    /// What accompanies it.
+    /// All that accompanies it.
     pub context: &'a CallContext<'a>,
     /// The client's answers to the questions asked so far, in order.
     pub responses: &'a [InputResponse],
 }
 
-/// What a call does before it ends.
+/// A step of a call before it ends.
 #[derive(Debug)]
 pub(super) enum Step {
     Progress(Progress),

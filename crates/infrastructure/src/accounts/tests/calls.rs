@@ -99,7 +99,7 @@ async fn a_person_who_comes_back_before_their_client_answers_is_signed_in() {
     assert_eq!(client.completed().len(), 1);
 }
 
-/// What an answer of a client alone leads to.
+/// Signs in by a client whose answer alone ends it.
 async fn refused(client: Client) -> NoCredentials {
     let bench = bench().await;
     let none = signed_in(&bench, Principal::local(), &client).await.unwrap_err();

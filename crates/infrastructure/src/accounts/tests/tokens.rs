@@ -7,14 +7,15 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::Notify;
 use toolstead_domain::ports::credentials::{Credentials, NoCredentials};
 
-/// An issuer as Google is: the access tokens count.
+/// An issuer as Google is: the access tokens count. It grants all that anybody asks for.
 async fn google() -> Bench {
     let count = AtomicU64::new(0);
+    let scopes = [GMAIL.scopes, CALENDAR.scopes].concat();
     Bench::new(move |seen| match (seen.path(), seen.form("grant_type").as_deref()) {
-        ("/token", Some("authorization_code")) => issued("ya29.0", Some("1//refresh"), GMAIL.scopes),
+        ("/token", Some("authorization_code")) => issued("ya29.0", Some("1//refresh"), &scopes),
         ("/token", Some("refresh_token")) => {
             let number = count.fetch_add(1, Ordering::SeqCst) + 1;
-            issued(&format!("ya29.{number}"), None, GMAIL.scopes)
+            issued(&format!("ya29.{number}"), None, &scopes)
         }
         ("/revoke", _) => Reply::new(200, "{}"),
         _ => refusal(404, "not_found"),
@@ -42,7 +43,7 @@ async fn a_code_is_exchanged_with_the_verifier_of_its_page_and_the_tokens_are_gi
     assert_eq!(URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes())), challenge);
     let headers = bench.accounts.headers(&Principal::local(), &gmail()).await.unwrap();
     assert_eq!(value(&headers), "Bearer ya29.0");
-    assert_eq!(bench.accounts.status(&Principal::local()).await.unwrap().len(), 1);
+    assert_eq!(bench.accounts.status(&Principal::local()).await.unwrap().signed_in, [signed_in]);
 }
 
 #[tokio::test]
@@ -63,7 +64,9 @@ async fn tokens_are_one_principals_one_grants_and_go_to_one_origin_alone() {
         let known = bench.accounts.headers(&Principal::local(), &gmail()).await.unwrap();
         assert!(bench.accounts.renewed(&principal, &resource, &known).await.is_err(), "{principal} {grant} {origin}");
     }
-    assert!(bench.accounts.status(&Principal::token("ada")).await.unwrap().is_empty());
+    assert_eq!(bench.accounts.status(&Principal::token("ada")).await.unwrap().signed_in, []);
+    assert_eq!(bench.accounts.sign_out(&Principal::token("ada"), &GMAIL).await.unwrap(), []);
+    assert_eq!((bench.kept(), bench.forms("/revoke").len()), (1, 0));
     assert_eq!(bench.forms("/token").len(), 1);
 }
 
@@ -95,11 +98,74 @@ async fn an_issuer_that_renews_or_revokes_at_another_address_gets_no_tokens_of_t
         let moved = Accounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
         let none = moved.headers(&Principal::local(), &gmail()).await;
         assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
-        assert_eq!(moved.sign_out(&Principal::local(), &GMAIL).await.unwrap(), None);
     }
     assert!(elsewhere.seen().is_empty());
     let status = bench.accounts.status(&Principal::local()).await.unwrap();
-    assert_eq!(status[0].1.as_ref().unwrap().issuer, usual.issuer);
+    assert_eq!(status.signed_in[0].issuer, usual.issuer);
+}
+
+#[tokio::test]
+async fn signing_out_reaches_tokens_of_earlier_addresses_and_shows_them_to_no_later_one() {
+    let elsewhere = TestServer::plain(|_| Reply::new(200, "{}")).await;
+    let other = |path: &str| elsewhere.url(path);
+    for (change, service, expected) in [
+        ((|_, _| {}) as fn(&mut OAuthClient, Url), "https://gateway.example", None),
+        (|client, _| client.authorization_url = Url::parse("https://sign-in.example/").unwrap(), GMAIL_ORIGIN, None),
+        (|client, other| client.token_url = other, GMAIL_ORIGIN, None),
+        (|client, other| client.revocation_url = other, GMAIL_ORIGIN, Some("was not shown it")),
+    ] {
+        let bench = google().await;
+        bench.sign_in(&GMAIL).await;
+        let mut client = client(&bench.issuer);
+        change(&mut client, other("/any"));
+        if client.authorization_url.host_str() == Some("sign-in.example") {
+            client.issuer = "https://sign-in.example".into();
+        }
+        let services = vec![(&GMAIL, Url::parse(service).unwrap())];
+        let moved = Accounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
+        let signed_out = moved.sign_out(&Principal::local(), &GMAIL).await.unwrap();
+        let [out] = signed_out.as_slice() else { panic!("{signed_out:?}") };
+        assert_eq!((out.issuer.as_str(), out.origin.as_str()), ("https://accounts.google.com", GMAIL_ORIGIN));
+        match expected {
+            None => assert_eq!(out.revoked, Ok(())),
+            Some(words) => assert!(out.revoked.as_ref().unwrap_err().contains(words), "{out:?}"),
+        }
+        let revoked: Vec<_> = bench.forms("/revoke").iter().map(|seen| seen.form("token").unwrap()).collect();
+        assert_eq!(revoked, vec!["1//refresh"; usize::from(expected.is_none())]);
+        assert_eq!(bench.kept(), 0);
+    }
+    assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn without_a_client_tokens_are_forgotten_and_the_person_hears_that_the_issuer_was_not_asked() {
+    let bench = google().await;
+    bench.sign_in(&GMAIL).await;
+    bench.sign_in(&CALENDAR).await;
+    let without = Accounts::new(AccountsParts { client: Err("there is no client".into()), ..parts(&bench) });
+    let signed_out = without.sign_out(&Principal::local(), &GMAIL).await.unwrap();
+    assert_eq!(signed_out.len(), 1);
+    assert!(signed_out[0].revoked.as_ref().unwrap_err().contains("there is no client"), "{signed_out:?}");
+    let left = without.status(&Principal::local()).await.unwrap().signed_in;
+    assert_eq!(left.iter().map(|one| one.grant.as_str()).collect::<Vec<_>>(), ["calendar"]);
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_read_are_told_beside_the_others_and_go_with_a_logout() {
+    let bench = google().await;
+    bench.sign_in(&GMAIL).await;
+    let folder = bench.folder.path().join("accounts");
+    let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|end| end == "sealed")).unwrap();
+    bench.sign_in(&CALENDAR).await;
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let status = bench.accounts.status(&Principal::local()).await.unwrap();
+    assert_eq!(status.signed_in.iter().map(|one| one.grant.as_str()).collect::<Vec<_>>(), ["calendar"]);
+    let [unreadable] = status.unreadable.as_slice() else { panic!("{status:?}") };
+    assert!(unreadable.error.to_string().contains("chmod 600"), "{unreadable:?}");
+    let signed_out = bench.accounts.sign_out(&Principal::local(), &GMAIL).await.unwrap();
+    assert!(signed_out[0].revoked.as_ref().unwrap_err().contains("chmod 600"), "{signed_out:?}");
+    assert!(!file.exists() && bench.kept() == 1);
 }
 
 fn parts(bench: &Bench) -> AccountsParts {
@@ -193,7 +259,72 @@ async fn a_renewal_that_nobody_waits_for_any_more_is_kept_all_the_same() {
     assert_eq!(value(&headers), "Bearer ya29.1");
 }
 
-/// What comes of a renewal that the issuer answers so: the failure, and whether the tokens are still kept.
+/// An issuer of refresh tokens that are good once. Before its answer at `path` it tells that it was asked, and waits.
+async fn waiting_at(path: &'static str) -> (Bench, Arc<Notify>, Arc<Notify>) {
+    let (arrived, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tells, waits) = (arrived.clone(), go.clone());
+    let bench = Bench::new(move |seen| {
+        let answer = match (seen.path(), seen.form("refresh_token")) {
+            ("/revoke", _) => Reply::new(200, "{}"),
+            (_, None) => return issued("ya29.0", Some("one-time-0"), GMAIL.scopes),
+            (_, Some(_)) => issued("ya29.1", Some("one-time-1"), GMAIL.scopes),
+        };
+        match seen.path() == path {
+            true => {
+                tells.notify_one();
+                answer.once(waits.clone())
+            }
+            false => answer,
+        }
+    })
+    .await;
+    bench.sign_in(&GMAIL).await;
+    bench.pass(4000);
+    (bench, arrived, go)
+}
+
+/// Tells whether somebody holds the lock of the tokens.
+fn is_locked(bench: &Bench) -> bool {
+    let files = std::fs::read_dir(bench.folder.path().join("accounts")).unwrap().map(|file| file.unwrap().path());
+    let locks: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "lock")).collect();
+    let [lock] = locks.as_slice() else { panic!("{locks:?}") };
+    let lock = std::fs::File::open(lock).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err()
+}
+
+#[tokio::test]
+async fn who_signs_out_while_tokens_are_renewed_has_the_new_ones_revoked() {
+    let (bench, arrived, go) = waiting_at("/token").await;
+    let accounts = bench.accounts.clone();
+    let renewal = tokio::spawn(async move { accounts.headers(&Principal::local(), &gmail()).await });
+    arrived.notified().await;
+    let other = bench.of_another_process();
+    let principal = Principal::local();
+    let signing_out = other.sign_out(&principal, &GMAIL);
+    let (signed_out, ()) = tokio::join!(biased; signing_out, async { go.notify_one() });
+    assert_eq!(signed_out.unwrap()[0].revoked, Ok(()));
+    renewal.await.unwrap().unwrap();
+    let revoked: Vec<_> = bench.forms("/revoke").iter().map(|seen| seen.form("token").unwrap()).collect();
+    assert_eq!((revoked, bench.kept()), (vec!["one-time-1".to_owned()], 0));
+}
+
+#[tokio::test]
+async fn a_renewal_that_comes_while_somebody_signs_out_puts_nothing_back() {
+    let (bench, arrived, go) = waiting_at("/revoke").await;
+    let accounts = bench.accounts.clone();
+    let signing_out = tokio::spawn(async move { accounts.sign_out(&Principal::local(), &GMAIL).await });
+    arrived.notified().await;
+    assert!(is_locked(&bench), "a renewal would go ahead");
+    let other = bench.of_another_process();
+    let renewal = tokio::spawn(async move { other.headers(&Principal::local(), &gmail()).await });
+    go.notify_one();
+    assert_eq!(signing_out.await.unwrap().unwrap()[0].revoked, Ok(()));
+    let none = renewal.await.unwrap();
+    assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
+    assert_eq!((bench.kept(), bench.forms("/token").len()), (0, 1));
+}
+
+/// Renews at an issuer that answers so: the failure, and `true` where the tokens are still kept.
 async fn renewal(answer: Reply, seconds: u64) -> (NoCredentials, bool) {
     let bench = Bench::new(move |seen| match seen.form("grant_type").as_deref() {
         Some("authorization_code") => issued("ya29.0", Some("1//refresh"), GMAIL.scopes),
@@ -299,15 +430,16 @@ async fn signing_out_revokes_and_forgets_also_where_the_issuer_does_not_hear() {
         })
         .await;
         bench.sign_in(&GMAIL).await;
-        let said = bench.accounts.sign_out(&Principal::local(), &GMAIL).await.unwrap().expect("somebody was signed in");
+        let said = bench.accounts.sign_out(&Principal::local(), &GMAIL).await.unwrap();
+        let [said] = said.as_slice() else { panic!("somebody was signed in") };
         match expected {
-            None => assert_eq!(said, Ok(())),
-            Some(word) => assert!(said.unwrap_err().contains(word)),
+            None => assert_eq!(said.revoked, Ok(())),
+            Some(word) => assert!(said.revoked.as_ref().unwrap_err().contains(word)),
         }
         assert_eq!(bench.kept(), 0);
         let none = bench.accounts.headers(&Principal::local(), &gmail()).await;
         assert!(matches!(none, Err(NoCredentials::SignIn(_))), "{none:?}");
-        assert!(bench.accounts.sign_out(&Principal::local(), &GMAIL).await.unwrap().is_none());
+        assert_eq!(bench.accounts.sign_out(&Principal::local(), &GMAIL).await.unwrap(), []);
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why the folder or a file in it is not used.
+/// The reason why the folder or a file in it is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A link, or a file.

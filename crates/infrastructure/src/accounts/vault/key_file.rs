@@ -22,7 +22,7 @@ const KEY_BYTES: usize = 32;
 /// Bytes of the digest that tells one key from another.
 const ID_BYTES: usize = 8;
 
-/// Why a file gives no key.
+/// The reason why a file gives no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It is not its owner's alone, or cannot be read.

@@ -24,7 +24,7 @@ const MAX_KEY_BYTES: usize = 2 << 10;
 const NAME_BYTES: usize = 16;
 const ENDING: &str = ".sealed";
 
-/// Why there is no record, or none that opens.
+/// The reason why there is no record, or none that opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SealError {
     OtherKey,
@@ -62,13 +62,13 @@ pub(super) fn record_name(key: &TokenKey) -> String {
     format!("{}{ENDING}", hex(&digest(&SHA256, &bound(key)).as_ref()[..NAME_BYTES]))
 }
 
-/// Whether a name is one of those.
+/// Tells whether a name is that of a record.
 pub(super) fn is_record(name: &str) -> bool {
     let stem = name.strip_suffix(ENDING);
     stem.is_some_and(|stem| stem.len() == 2 * NAME_BYTES && stem.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// What a record is bound to beside its content. No two keys give the same bytes.
+/// The bytes that a record is bound to beside its content. No two keys give the same.
 fn bound(key: &TokenKey) -> Vec<u8> {
     let mut bytes = VERSION.to_be_bytes().to_vec();
     for part in [key.principal.id(), &key.issuer, &key.resource] {

@@ -94,8 +94,8 @@ async fn one_principal_neither_reads_nor_lists_what_is_anothers() {
     vault.put(&key(&ann, "mail"), tokens("ann's")).await.unwrap();
     vault.put(&key(&ann, "calendar"), tokens("ann's days")).await.unwrap();
     assert_eq!(vault.get(&key(&bob, "mail")).await.unwrap(), None);
-    assert_eq!(vault.list(&bob).await.unwrap(), []);
-    assert_eq!(vault.list(&ann).await.unwrap(), [key(&ann, "calendar"), key(&ann, "mail")]);
+    assert_eq!(vault.list(&bob).await.unwrap().keys, []);
+    assert_eq!(vault.list(&ann).await.unwrap().keys, [key(&ann, "calendar"), key(&ann, "mail")]);
 }
 
 #[tokio::test]
@@ -145,10 +145,37 @@ async fn a_changed_record_is_told_left_where_it_is_and_replaced_by_a_new_one() {
         let error = vault.get(&mail()).await.unwrap_err();
         assert!(matches!(error, VaultError::Damaged(_) | VaultError::Folder(_)), "{error}");
         assert_eq!(fs::read_to_string(home.record(&mail())).unwrap(), content);
-        assert_eq!(vault.list(&Principal::token("ann")).await.unwrap_or_default(), []);
+        assert_eq!(vault.list(&Principal::token("ann")).await.unwrap().keys, []);
     }
     vault.put(&mail(), tokens("b")).await.unwrap();
     assert_eq!(vault.get(&mail()).await.unwrap(), Some(tokens("b")));
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_told_beside_the_others() {
+    for (break_it, expected) in [
+        ((|file| close(file, 0o644)) as fn(&Path), "chmod 600"),
+        (|file| fs::write(file, "{}").unwrap(), "remove this file"),
+        (|file| fs::write(file, "x".repeat(70 << 10)).unwrap(), "more than"),
+        (
+            |file| {
+                fs::remove_file(file).unwrap();
+                symlink("/etc/passwd", file).unwrap();
+            },
+            "it is a link",
+        ),
+    ] {
+        let home = Home::new();
+        let (vault, days) = (home.vault(), key(&Principal::local(), "calendar"));
+        vault.put(&mail(), tokens("a")).await.unwrap();
+        vault.put(&days, tokens("b")).await.unwrap();
+        break_it(&home.record(&mail()));
+        let listed = vault.list(&Principal::local()).await.unwrap();
+        assert_eq!(listed.keys, [days]);
+        let [told] = listed.unreadable.as_slice() else { panic!("{expected}: {listed:?}") };
+        let told = told.to_string();
+        assert!(told.contains(expected) && told.contains(&record_name(&mail())), "{told}");
+    }
 }
 
 #[tokio::test]
@@ -373,7 +400,7 @@ proptest! {
         let at = at % changed.len();
         changed[at] ^= bytes.pop().unwrap_or(1) | 1;
         if let Ok(opened) = sealed::open(&changed, &mail(), &sealing) {
-            // What it says of itself in clear is for lists alone.
+            // Its part in clear is for lists alone.
             prop_assert_eq!(opened, tokens("a"));
         }
     }

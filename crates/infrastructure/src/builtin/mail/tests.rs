@@ -66,7 +66,7 @@ impl Mail {
         self.run.call(tool, arguments).await
     }
 
-    /// What was sent, decoded.
+    /// The messages that were sent, decoded.
     fn sent(&self) -> Vec<(String, Value)> {
         let sent = self.server.seen().into_iter().filter(|seen| seen.path().ends_with("/send"));
         sent.map(|seen| {

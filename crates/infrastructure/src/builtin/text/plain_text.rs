@@ -1,6 +1,7 @@
 //! What a program printed for a terminal, as text that can be read without one.
 
 use std::str;
+use toolstead_domain::unseen::turns;
 
 /// A line is held back until it is complete, so that what is printed over it can replace it; of longer ones only the end.
 const HELD_BYTES: usize = 64 << 10;
@@ -130,9 +131,7 @@ impl PlainText {
             '\0' => self.put("\\0", out),
             '\t' => self.put("\t", out),
             // Marks that make text look as if it stood in another order.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
-                self.put(&character.escape_unicode().to_string(), out);
-            }
+            character if turns(character) => self.put(&character.escape_unicode().to_string(), out),
             character if character.is_control() => {}
             character => self.put(character.encode_utf8(&mut [0; 4]), out),
         }

@@ -53,7 +53,7 @@ pub(crate) struct Input {
     /// The length of a bucket; `cost` has days alone, `claude_code` none.
     #[schemars(extend("x-advertised" = ""))]
     bucket_width: Option<Width>,
-    /// What to tell apart. `usage`: account_id, api_key_id, context_window, inference_geo, model, service_account_id,
+    /// Fields to tell apart. `usage`: account_id, api_key_id, context_window, inference_geo, model, service_account_id,
     /// service_tier, speed, workspace_id; `cost`: workspace_id, description.
     #[serde(default)]
     #[schemars(length(max = 9))]

@@ -94,7 +94,7 @@ struct Output {
     /// Its text, or its HTML.
     body: String,
     attachments: Vec<Listed>,
-    /// What was left out.
+    /// Parts that were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -239,7 +239,7 @@ async fn kept(
             continue;
         }
         let content = gmail.content(&message.id, &attachment.content).await?;
-        // What Gmail says of its size may be wrong.
+        // Gmail may say a wrong size.
         bytes = (bytes + content.len()).min(KEPT_BYTES);
         let stored = context.outputs.store(context.principal, context.id, &attachment.mime, &content).await;
         match stored {
@@ -270,7 +270,8 @@ impl Listed {
 }
 
 impl Output {
-    /// What is ours stands first, a line each, and says how long what follows is: nothing of the message can pass for it.
+    /// Our words stand first, a line each, and say how long the message behind them is: nothing of it can pass for
+    /// them.
     fn text(&self) -> String {
         let mut text = format!("From: {}\nTo: {}\n", self.from, self.to.join(", "));
         if !self.cc.is_empty() {

@@ -31,7 +31,7 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 50), inner(length(min = 3, max = 500)))]
     #[schemars(extend("x-advertised" = ""))]
     to: Vec<String>,
-    /// What it is about.
+    /// The subject line.
     #[schemars(length(max = 1_000))]
     #[schemars(extend("x-advertised" = ""))]
     subject: String,

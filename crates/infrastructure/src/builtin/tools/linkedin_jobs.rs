@@ -115,7 +115,7 @@ struct Output {
     /// Where a further search begins; absent where there is no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_start: Option<usize>,
-    /// What is to be known besides.
+    /// Facts to know besides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }

@@ -132,7 +132,7 @@ struct Output {
     /// The model that answered, by its name in the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// What is to be known of the content, in our words.
+    /// Facts to know of the content, in our words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }

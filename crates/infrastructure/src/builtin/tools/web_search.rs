@@ -30,7 +30,7 @@ const WORDS: usize = 50;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to search for, in at most 50 words.
+    /// The words to search for, 50 at most.
     #[schemars(length(min = 2, max = 400))]
     #[schemars(extend("x-advertised" = ""))]
     query: String,
@@ -87,7 +87,7 @@ struct Output {
 struct Found {
     title: String,
     url: String,
-    /// What the page says of the query; empty where that is not known.
+    /// The words of the page on the query; empty where they are not known.
     description: String,
     /// When it appeared, in the words of who searched.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -40,7 +40,7 @@ impl Styles {
         self.first(id, |style| style.list.as_ref().map(|(list, level)| (list.as_str(), *level)))
     }
 
-    /// What the style or the first of its ancestors says.
+    /// The word of the style, or of the first of its ancestors that has one.
     fn first<'a, T>(&'a self, id: &str, says: impl Fn(&'a Style) -> Option<T>) -> Option<T> {
         let mut style = self.0.get(id)?;
         for _ in 0..MAX_DERIVATIONS {

@@ -4,7 +4,7 @@ use crate::documents::{document_error::DocumentError, xml::Xml};
 use chrono::{Duration, NaiveDate};
 use std::collections::HashMap;
 
-/// How a workbook counts days.
+/// The way in which a workbook counts days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DateSystem {
     From1900,
@@ -94,7 +94,7 @@ fn built_in(id: u32) -> Meaning {
     }
 }
 
-/// What a format code makes of a number, by the letters in it that are not quoted, escaped or bracketed.
+/// The meaning that a format code gives to a number, by the letters in it that are not quoted, escaped or bracketed.
 fn meaning_of(code: &str) -> Meaning {
     let (mut has_day, mut has_hour) = (false, false);
     // Behind a semicolon stand the forms for negative numbers and for text.

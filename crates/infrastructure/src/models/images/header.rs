@@ -1,6 +1,6 @@
 //! Kind and size of an image, by its first bytes alone.
 
-/// What the head of an image says.
+/// Facts in the head of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ImageFacts {
     pub(super) media_type: &'static str,

@@ -133,7 +133,7 @@ impl Protocol for Gemini {
 
 /// Older models are given a number of tokens, newer ones a word.
 fn thinking(settings: &ModelSettings) -> Option<Value> {
-    // What does not think has no thoughts to include, and Gemini refuses to be asked for them.
+    // A model that does not think has no thoughts to include, and Gemini refuses to be asked for them.
     let thinks = settings.reasoning_effort.is_some() || settings.thinking_tokens != Some(0);
     let mut thinking = Map::new();
     if thinks {

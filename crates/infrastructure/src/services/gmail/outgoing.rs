@@ -1,5 +1,6 @@
 //! A message to be sent: checked before anybody is asked about it, and written as RFC 5322 wants it.
 
+use crate::services::mail_address;
 use chrono::{DateTime, Utc};
 use mail_builder::{
     MessageBuilder,
@@ -13,9 +14,6 @@ const SHOWN_CHARACTERS: usize = 1_800;
 pub const TEXT_CHARACTERS: u32 = 1_000_000;
 /// Characters of the name beside an address.
 const NAME_CHARACTERS: usize = 200;
-/// Bytes of the part before the `@`, and of an address (RFC 5321, section 4.5.3.1).
-const LOCAL_BYTES: usize = 64;
-const ADDRESS_BYTES: usize = 254;
 /// Messages of a thread that a reply refers to.
 const REFERENCES: usize = 20;
 const REFERENCE_BYTES: usize = 250;
@@ -206,22 +204,7 @@ impl Recipient {
             Some((name, address)) => (name.trim(), address.trim()),
             None => ("", text),
         };
-        let (local, host) = address.rsplit_once('@').ok_or_else(|| unfit("it has no `@`"))?;
-        let is_atom = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c);
-        if local.is_empty() || local.len() > LOCAL_BYTES || !local.chars().all(is_atom) {
-            return Err(unfit("before the `@` stand letters, digits and dots, without quotes and blanks"));
-        }
-        if local.starts_with('.') || local.ends_with('.') || local.contains("..") {
-            return Err(unfit("a dot stands at an end, or beside another"));
-        }
-        let host = match url::Host::parse(host) {
-            Ok(url::Host::Domain(host)) if host.contains('.') && is_domain(&host) => host,
-            _ => return Err(unfit("behind the `@` stands no domain")),
-        };
-        let address = format!("{local}@{host}");
-        if address.len() > ADDRESS_BYTES {
-            return Err(unfit("it is too long"));
-        }
+        let address = mail_address::read(address).map_err(unfit)?;
         let name = match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
             Some(quoted) => quoted.replace("\\\"", "\"").replace("\\\\", "\\"),
             None => name.to_owned(),
@@ -231,18 +214,6 @@ impl Recipient {
         }
         Ok(Self { name: (!name.is_empty()).then_some(name), address })
     }
-}
-
-/// Labels of letters, digits and hyphens; `url` lets more pass.
-fn is_domain(host: &str) -> bool {
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    host.split('.').all(is_label)
 }
 
 #[cfg(test)]

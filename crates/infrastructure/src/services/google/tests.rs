@@ -119,6 +119,7 @@ async fn refusals_have_their_kinds_and_say_what_to_do() {
         (403, "dailyLimitExceeded", ErrorKind::PermissionDenied, ""),
         (403, "rateLimitExceeded", ErrorKind::RateLimited, "Try again"),
         (404, "notFound", ErrorKind::NotFound, ""),
+        (408, "requestTimeout", ErrorKind::UpstreamHttp, DOUBT),
         (409, "duplicate", ErrorKind::UpstreamHttp, ""),
         (410, "deleted", ErrorKind::UpstreamHttp, ""),
         (412, "conditionNotMet", ErrorKind::UpstreamHttp, ""),
@@ -131,6 +132,7 @@ async fn refusals_have_their_kinds_and_say_what_to_do() {
         let failure = call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap_err();
         assert_eq!(failure.kind, kind, "{code} {reason}");
         let text = failure.text();
+        assert_eq!(text.contains(DOUBT), next == DOUBT, "{text}");
         let said = text.contains(&code.to_string()) && text.contains(reason) && text.contains("`No that is not so.`");
         assert!(said && text.contains(next) && !text.contains('\n'), "{text}");
         assert_eq!(server.seen().len(), 1, "what changes something is never repeated: {code}");
@@ -163,11 +165,26 @@ async fn an_answer_that_is_none_is_a_failure_of_its_own() {
 
 #[tokio::test]
 async fn a_change_whose_answer_is_lost_may_have_been_made() {
-    let server = saying(vec![Reply::raw("HTTP/1.1 2")]).await;
-    let failure = call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap_err();
-    assert!(failure.text().ends_with(DOUBT), "{}", failure.text());
-    assert_eq!(server.seen().len(), 1);
+    for reply in [
+        Reply::raw("HTTP/1.1 2"),
+        Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),
+        Reply::raw("HTTP/1.1 500 Broken\r\nContent-Length: 100\r\n\r\n{"),
+        Reply::raw("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"),
+        Reply::redirect(301, "http://127.0.0.1:1/"),
+        Reply::redirect(302, "http://127.0.0.1:1/"),
+        Reply::redirect(303, "/done"),
+        Reply::redirect(307, "/v1/x"),
+        Reply::redirect(308, "file:///x"),
+        Reply::new(304, ""),
+        Reply::new(408, ""),
+    ] {
+        let server = saying(vec![reply]).await;
+        let failure = call(&server, &holding(), &Principal::local(), &changes(&server)).await.unwrap_err();
+        assert!(failure.text().ends_with(DOUBT), "{}", failure.text());
+        assert_eq!(server.seen().len(), 1);
+    }
     // A request that never left was not done.
+    let server = saying(vec![Reply::new(204, "")]).await;
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let unsent = GoogleRequest { url: format!("http://{nobody}/v1/x").parse().unwrap(), ..changes(&server) };
     let failure = call(&server, &holding(), &Principal::local(), &unsent).await.unwrap_err();

@@ -6,7 +6,7 @@ use url::Url;
 /// Characters of an address; what is longer leads nowhere that a reader would go.
 const MAX_ADDRESS: usize = 2_000;
 
-/// Where the addresses of a page lead.
+/// The addresses that those of a page are relative to.
 #[derive(Debug)]
 pub(super) struct Addresses {
     page: Url,

@@ -24,7 +24,7 @@ const MAX_ATTRIBUTE: usize = 4_096;
 pub(super) struct Article {
     /// Its own tree, whose addresses are absolute.
     pub(super) tree: Tree,
-    /// How much of the page it is.
+    /// The share of the page that it is, in words.
     pub(super) note: String,
 }
 
@@ -115,7 +115,7 @@ fn serialized(tree: &Tree) -> Option<String> {
     Some(html)
 }
 
-/// What holds raw text would be read otherwise when it is escaped.
+/// Another name for an element of raw text: escaped text in it would be read as it stands.
 fn written_name(name: &str) -> &str {
     if matches!(name, "xmp" | "plaintext" | "listing") { "pre" } else { name }
 }

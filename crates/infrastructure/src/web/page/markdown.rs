@@ -76,7 +76,7 @@ struct Writer<'a> {
     /// The table that is being read.
     table: Option<Table>,
     is_in_cell: bool,
-    /// What ends with the elements that are open.
+    /// Steps that are due when the open elements end.
     undo: Vec<(NodeId, Undo)>,
     outline: Vec<Heading>,
     is_in_heading: bool,
@@ -89,7 +89,7 @@ struct List {
     has_items: bool,
 }
 
-/// What is to do at the end of an element.
+/// A step at the end of an element.
 #[derive(Debug)]
 enum Undo {
     Mark,
@@ -103,7 +103,7 @@ enum Undo {
 }
 
 impl Writer<'_> {
-    /// Whether there is as much text as is wanted.
+    /// Tells whether there is as much text as is wanted.
     fn is_full(&self, most: usize) -> bool {
         self.lines.is_cut() || self.inline.len() > most || self.table.as_ref().is_some_and(|table| table.len() > most)
     }
@@ -143,7 +143,7 @@ impl Writer<'_> {
             self.inline.space();
         } else if self.table.is_none() {
             self.paragraph();
-            // What comes behind a list in an item is no part of the list's last item.
+            // Text behind a list in an item is no part of the list's last item.
             let is_loose = self.is_loose(tag) || is_list(tag);
             self.lines.part(if is_loose { Gap::Blank } else { Gap::Line });
         }
@@ -183,7 +183,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether an empty line stands before and after a block.
+    /// Tells whether an empty line stands before and after a block.
     fn is_loose(&self, tag: &str) -> bool {
         match tag {
             "li" | "dt" | "dd" | "tr" | "td" | "th" | "tbody" | "thead" | "tfoot" | "option" | "optgroup" => false,
@@ -543,7 +543,7 @@ fn named(markdown: &str) -> String {
 /// Markdown without its marks: links by their text, and no signs of emphasis, code or escaping.
 fn plain(markdown: &str) -> String {
     let mut plain = String::with_capacity(markdown.len());
-    // Where the brackets begin that are still open.
+    // The beginnings of the brackets that are still open.
     let mut brackets = Vec::new();
     let mut rest = markdown;
     while let Some(char) = rest.chars().next() {
@@ -577,7 +577,7 @@ fn plain(markdown: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// What stands behind the parentheses that a text begins with.
+/// The text behind the parentheses that it begins with.
 fn behind_parentheses(text: &str) -> &str {
     let mut depth = 0_usize;
     for (at, char) in text.char_indices() {

@@ -16,7 +16,7 @@ use url::Url;
 /// Levels of lists that are indented.
 const MAX_INDENT: usize = 12;
 
-/// How the address of a link stands behind its text.
+/// The form of a link's address behind its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkStyle {
     /// `text (url)`.
@@ -77,15 +77,15 @@ struct Writer<'a> {
     /// Line breaks that go before the next text.
     breaks: usize,
     has_space: bool,
-    /// Where the text of the row's last cell begins.
+    /// The beginning of the text of the row's last cell.
     cell: Option<usize>,
     /// Elements of `pre` that are open.
     verbatim: usize,
     /// The numbers of each open list; `None` for dashes.
     lists: Vec<Option<Numbers>>,
-    /// Where the marker of the last item ends.
+    /// The end of the marker of the last item.
     marker: Option<usize>,
-    /// Where the text of each open link begins.
+    /// The beginning of the text of each open link.
     open_links: Vec<usize>,
     links: Vec<Link>,
     known: HashSet<String>,

@@ -101,7 +101,7 @@ async fn asked(
     helpers.call(call).await
 }
 
-/// What the end of the child means for the model.
+/// The failure of the call, by the end that the child came to.
 fn failed(url: &Url, error: HelperError) -> ToolFailure {
     const RAW: &str = "Ask for it raw, or for another page that says the same.";
     let (kind, reason, next) = match &error {

@@ -170,7 +170,7 @@ fn a_tree_is_no_deeper_than_browsers_make_it() {
     let deepest = tree.descendants(tree.root()).last().unwrap();
     let depth = std::iter::successors(Some(deepest), |node| tree.parent(*node)).count();
     assert!((500..530).contains(&depth), "{depth}");
-    // What is closed makes room again.
+    // Elements that are closed make room again.
     let html = format!("{}{}<h1>after</h1>", "<div>".repeat(2_000), "</div>".repeat(2_000));
     assert_eq!(markdown(&html), "# after");
 }

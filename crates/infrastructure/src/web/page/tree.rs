@@ -1,6 +1,6 @@
 //! A page as a tree: nodes in one list, parsed as browsers do, and bounded in depth and number.
 //!
-//! What a tree is made of is hostile: parse in a helper's process alone, and walk without recursion.
+//! Pages are hostile: parse in a helper's process alone, and walk without recursion.
 
 mod bounded;
 mod sink;
@@ -149,7 +149,7 @@ impl Tree {
         }
     }
 
-    /// Whether the class attribute names a class that contains this word.
+    /// Tells whether the class attribute names a class that contains this word.
     pub fn has_class(&self, node: NodeId, word: &str) -> bool {
         self.attribute(node, "class")
             .is_some_and(|classes| classes.split_ascii_whitespace().any(|it| it.contains(word)))

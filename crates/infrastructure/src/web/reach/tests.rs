@@ -8,7 +8,7 @@ use crate::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolstead_domain::error_kind::ErrorKind;
 
-/// Where the tests' servers are, as all but the fake network see it.
+/// The address of the tests' servers, as all but the fake network see it.
 const PUBLIC: &str = "93.184.216.34";
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -138,7 +138,7 @@ async fn no_notation_of_an_address_inside_is_dialled() {
         "mapped.example",
         "far.example",
     ] {
-        // Where a parser makes an address of it, which the one for strangers' texts does not, it is judged as such.
+        // A parser may make an address of it, which the one for strangers' texts does not: it is judged as such.
         let error = rig.get(&format!("http://{host}/")).await.unwrap_err();
         assert!(matches!(error, ReachError::Address(_)), "{host}: {error}");
     }
@@ -309,7 +309,7 @@ async fn redirects_without_end_have_one() {
     assert_eq!(server.seen().len(), 6);
 }
 
-/// What becomes of an answer whose bytes are these.
+/// Makes a request that is answered by these bytes.
 async fn saying(reply: Reply, body_bytes: usize) -> Result<Answer, ReachError> {
     let rig = rig(&[]);
     let _server = rig.plain(move |_| reply.clone()).await;

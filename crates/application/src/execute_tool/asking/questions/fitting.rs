@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use toolstead_domain::{
     ports::caller::{InputRequest, InputResponse, NotAnswered},
     tool::{Tool, ToolSource},
+    unseen::moves,
     workspace_roots::{WorkspaceRoots, lexical},
 };
 
@@ -57,13 +58,6 @@ fn attributed(heading: &str, message: &str) -> String {
         [line] => format!("{heading} {}", clean(line)),
         lines => lines.iter().fold(heading.to_owned(), |text, line| format!("{text}\n| {}", clean(line))),
     }
-}
-
-/// Whether a character moves or reorders those around it.
-fn moves(c: char) -> bool {
-    (c.is_control() && c != '\t')
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-            | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The host of a web page, as a person would read it; `None` where browsers and people could read two of them.

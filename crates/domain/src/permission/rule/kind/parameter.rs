@@ -62,14 +62,14 @@ fn given<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value>
     parts.try_fold(first, |value, part| value.get(part))
 }
 
-/// What the tool's schema says that an absent parameter means.
+/// The value that an absent parameter means by the tool's schema.
 fn default_of<'a>(tool: &'a Tool, path: &str) -> Option<&'a Value> {
     let mut parts = path.split('.');
     let first = tool.input_schema().get("properties")?.get(parts.next()?)?;
     parts.try_fold(first, |schema, part| schema.get("properties")?.get(part))?.get("default")
 }
 
-/// Whether a value, or one item of a list, is what the rule says. Numbers are compared as numbers.
+/// Tells whether a value, or one item of a list, is what the rule says. Numbers are compared as numbers.
 fn is_value(pattern: &str, given: &Value) -> bool {
     match given {
         Value::String(text) => wildcard_match(pattern, text),

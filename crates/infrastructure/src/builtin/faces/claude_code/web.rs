@@ -1,4 +1,4 @@
-//! What is fetched from the web and found there.
+//! Answers of fetching and searching the web, as Claude Code has them.
 
 use crate::builtin::faces::{
     fetched::{content, remark},
@@ -44,7 +44,7 @@ fn moved(answered: &Answered<'_>, to: &str, status: &str) -> String {
     )
 }
 
-/// What was found, as titles and addresses; and that sources are to be named.
+/// The hits as titles and addresses, and the request to name them as sources.
 pub(super) fn searched(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return None;

@@ -22,7 +22,7 @@ const REDIRECTS: u32 = 5;
 /// As long a host is given to answer by https that was named with http.
 const TIME_FOR_TLS: Duration = Duration::from_secs(5);
 
-/// What a server answered.
+/// The answer of a server.
 pub(super) struct Fetched {
     pub(super) answer: Answer,
     pub(super) from_cache: bool,
@@ -77,7 +77,7 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
     Ok(Fetched { answer, from_cache: false })
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 enum Unanswered {
     Reach(ReachError),
     /// The site keeps programs out.
@@ -142,7 +142,7 @@ fn upgraded(url: &Url) -> Option<Url> {
     Some(secure)
 }
 
-/// Whether nobody answered there at all.
+/// Tells whether nobody answered there at all.
 fn is_silence(error: &ReachError) -> bool {
     match error {
         ReachError::TimedOut | ReachError::Silent(_) => true,

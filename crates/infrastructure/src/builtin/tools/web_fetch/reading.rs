@@ -1,4 +1,4 @@
-//! What a server sent, by its bytes and then by what it is called: as text where it has one.
+//! Reads the answer of a server, by its bytes and then by its name: as text where it has one.
 
 use super::{
     Format, Processed,
@@ -32,7 +32,7 @@ pub(super) enum Read {
     Image(ImageFormat),
     /// For the reader of documents.
     Document,
-    /// What it is, in words.
+    /// A kind without a text, in words.
     Binary(String),
     /// There is none.
     Nothing,
@@ -82,7 +82,7 @@ pub(super) async fn read(
     .await
 }
 
-/// What a text is, by its name and its beginning.
+/// The kind of a text, by its name and its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Page,

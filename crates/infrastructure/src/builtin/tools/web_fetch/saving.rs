@@ -1,4 +1,5 @@
-//! What was sent as a file of the workspace, byte by byte. The change is in the journal, so that `undo` takes it back.
+//! Saves the answer as a file of the workspace, byte by byte. The change is in the journal, so that `undo` takes it
+//! back.
 
 use super::{Input, fetching::Fetched, reading::Read};
 use crate::{
@@ -46,7 +47,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("text/", "txt"),
 ];
 
-/// What saving would touch: the file, or the folder of its host.
+/// The access of saving: the file, or the folder of its host.
 pub(super) async fn access(input: &Input, url: &Url, world: &World) -> Result<Option<Access>, ToolFailure> {
     Ok(match &input.save_as {
         Some(path) => Some(Access::WritePath(world.access(path).await?)),

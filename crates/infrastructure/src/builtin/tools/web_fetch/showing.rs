@@ -250,7 +250,7 @@ fn beginning(text: &str, max_chars: usize, room: usize) -> usize {
     }
 }
 
-/// What is not shown, and how to read it.
+/// Says how much is not shown, and how to read it.
 fn left(text: &str, end: usize, handle: Option<&str>) -> String {
     let (shown, total) = (text[..end].chars().count(), text.chars().count());
     let part = format!("\nThese are {shown} of {total} characters");

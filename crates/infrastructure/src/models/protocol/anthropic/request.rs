@@ -162,7 +162,7 @@ pub(super) fn definitions(tools: &[OfferedTool], offer: &Offer) -> Vec<Value> {
 fn thinking(settings: &ModelSettings, messages: &[Message], max_tokens: u64) -> Option<Thinking> {
     match (settings.thinking_tokens, &settings.reasoning_effort) {
         (Some(tokens), _) => {
-            // What is left is for the answer.
+            // The rest is for the answer.
             let budget_tokens = if tokens < max_tokens { tokens } else { max_tokens / 2 };
             (budget_tokens >= MIN_THINKING && may_think(messages)).then_some(Thinking::Enabled { budget_tokens })
         }

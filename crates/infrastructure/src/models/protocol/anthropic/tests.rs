@@ -138,7 +138,7 @@ fn decoder() -> Box<dyn Decoder> {
     Anthropic.decoder(&request)
 }
 
-/// What a decoder makes of a stream that comes in these pieces.
+/// Decodes a stream that comes in these pieces.
 fn read(pieces: &[&[u8]]) -> Result<Vec<ModelEvent>, ModelError> {
     let (mut stream, mut decoder, mut all) = (SseDecoder::new(1 << 20), decoder(), Vec::new());
     for piece in pieces {
@@ -153,7 +153,7 @@ fn read(pieces: &[&[u8]]) -> Result<Vec<ModelEvent>, ModelError> {
     Ok(all)
 }
 
-/// What it makes of these events, which end without an end.
+/// Decodes these events, which end without an end.
 fn read_events(events: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
     let mut decoder = decoder();
     let mut all = Vec::new();

@@ -1,6 +1,6 @@
 //! The text of one paragraph, heading or cell, with its marks.
 
-/// How a part of a paragraph is marked.
+/// A mark of a part of a paragraph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
     Strong,
@@ -12,13 +12,13 @@ pub(super) enum Mark {
     Link(Target),
 }
 
-/// Where a link leads.
+/// The end of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// Out of the page.
     Address {
         url: String,
-        /// What is shown where the link has no text.
+        /// The text of a link that has none of its own.
         label: String,
     },
     /// To a place in the page, or nowhere.
@@ -195,7 +195,7 @@ impl Inline {
         }
     }
 
-    /// Whether a link shortly before leads there.
+    /// Tells whether one of the last links leads there: an empty one to the same place tells nothing more.
     fn was_linked(&self, url: &str) -> bool {
         self.links.iter().rev().take(50).any(|(_, linked)| linked == url)
     }
@@ -316,7 +316,7 @@ fn delimiter(mark: &Mark) -> Option<&'static str> {
     }
 }
 
-/// Whether a sign between these would be read as markup.
+/// Tells whether a sign between these would be read as markup.
 fn needs_escape(before: Option<char>, char: char, rest: &str) -> bool {
     let after = rest.chars().next();
     let is_space = |char: Option<char>| char.is_none_or(char::is_whitespace);

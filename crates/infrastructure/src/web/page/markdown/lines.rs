@@ -23,7 +23,7 @@ pub(super) enum Gap {
     Blank,
 }
 
-/// What stands before the lines of a list's item or a quote.
+/// The beginning of the lines of a list's item or a quote.
 #[derive(Debug)]
 struct Prefix {
     /// Before its first line, until that is written.

@@ -39,7 +39,7 @@ pub(super) fn data_tables(tree: &Tree) -> HashSet<NodeId> {
     data
 }
 
-/// What tells a table of data from one that arranges.
+/// Signs by which a table of data is told from one that arranges.
 #[derive(Default)]
 struct Facts {
     is_presentation: bool,

@@ -72,7 +72,7 @@ struct Bounded {
     builder: TreeBuilder<NodeId, Sink>,
     /// The elements that were open when they were counted last, and how many had been made by then.
     counted: Cell<(usize, usize)>,
-    /// How many beginnings of each element were left out, whose ends are still to come.
+    /// The number of beginnings of each element that were left out, and whose ends are still to come.
     left_out: RefCell<HashMap<LocalName, usize>>,
     is_cut: Cell<bool>,
 }

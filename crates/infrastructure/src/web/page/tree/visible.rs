@@ -64,12 +64,12 @@ const LEFT_OUT: [&str; 20] = [
     "noembed", "noframes", "param", "rp", "script", "style", "template", "title",
 ];
 
-/// Whether an element of this tag stands on lines of its own.
+/// Tells whether an element of this tag stands on lines of its own.
 pub(in crate::web::page) fn is_block(tag: &str) -> bool {
     BLOCKS.contains(&tag)
 }
 
-/// Whether a reader does not see an element and all below it.
+/// Tells whether a reader does not see an element and all below it.
 pub(in crate::web::page) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
     tree.tag(node).is_some_and(|tag| {
         LEFT_OUT.contains(&tag)
@@ -79,7 +79,7 @@ pub(in crate::web::page) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
     })
 }
 
-/// Whether attributes of an element hide it.
+/// Tells whether attributes of an element hide it.
 fn is_hidden(tree: &Tree, node: NodeId) -> bool {
     tree.attributes(node).any(|(name, value)| match name {
         "hidden" => true,
@@ -89,7 +89,7 @@ fn is_hidden(tree: &Tree, node: NodeId) -> bool {
     })
 }
 
-/// Whether a style hides what it is for.
+/// Tells whether a style hides its element.
 fn hides(style: &str) -> bool {
     style.split(';').filter_map(|declaration| declaration.split_once(':')).any(|(property, value)| {
         let value = value.split('!').next().unwrap_or_default().trim();
@@ -99,7 +99,7 @@ fn hides(style: &str) -> bool {
     })
 }
 
-/// Whether an element counts lines beside code.
+/// Tells whether an element counts lines beside code.
 fn is_gutter(tree: &Tree, node: NodeId) -> bool {
     const GUTTERS: [&str; 9] =
         ["linenos", "lineno", "linenodiv", "line-numbers", "line-number", "gutter", "blob-num", "rouge-gutter", "lnt"];

@@ -1,0 +1,80 @@
+//! Mail addresses: `local@host`, with nothing around it.
+
+use url::Host;
+
+/// Bytes of the part before the `@`, and of an address (RFC 5321, section 4.5.3.1).
+const LOCAL_BYTES: usize = 64;
+const ADDRESS_BYTES: usize = 254;
+/// Bytes of a label of a host (RFC 1035, section 2.3.4).
+const LABEL_BYTES: usize = 63;
+
+/// The address with its host as it is asked for (`xn--…`), so that no letter passes for another. It holds no blank, comma,
+/// semicolon or bracket.
+///
+/// # Errors
+/// The reason why it is no address.
+pub(super) fn read(text: &str) -> Result<String, &'static str> {
+    let (local, host) = text.rsplit_once('@').ok_or("it has no `@`")?;
+    // A dot-atom (RFC 5322, section 3.2.3).
+    let is_atom = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c);
+    if local.is_empty() || local.len() > LOCAL_BYTES || !local.chars().all(is_atom) {
+        return Err("before the `@` stand letters, digits and dots, without quotes and blanks");
+    }
+    if local.starts_with('.') || local.ends_with('.') || local.contains("..") {
+        return Err("a dot stands at an end, or beside another");
+    }
+    let host = match Host::parse(host) {
+        Ok(Host::Domain(host)) if host.contains('.') && host.split('.').all(is_label) => host,
+        _ => return Err("behind the `@` stands no domain"),
+    };
+    let address = format!("{local}@{host}");
+    if address.len() > ADDRESS_BYTES { Err("it is too long") } else { Ok(address) }
+}
+
+/// Tells whether it has letters, digits and hyphens alone; `url` lets more pass.
+fn is_label(label: &str) -> bool {
+    (1..=LABEL_BYTES).contains(&label.len())
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_address_is_read_with_the_host_that_is_asked_for() {
+        for (text, expected) in [
+            ("ann@example.com", Ok("ann@example.com")),
+            ("ANN.e+x@EXAMPLE.com", Ok("ANN.e+x@example.com")),
+            ("ann@b\u{fc}cher.example", Ok("ann@xn--bcher-kva.example")),
+            ("ann", Err("no `@`")),
+            ("ann@b@example.com", Err("before the `@`")),
+            ("a..b@example.com", Err("a dot")),
+            ("ann@localhost", Err("no domain")),
+            ("ann@127.0.0.1", Err("no domain")),
+            ("ann@example.com\r\nBcc: eve@example.com", Err("before the `@`")),
+            ("ann@example.com\r\n", Err("no domain")),
+            (" ann@example.com", Err("before the `@`")),
+        ] {
+            match (read(text), expected) {
+                (Ok(address), Ok(expected)) => assert_eq!(address, expected, "{text:?}"),
+                (Err(why), Err(expected)) => assert!(why.contains(expected), "{text:?}: {why}"),
+                (found, expected) => panic!("{text:?}: {found:?}, and not {expected:?}"),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_is_one_word_that_reads_the_same_again(text in "[ -~\r\n\u{a0}-\u{2fff}]{0,30}@[a-z.,;@ \r\n\u{a0}-\u{2fff}-]{0,30}") {
+            if let Ok(address) = read(&text) {
+                prop_assert_eq!(address.matches('@').count(), 1);
+                prop_assert!(address.chars().all(|c| c.is_ascii_graphic() && !",;<>\"()[]\\:".contains(c)));
+                prop_assert_eq!(read(&address), Ok(address));
+            }
+        }
+    }
+}
