@@ -447,13 +447,13 @@ impl ExecuteToolHandler {
         if let Some(call) = &held {
             command.caller = call.clone();
         }
-        // Thousands of bytes: made where they stay.
-        let path = Box::pin(async move {
+        // Thousands of bytes, made where they stay: what is made before its box is copied into it.
+        let path = Box::into_pin(Box::write(Box::new_uninit(), async move {
             // Pinned here and below: a future that is handed on by value is copied, and this one is large.
             let recorded = pin!(handler.run_and_record(id, command, barred));
             let outcome = AssertUnwindSafe(recorded).catch_unwind().await;
             outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
-        });
+        }));
         match held {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => Outliving::new(path, cancel).await,

@@ -13,7 +13,10 @@ use async_trait::async_trait;
 pub(super) use questions::Questions;
 use questions::Rows;
 pub(crate) use questions::fitted;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::runtime::Handle;
 use toolstead_domain::{
     ports::{
@@ -32,7 +35,10 @@ pub(super) struct Asking<'a> {
     /// For all that is asked while the call runs.
     time: WaitingTime,
     at_work: Arc<AtWork>,
-    telling: Arc<Telling>,
+    /// The row of the call, as it is before anything is asked.
+    row: &'a ToolExecution,
+    /// Made with the first question, which most calls never ask.
+    telling: OnceLock<Arc<Telling>>,
     /// Those of the call's own tool; `None` before it runs.
     questions: Option<Questions<'a>>,
 }
@@ -58,13 +64,11 @@ impl<'a> Asking<'a> {
     pub(super) fn new(
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
-        row: &ToolExecution,
+        row: &'a ToolExecution,
         ports: &'a ExecuteToolPorts,
         open_calls: &Arc<OpenCalls>,
     ) -> Self {
         let time = WaitingTime::below(command.parent.as_ref().map(Nesting::waiting));
-        let own = WaitingTime::below(Some(&time));
-        let telling = Telling { log: ports.log.clone(), row: row.clone(), own, lock: tokio::sync::Mutex::default() };
         let root = command.parent.as_ref().map_or(call.id, Nesting::root);
         Self {
             caller: command.caller.as_ref(),
@@ -72,7 +76,8 @@ impl<'a> Asking<'a> {
             ports,
             time,
             at_work: AtWork::new(root, open_calls),
-            telling: Arc::new(telling),
+            row,
+            telling: OnceLock::new(),
             questions: None,
         }
     }
@@ -85,7 +90,7 @@ impl<'a> Asking<'a> {
     /// The call runs no more. Returns once every question of it is on record.
     pub(super) async fn end(&self) {
         if let Some(questions) = &self.questions {
-            questions.rows.settle().await;
+            questions.settle().await;
         }
     }
 
@@ -99,15 +104,22 @@ impl<'a> Asking<'a> {
         &self.at_work
     }
 
+    fn telling(&self) -> &Arc<Telling> {
+        self.telling.get_or_init(|| {
+            let (log, row, own) = (self.ports.log.clone(), self.row.clone(), WaitingTime::below(Some(&self.time)));
+            Arc::new(Telling { log, row, own, lock: tokio::sync::Mutex::default() })
+        })
+    }
+
     /// Waits for the answer, once it is on record that the call does.
     async fn waiting(
         &self,
         answer: impl Future<Output = Result<InputResponse, NotAnswered>> + Send,
     ) -> Result<InputResponse, NotAnswered> {
-        let telling = &self.telling;
+        let telling = self.telling();
         let mut waited = {
             let _lock = telling.lock.lock().await;
-            let rows = self.questions.as_ref().map(|questions| questions.rows.clone());
+            let rows = self.questions.as_ref().map(|questions| questions.rows().clone());
             let waited =
                 Waited { wait: Some((telling.own.begin(), self.at_work.lean())), telling: telling.clone(), rows };
             if telling.own.open() == 1 {

@@ -37,6 +37,9 @@ const TOLD_BYTES: usize = 256 << 10;
 /// A longer member of structured content that is no text is not kept, in bytes of JSON.
 const KEPT_MEMBER: u64 = 4 << 10;
 
+/// So many bytes of JSON are gathered before they are hashed.
+const HASHED_AT_ONCE: usize = 512;
+
 /// What stands in place of a text that may tell of arguments, where those are not kept.
 const NOT_KEPT: &str = "[not kept]";
 
@@ -418,10 +421,22 @@ fn without_arguments(decision: &Decision) -> Decision {
     }
 }
 
-/// SHA-256 and length of the value as compact JSON, without writing it anywhere.
+/// SHA-256 and length of the value as compact JSON, without writing all of it anywhere.
 pub(super) fn digest(value: &impl serde::Serialize) -> (String, u64) {
     let mut hasher = Sha256::new();
-    let bytes = each_piece(value, |piece| hasher.update(piece));
+    // Most pieces are a few bytes, and to hash one by itself costs more than to hash these bytes.
+    let mut gathered = Vec::with_capacity(HASHED_AT_ONCE);
+    let bytes = each_piece(value, |piece| {
+        if gathered.len() + piece.len() > HASHED_AT_ONCE {
+            hasher.update(&gathered);
+            gathered.clear();
+        }
+        match piece.len() > HASHED_AT_ONCE {
+            true => hasher.update(piece),
+            false => gathered.extend_from_slice(piece),
+        }
+    });
+    hasher.update(&gathered);
     let mut text = String::with_capacity(64);
     for byte in hasher.finalize() {
         text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
@@ -482,6 +497,7 @@ fn cut(beginning: &str, whole: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::{collection::vec, prelude::*};
     use toolstead_domain::{
         ports::clock::Timestamp,
         testing::{fixed_clock::FixedClock, samples},
@@ -531,5 +547,14 @@ mod tests {
     fn a_digest_is_that_of_the_compact_json() {
         let (hex, bytes) = digest(&json!({}));
         assert_eq!((hex.as_str(), bytes), ("44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", 2));
+    }
+
+    proptest! {
+        #[test]
+        fn a_digest_is_that_of_all_pieces_in_their_order(lengths in vec(0..3 * HASHED_AT_ONCE, 0..8)) {
+            let texts: Vec<String> = lengths.iter().enumerate().map(|(at, length)| at.to_string().repeat(*length)).collect();
+            let whole: String = Sha256::digest(json!(texts).to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
+            prop_assert_eq!(digest(&texts), (whole, json!(texts).to_string().len() as u64));
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::execute_tool::{
 pub(crate) use fitting::fitted;
 pub(super) use rows::Rows;
 use rows::{Closed, OpenRow};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use toolstead_domain::{
     permission::grant::Grant,
     ports::caller::{InputRequest, InputResponse, NotAnswered},
@@ -31,7 +31,8 @@ pub(in crate::execute_tool) struct Questions<'a> {
     /// Whether they go out without the name of their server before them.
     in_own_words: bool,
     left: Mutex<Left>,
-    pub(super) rows: Arc<Rows>,
+    /// Made with the first question.
+    rows: OnceLock<Arc<Rows>>,
 }
 
 /// What the call may still ask.
@@ -51,7 +52,19 @@ impl<'a> Questions<'a> {
         in_own_words: bool,
     ) -> Self {
         let left = Mutex::new(Left { questions: MAX_QUESTIONS, bytes: MAX_BYTES });
-        Self { call, grant, record, ports, in_own_words, left, rows: Arc::new(Rows::new(ports)) }
+        Self { call, grant, record, ports, in_own_words, left, rows: OnceLock::new() }
+    }
+
+    /// Where the rows of the questions go.
+    pub(super) fn rows(&self) -> &Arc<Rows> {
+        self.rows.get_or_init(|| Arc::new(Rows::new(self.ports)))
+    }
+
+    /// Returns once every question is on record.
+    pub(super) async fn settle(&self) {
+        if let Some(rows) = self.rows.get() {
+            rows.settle().await;
+        }
     }
 
     /// Takes the room of one question.
@@ -81,7 +94,7 @@ impl<'a> Questions<'a> {
     {
         let method = request.method.clone();
         let row = rows::begun(self.call, self.record, &request, self.ports.clock.as_ref());
-        let row = OpenRow::open(self.rows.clone(), row).await?;
+        let row = OpenRow::open(self.rows().clone(), row).await?;
         events::question_asked(&self.ports.events, self.call, &method);
         let said = match fitted(request, &self.call.tool, self.in_own_words) {
             Ok(request) => ask(request).await,
