@@ -150,6 +150,11 @@ impl RecordedRow {
         self.id
     }
 
+    /// Tells whether it stays as it is once it is written.
+    pub(super) fn is_final(&self) -> bool {
+        self.outcome != OutcomeKind::Running.as_str()
+    }
+
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata, &self.labels].into_iter().flatten();

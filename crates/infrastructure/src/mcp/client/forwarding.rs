@@ -17,6 +17,7 @@ use crate::mcp::{
     },
     wire::{incoming::Answer, message::RpcError},
 };
+use futures::FutureExt;
 use serde_json::{Map, Value};
 use std::{
     pin::pin,
@@ -142,7 +143,7 @@ impl McpServer {
             Ok(answer) if is_stale(&answer, connection) => {
                 // Refused unseen: the headers follow a definition that the server has changed (MCP 2026-07-28,
                 // basic/transports/streamable-http, "Client Behavior").
-                self.refresh().await;
+                Box::pin(self.refresh()).await;
                 let (current, listed) = self.ready().await?;
                 let connection = if let Way::Listed(..) = way { &listed } else { connection };
                 self.send(&current, connection, attempt).await
@@ -215,16 +216,20 @@ impl McpServer {
         };
         let time = config.timeouts.connect;
         let capabilities = key.capabilities.clone();
-        let open = async {
-            let opening = Connection::open(config, &self.shared.deps, opening, capabilities);
-            let opened = timeout(time, opening).await.unwrap_or_else(|_| {
-                Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
-            });
-            opened.inspect_err(|loss| {
-                if let Loss::Failed(reason) = loss {
-                    self.note_failure(&RequestError::Unreachable(reason.clone()));
-                }
-            })
+        // Made where it is needed: rare, and larger than all the rest of a call.
+        let open = move || {
+            async move {
+                let opening = Connection::open(config, &self.shared.deps, opening, capabilities);
+                let opened = timeout(time, opening).await.unwrap_or_else(|_| {
+                    Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
+                });
+                opened.inspect_err(|loss| {
+                    if let Loss::Failed(reason) = loss {
+                        self.note_failure(&RequestError::Unreachable(reason.clone()));
+                    }
+                })
+            }
+            .boxed()
         };
         self.shared.pool.take(key, caller, open).await.map(Way::Pooled)
     }

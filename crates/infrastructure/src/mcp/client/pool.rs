@@ -10,6 +10,7 @@ use crate::mcp::client::{
     peer::Loss,
     request_error::RequestError,
 };
+use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -148,11 +149,11 @@ impl Pool {
     ///
     /// # Errors
     /// [`RequestError::Unreachable`] and [`Unauthorized`](RequestError::Unauthorized) where none can be had.
-    pub(super) async fn take(
+    pub(super) async fn take<'a>(
         self: &Arc<Self>,
         key: Key,
         (principal, session): (&Principal, &str),
-        open: impl Future<Output = Result<Connection, Loss>>,
+        open: impl FnOnce() -> BoxFuture<'a, Result<Connection, Loss>>,
     ) -> Result<Lease, RequestError> {
         let closed = || RequestError::Unreachable("it was closed".into());
         let room = match key.is_leased() {
@@ -177,7 +178,7 @@ impl Pool {
             Some(pooled) => pooled.clone(),
             None => {
                 *place = None;
-                let connection = open.await.map_err(|loss| match loss {
+                let connection = open().await.map_err(|loss| match loss {
                     Loss::Failed(reason) => RequestError::Unreachable(reason),
                     Loss::Unauthorized(reason) => RequestError::Unauthorized(reason),
                 })?;
