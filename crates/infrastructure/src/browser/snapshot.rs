@@ -352,25 +352,28 @@ impl Snapshot {
 
     /// The lines that [`text`](Self::text) shows.
     pub(crate) fn first_used(&self, characters: usize) -> Vec<bool> {
-        self.chosen(characters, &[&|_, line| line.is_interactive, &|_, line| line.is_heading, &|_, _| true])
+        self.chosen(characters, |_, line| match (line.is_interactive, line.is_heading) {
+            (true, _) => Some(0),
+            (false, true) => Some(1),
+            (false, false) => Some(2),
+        })
     }
 
-    /// As many lines as there is room for: those of the first rank from the top, then those of the next one.
-    fn chosen(&self, characters: usize, ranks: &[&dyn Fn(usize, &Line) -> bool]) -> Vec<bool> {
-        let lengths: Vec<usize> = self.lines.iter().map(|line| line.shown_length()).collect();
+    /// As many lines as there is room for: those of the lowest rank from the top, then those of the next one. A line without
+    /// a rank is not shown.
+    fn chosen(&self, characters: usize, rank: impl Fn(usize, &Line) -> Option<u8>) -> Vec<bool> {
+        let mut ranked: Vec<(u8, usize)> = Vec::with_capacity(self.lines.len());
+        ranked.extend(self.lines.iter().enumerate().filter_map(|(place, line)| Some((rank(place, line)?, place))));
+        ranked.sort_unstable();
         let mut left = characters;
         let mut is_shown = vec![false; self.lines.len()];
-        for rank in ranks {
-            for (place, line) in self.lines.iter().enumerate() {
-                if is_shown[place] || !rank(place, line) {
-                    continue;
-                }
-                if lengths[place] > left {
-                    return is_shown;
-                }
-                left -= lengths[place];
-                is_shown[place] = true;
+        for (_, place) in ranked {
+            let length = self.lines[place].shown_length();
+            if length > left {
+                break;
             }
+            left -= length;
+            is_shown[place] = true;
         }
         is_shown
     }

@@ -501,10 +501,10 @@ impl Tab {
         match event.method.as_str() {
             "Page.frameNavigated" => self.navigated(params),
             "Page.frameAttached" => {
-                if let (Some(frame), Some(parent)) = (id(params, "frameId"), id(params, "parentFrameId")) {
-                    if !self.frames.contains_key(frame) {
-                        self.holds(frame, Frame { parent: Some(parent.into()), ..Frame::default() });
-                    }
+                if let (Some(frame), Some(parent)) = (id(params, "frameId"), id(params, "parentFrameId"))
+                    && !self.frames.contains_key(frame)
+                {
+                    self.holds(frame, Frame { parent: Some(parent.into()), ..Frame::default() });
                 }
             }
             "Page.frameDetached" if text(params, "reason") != Some("swap") => {

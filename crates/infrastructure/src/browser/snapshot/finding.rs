@@ -41,8 +41,12 @@ impl Snapshot {
             }
             above.push(place);
         }
-        let shown = self
-            .chosen(characters, &[&|place, _| is_hit[place], &|place, _| is_above[place], &|place, _| is_below[place]]);
+        let shown = self.chosen(characters, |place, _| match (is_hit[place], is_above[place], is_below[place]) {
+            (true, ..) => Some(0),
+            (_, true, _) => Some(1),
+            (.., true) => Some(2),
+            _ => None,
+        });
         let count = |is: &dyn Fn(usize) -> bool| (0..self.lines.len()).filter(|place| is(*place)).count();
         Found {
             text: self.written(&shown),
