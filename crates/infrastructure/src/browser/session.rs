@@ -232,7 +232,14 @@ impl Session {
             Some((*number, tab.target.clone()?))
         };
         let (number, target) = self.when(end, find).await?;
-        self.state().current = Some(number);
+        // A page that comes before the tab has taken in what it is to tell says nothing of itself and its frames.
+        let asking = self.devtools.call(&target, "Page.getFrameTree", json!({}));
+        let told = timeout_at(end.into(), asking).await.map_err(|_| SessionError::TimedOut)??;
+        let mut state = self.state();
+        state.current = Some(number);
+        if let Some(tab) = state.current_mut() {
+            tab.main_frame = told.pointer("/frameTree/frame/id").and_then(Value::as_str).map(str::to_owned);
+        }
         Ok(target)
     }
 
