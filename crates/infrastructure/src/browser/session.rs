@@ -200,6 +200,7 @@ impl Session {
             Some(_) => self.target()?,
             None => self.new_tab(end).await?,
         };
+        timeout_at(end.into(), self.is_heard(&target)).await.map_err(|_| SessionError::TimedOut)??;
         self.state().forget_not_shown();
         let going = self.devtools.call(&target, "Page.navigate", json!({"url": address}));
         let answer = timeout_at(end.into(), going).await.map_err(|_| SessionError::TimedOut)??;
@@ -224,6 +225,19 @@ impl Session {
         self.wait(Until::Loaded, end).await
     }
 
+    /// Waits until a tab has taken in what it is to tell: a page that comes before says nothing of itself and its frames.
+    async fn is_heard(&self, target: &Target) -> Result<(), SessionError> {
+        let is_known = self.state().tab_of(target).is_none_or(|tab| tab.main_frame.is_some());
+        if is_known {
+            return Ok(());
+        }
+        let told = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
+        if let Some(tab) = self.state().tab_of(target) {
+            tab.main_frame = told.pointer("/frameTree/frame/id").and_then(Value::as_str).map(str::to_owned);
+        }
+        Ok(())
+    }
+
     async fn new_tab(&self, end: Instant) -> Result<Target, SessionError> {
         let created = self.devtools.call(&Target(None), "Target.createTarget", json!({"url": "about:blank"})).await?;
         let id = created.get("targetId").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -232,14 +246,7 @@ impl Session {
             Some((*number, tab.target.clone()?))
         };
         let (number, target) = self.when(end, find).await?;
-        // A page that comes before the tab has taken in what it is to tell says nothing of itself and its frames.
-        let asking = self.devtools.call(&target, "Page.getFrameTree", json!({}));
-        let told = timeout_at(end.into(), asking).await.map_err(|_| SessionError::TimedOut)??;
-        let mut state = self.state();
-        state.current = Some(number);
-        if let Some(tab) = state.current_mut() {
-            tab.main_frame = told.pointer("/frameTree/frame/id").and_then(Value::as_str).map(str::to_owned);
-        }
+        self.state().current = Some(number);
         Ok(target)
     }
 
@@ -352,8 +359,8 @@ impl Session {
     /// [`SessionError`].
     pub(crate) async fn snapshot(&self) -> Result<(Target, Snapshot), SessionError> {
         let target = self.target()?;
-        self.name_tabs().await?;
         let frames = timeout(PATIENCE, self.frames(&target)).await.map_err(|_| SessionError::NoAnswer)??;
+        self.name_tabs().await?;
         let mut state = self.state();
         // However the page came there.
         if let Some(host) = state.current().and_then(Tab::host) {

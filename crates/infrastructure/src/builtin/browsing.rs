@@ -164,8 +164,7 @@ pub(super) fn element(
             let numbered = state.current().map_or(&[][..], |tab| tab.numbered.as_slice());
             let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
             place.and_then(|place| numbered.get(place).copied()).ok_or_else(|| {
-                let message =
-                    format!("the page has no element {number}: they count from 1 as `browser_get_page` told it");
+                let message = format!("the page has no element {number}: they count from 1 as it was told last");
                 ToolFailure::new(ErrorKind::NotFound, message).next("Read the page again: it shows what there is now.")
             })
         }
@@ -330,6 +329,9 @@ async fn telling_of(
     saved_path: Option<String>,
 ) -> Result<(String, PageFacts), ToolFailure> {
     let (snapshot, change) = session.look().await.map_err(failed)?;
+    if matches!(telling, Telling::Page | Telling::PageOfElements | Telling::All) {
+        number(session);
+    }
     let mut facts = facts(session, saved_path);
     let mut text = String::new();
     if !done.is_empty() {
@@ -437,7 +439,7 @@ pub(super) async fn told_with_elements(session: &Session, run: &Run<'_>) -> Resu
 }
 
 /// Counts the elements of the page as it was told just now: callers that know no references mean them by these numbers.
-pub(super) fn number(session: &Session) {
+fn number(session: &Session) {
     let mut state = session.state();
     if let Some(tab) = state.current_mut() {
         tab.numbered = tab.seen.as_ref().map(|seen| seen.references().collect()).unwrap_or_default();

@@ -48,13 +48,11 @@ impl BrowserTool for BrowserGetPage {
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
-        let told = match &input.find {
-            Some(words) => return browsing::told(session, run, Telling::Lines(words), "", None).await,
-            None if input.elements => browsing::told_with_elements(session, run).await?,
-            None if input.full => browsing::told(session, run, Telling::All, "", None).await?,
-            None => browsing::told(session, run, Telling::Page, "", None).await?,
-        };
-        browsing::number(session);
-        Ok(told)
+        match &input.find {
+            Some(words) => browsing::told(session, run, Telling::Lines(words), "", None).await,
+            None if input.elements => browsing::told_with_elements(session, run).await,
+            None if input.full => browsing::told(session, run, Telling::All, "", None).await,
+            None => browsing::told(session, run, Telling::Page, "", None).await,
+        }
     }
 }
