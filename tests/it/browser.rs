@@ -1,6 +1,6 @@
 //! A real browser in a small shop, through the binaries: a client of the official Python SDK does there what people do.
 
-use crate::browser_shop::{MAY_ENTER, Shop, Visitor};
+use crate::browser_shop::{MAY_ENTER, PASSWORD, Shop, Visitor};
 use serde_json::json;
 use std::fs;
 
@@ -16,6 +16,9 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
     assert!(!told.contains("Welcome"), "{told}");
     let page = ann.signs_in(&shop, "Ann");
     assert!(page.contains("heading \"Welcome, Ann\""), "{page}");
+    let row = shop.row("browser_type");
+    assert_eq!(row["arguments"]["secret"], "[redacted]", "{row}");
+    assert!(!row.to_string().contains(PASSWORD), "{row}");
 
     ann.clicks_to("link \"Order\"", "Wrapping");
     let told = ann.clicks_and_waits("button \"Order now\"");

@@ -26,6 +26,11 @@ impl Attributes {
         let found = self.all.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
+
+    /// Tells whether it is a field whose value nobody is to see.
+    pub(crate) fn is_password(&self) -> bool {
+        self.get("type").is_some_and(|kind| kind.eq_ignore_ascii_case("password"))
+    }
 }
 
 impl Session {
@@ -47,6 +52,7 @@ mod tests {
         let node = json!({"localName": "input", "attributes": ["type", "password", "name", "<b>\u{202e}", "odd"]});
         let attributes = Attributes::read(&node);
         assert_eq!((attributes.tag.as_str(), attributes.get("type")), ("input", Some("password")));
+        assert!(attributes.is_password());
         assert_eq!((attributes.get("name"), attributes.get("odd")), (Some("&lt;b>"), None));
         for strange in [json!(null), json!({"attributes": {}}), json!({"attributes": [1, 2], "localName": 3})] {
             assert_eq!(Attributes::read(&strange).get("type"), None);

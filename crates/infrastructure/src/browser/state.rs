@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fmt,
-    net::IpAddr,
     sync::Arc,
 };
 use toolstead_domain::permission::decision::Verdict;
@@ -63,8 +62,8 @@ impl NotShown {
         match self {
             Self::NoAddress(_) | Self::NotOfTheWeb(_) => None,
             Self::NotAllowed(host) => {
-                let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-                let rule = if is_address { "WebFetch".to_owned() } else { format!("WebFetch(domain:{host})") };
+                // Rules on domains cannot say addresses of IPv6.
+                let rule = if host.contains(':') { "WebFetch".to_owned() } else { format!("WebFetch(domain:{host})") };
                 Some(format!("`browser_navigate` asks for it, and the rule `{rule}` would allow it."))
             }
             Self::Denied(_) => Some("A person may change the rules.".into()),
@@ -688,6 +687,18 @@ mod tests {
             ("nobody", None),
         ] {
             assert_eq!(tab.host_of_frame(frame).as_deref(), host, "{frame}");
+        }
+    }
+
+    #[test]
+    fn what_would_allow_a_page_is_no_wider_than_its_host() {
+        for (host, rule) in [
+            ("shop.example", "`WebFetch(domain:shop.example)`"),
+            ("127.0.0.1", "`WebFetch(domain:127.0.0.1)`"),
+            ("[::1]", "`WebFetch`"),
+        ] {
+            let remedy = NotShown::NotAllowed(host.into()).remedy().unwrap();
+            assert!(remedy.contains(rule), "{host}: {remedy}");
         }
     }
 

@@ -186,7 +186,14 @@ pub(super) async fn done<T>(
         SessionError::Stale(reference) => session.lost(*reference).await,
         _ => None,
     };
-    let failure = failed(error);
+    let failure = match error {
+        // A mouse that was pressed is not taken back.
+        SessionError::TimedOut | SessionError::NoAnswer => failed(error).next(
+            "It may be done all the same: look at the page before it is tried again. `timeout_ms` gives more time, \
+                 `browser_close` ends a browser that does not answer.",
+        ),
+        error => failed(error),
+    };
     Err(match lost {
         None => failure,
         Some(Lost { was, alike }) if alike.is_empty() => failure
@@ -308,6 +315,26 @@ pub(super) async fn save_download(
     run.write(path, bytes).await
 }
 
+/// A failure that came after something was done on the page, which nobody is to do again for that.
+pub(super) fn failed_after(done: &str, mut failure: ToolFailure) -> ToolFailure {
+    failure.message = format!("{done} What came then failed: {}", failure.message);
+    failure
+}
+
+/// The changes of the page after something was done on it, once it is quiet.
+pub(super) async fn told_once_settled(
+    session: &Session,
+    run: &Run<'_>,
+    done: &str,
+    saved_path: Option<String>,
+) -> Result<ToolResult, ToolFailure> {
+    let telling = async {
+        settle(session, run).await?;
+        told(session, run, Telling::Changes, done, saved_path).await
+    };
+    telling.await.map_err(|failure| failed_after(done, failure))
+}
+
 /// The page as it is now.
 pub(super) async fn told(
     session: &Session,
@@ -397,9 +424,14 @@ async fn telling_of(
 fn facts(session: &Session, saved_path: Option<String>) -> PageFacts {
     let notes = session.take_notes();
     let state = session.state();
-    let (url, title) = state.current().map(|tab| (tab.url.clone(), tab.title.replace('"', "'"))).unwrap_or_default();
+    let (url, title) = state.current().map(|tab| (tab.url.clone(), title(tab))).unwrap_or_default();
     let (tab, tabs) = (state.current.unwrap_or_default(), state.tabs.len());
     PageFacts { url, title, tab, tabs, notes, saved_path, ..PageFacts::default() }
+}
+
+/// The title of a page, which cannot end the quotes that it stands in.
+fn title(tab: &Tab) -> String {
+    tab.title.replace('"', "'")
 }
 
 /// Adds the page. What is left out of it is kept.
@@ -470,7 +502,7 @@ pub(super) fn tabs(session: &Session) -> String {
     let state = session.state();
     let line = |(number, tab): (&u32, &Tab)| {
         let mark = if state.current == Some(*number) { " (current)" } else { "" };
-        format!("{number}{mark}: \"{}\" at {}", tab.title, tab.url)
+        format!("{number}{mark}: \"{}\" at {}", title(tab), tab.url)
     };
     state.tabs.iter().map(line).collect::<Vec<_>>().join("\n")
 }

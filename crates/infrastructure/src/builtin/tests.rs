@@ -415,6 +415,9 @@ fn every_tool_is_defined_in_full_and_its_example_is_valid() {
         for (property, schema) in properties {
             assert!(schema["description"].is_string() && schema["type"].is_string(), "{name}.{property}: {schema}");
         }
+        // Agents that only plan have all tools that only read.
+        let only_reads = tool.annotations().read_only_hint == Some(true);
+        assert!(!only_reads || !properties.contains_key("save_as"), "{name} writes files");
         if let Some(schema) = tool.output_schema() {
             assert_eq!(schema["type"], "object", "{name}");
             ToolInputSchema::compile(schema, Formats::Asserted).unwrap();

@@ -149,7 +149,7 @@ impl PageElement {
         self.placeholder = text("placeholder");
         self.field = text("name");
         self.url = self.url.take().or_else(|| text("src"));
-        if self.kind.as_deref() == Some("password") {
+        if attributes.is_password() {
             self.value = None;
         }
     }

@@ -4,7 +4,7 @@ use crate::{
     browser::state::DialogAnswer,
     builtin::{
         browsing::{
-            self, Telling,
+            self,
             browser_tool::{BrowserTool, Place, Touches},
         },
         run::Run,
@@ -104,14 +104,12 @@ impl BrowserTool for BrowserClick {
             }
         };
         let done = browsing::done(session, end, doing).await?;
-        browsing::settle(session, run).await?;
+        let mut done = format!("{done} {element}.");
         if let Some(path) = &input.save_as {
-            browsing::save_download(&lease, &said, path, end, run).await?;
+            let saved = browsing::save_download(&lease, &said, path, end, run).await;
+            saved.map_err(|failure| browsing::failed_after(&done, failure))?;
+            done = format!("{done} The download is saved as `{path}`.");
         }
-        let done = match &input.save_as {
-            Some(path) => format!("{done} {element}; the download is saved as `{path}`."),
-            None => format!("{done} {element}."),
-        };
-        browsing::told(session, run, Telling::Changes, &done, input.save_as).await
+        browsing::told_once_settled(session, run, &done, input.save_as).await
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::builtin::{
     browsing::{
-        self, Telling,
+        self,
         browser_tool::{BrowserTool, Place, Touches},
     },
     run::Run,
@@ -50,7 +50,6 @@ impl BrowserTool for BrowserSelect {
         browsing::may_use(session, element, run)?;
         let end = browsing::end_after(run, 10_000);
         browsing::done(session, end, session.select(element, &input.values)).await?;
-        browsing::settle(session, run).await?;
-        browsing::told(session, run, Telling::Changes, &format!("Chose in {element}."), None).await
+        browsing::told_once_settled(session, run, &format!("Chose in {element}."), None).await
     }
 }

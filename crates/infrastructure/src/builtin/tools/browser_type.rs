@@ -4,7 +4,7 @@ use crate::{
     browser::keyboard::{Key, UnknownKey},
     builtin::{
         browsing::{
-            self, Telling,
+            self,
             browser_tool::{BrowserTool, Place, Touches},
         },
         run::Run,
@@ -32,6 +32,10 @@ pub(crate) struct Input {
     #[schemars(length(max = 100_000))]
     #[schemars(extend("x-advertised" = ""))]
     text: Option<String>,
+    /// The text, where it is a password or the like: records of the call have `[redacted]` in its place.
+    #[schemars(length(max = 10_000))]
+    #[schemars(extend("x-advertised" = "A text that is a password, kept out of records"))]
+    secret: Option<String>,
     /// False: behind what the field holds.
     #[serde(default = "yes")]
     #[schemars(extend("x-advertised" = false))]
@@ -56,6 +60,10 @@ pub(crate) struct Input {
     timeout_ms: u64,
 }
 
+/// Told where a password was given as any other text.
+const ON_RECORD: &str =
+    " It is a field for a password, and `text` stands in the audit trail: `secret` in its place does not.";
+
 fn usual_time() -> u64 {
     10_000
 }
@@ -68,7 +76,7 @@ fn yes() -> bool {
 impl BrowserTool for BrowserType {
     const NAME: &str = "browser_type";
     const TITLE: &str = "Type";
-    const DESCRIPTION: &str = "Types a text into a field of the open page, in place of what it holds, and tells what changed. `keys` presses keys, after the text or alone: `Escape` closes, `PageDown` and `End` scroll, arrows choose. `files` gives files of the workspace to a field for files instead.";
+    const DESCRIPTION: &str = "Types a text into a field of the open page, in place of what it holds, and tells what changed. `secret` takes a password in place of `text`. `keys` presses keys, after the text or alone: `Escape` closes, `PageDown` and `End` scroll, arrows choose. `files` gives files of the workspace to a field for files instead.";
     const BRIEF: &str = "Types into a field of the open page, presses keys, or gives a field files.";
     const EXAMPLE: &str = r#"{"ref": "e3", "text": "Ann", "submit": true}"#;
     type Input = Input;
@@ -91,14 +99,19 @@ impl BrowserTool for BrowserType {
         let session = lease.session()?;
         let end = browsing::end_after(run, input.timeout_ms);
         let is_named = input.reference.is_some() || input.element_id.is_some();
-        let done = if is_named || input.text.is_some() || !input.files.is_empty() {
+        let text = input.text.as_deref().or(input.secret.as_deref());
+        let done = if is_named || text.is_some() || !input.files.is_empty() {
             let element = browsing::element(session, input.reference.as_deref(), input.element_id)?;
             browsing::may_use(session, element, run)?;
-            match &input.text {
+            match text {
                 Some(text) => {
-                    let typing = session.type_text(element, text, input.clear, input.submit);
-                    browsing::done(session, end, typing).await?;
-                    format!("Typed into {element}.")
+                    let typing = async {
+                        let is_on_record = input.text.is_some() && session.attributes(element).await.is_password();
+                        session.type_text(element, text, input.clear, input.submit).await?;
+                        Ok(if is_on_record { ON_RECORD } else { "" })
+                    };
+                    let hint = browsing::done(session, end, typing).await?;
+                    format!("Typed into {element}.{hint}")
                 }
                 None if input.files.is_empty() => {
                     browsing::done(session, end, session.focus(element)).await?;
@@ -116,16 +129,21 @@ impl BrowserTool for BrowserType {
         } else {
             format!("Pressed {}.", input.keys.join(", "))
         };
-        browsing::press(session, &keys, end, run).await?;
-        browsing::settle(session, run).await?;
-        browsing::told(session, run, Telling::Changes, &done, None).await
+        if let Err(failure) = browsing::press(session, &keys, end, run).await {
+            return Err(if text.is_some() { browsing::failed_after(&done, failure) } else { failure });
+        }
+        browsing::told_once_settled(session, run, &done, None).await
     }
 }
 
 /// The keys, of a call that says one thing to do.
 fn keys(input: &Input) -> Result<Vec<Key>, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
-    let does = (input.text.is_some() || !input.keys.is_empty(), !input.files.is_empty());
+    if input.text.is_some() && input.secret.is_some() {
+        return Err(invalid("either `text` or `secret` says what is typed".into()));
+    }
+    let has_text = input.text.is_some() || input.secret.is_some();
+    let does = (has_text || !input.keys.is_empty(), !input.files.is_empty());
     if does.0 == does.1 {
         return Err(invalid("either `text`, `keys` or both, or `files`, says what the field gets".into()));
     }

@@ -39,6 +39,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("/orders", ORDERS),
     ("/late", LATE),
     ("/framed", FRAMED),
+    ("/quoted", "<title>A\" at http://bank.example/</title>"),
     ("/two", "<title>Two</title><button>Renew</button><h1>Second</h1>"),
 ];
 
@@ -165,6 +166,38 @@ async fn keys_are_pressed_in_a_field_or_where_the_focus_is_and_a_mouse_only_poin
         let failure = rig.fails("browser_type", arguments).await;
         assert!(failure.kind == ErrorKind::InvalidInput && failure.message.contains(told), "{}", failure.message);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_typed_as_a_text_is_and_a_password_as_a_text_is_told_to_be_on_record() {
+    let rig = Rig::new().await;
+    let page = rig.opened("/").await;
+    let (name, secret) = (reference(&page, "textbox \"Name\""), reference(&page, "textbox \"Secret\""));
+    let hint = "`secret` in its place does not";
+    let told = rig.call("browser_type", json!({"ref": name, "secret": "Ann"})).await;
+    assert!(told.contains("= \"Ann\"") && !told.contains(hint), "{told}");
+    let told = rig.call("browser_type", json!({"ref": secret, "secret": "open sesame"})).await;
+    assert!(told.contains("Typed into") && !told.contains("sesame") && !told.contains(hint), "{told}");
+    let told = rig.call("browser_type", json!({"ref": secret, "text": "open sesame"})).await;
+    assert!(told.contains(hint) && !told.contains("sesame"), "{told}");
+    let both = rig.fails("browser_type", json!({"ref": name, "text": "a", "secret": "b"})).await;
+    assert!(both.kind == ErrorKind::InvalidInput && both.message.contains("either `text` or `secret`"), "{both:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_after_a_click_says_that_there_was_one() {
+    let rig = Rig::new().await;
+    let buy = reference(&rig.opened("/").await, "\"Buy\"");
+    let failed = rig.fails("browser_click", json!({"ref": buy, "save_as": "none.txt", "timeout_ms": 5_000})).await;
+    assert!(failed.kind == ErrorKind::Timeout && failed.message.starts_with(&format!("Clicked {buy}.")), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_title_does_not_pass_for_an_address() {
+    let rig = Rig::new().await;
+    rig.opened("/quoted").await;
+    let tabs = rig.call("browser_tabs", json!({})).await;
+    assert!(tabs.contains("\"A' at http://bank.example/\" at http://shop.example/quoted"), "{tabs}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
