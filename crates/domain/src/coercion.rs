@@ -1,5 +1,6 @@
 //! Harmless repairs of arguments that say the right thing in the wrong type.
 
+use crate::json_memory::hides_values;
 use serde_json::{Map, Value};
 
 /// A text of more bytes is not taken for JSON: what it holds could be many times larger.
@@ -33,7 +34,7 @@ fn coerce_value(schema: &Value, value: &mut Value) -> bool {
     if types.iter().any(|name| is(value, name)) {
         return false;
     }
-    let text = value.as_str().filter(|text| text.len() <= MAX_JSON_BYTES);
+    let text = value.as_str().filter(|text| text.len() <= MAX_JSON_BYTES && !hides_values(text.as_bytes()));
     let parsed = text.and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
     // A number that would become another one is left as the text that it is.
     let parsed = parsed.filter(|parsed| {
@@ -111,6 +112,8 @@ mod tests {
     #[test]
     fn nothing_is_guessed() {
         check(json!({"type": "integer"}), json!("ten"), json!("ten"));
+        let hidden = json!({"$serde_json::private::RawValue": "{\"a\":1}"}).to_string();
+        check(json!({"type": "object"}), json!(hidden), json!(hidden));
         check(json!({"type": "integer"}), json!("1.5"), json!("1.5"));
         check(json!({"type": "integer"}), json!("12345678901234567890123"), json!("12345678901234567890123"));
         check(json!({"type": "string"}), json!(10), json!(10));

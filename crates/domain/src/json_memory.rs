@@ -16,11 +16,38 @@ const AT_ONCE: usize = 4;
 /// Bytes that an allocation takes beside its own.
 const ALLOCATION: usize = 16;
 
-/// Tells whether the values of a JSON text are more than are taken. The text need not be JSON; then it counts as what it
-/// looks like.
+/// The member under which serde_json hands raw JSON from one part of it to another. Where an object begins with it, the
+/// text under it is read as values in the place of the object.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+/// Tells whether the values of a JSON text are more than are taken, or cannot be counted because it
+/// [hides some](hides_values). The text need not be JSON; then it counts as what it looks like.
 pub fn has_too_many_values(json: &[u8]) -> bool {
     // No value takes more for each byte of its text than an object with one nameless member.
-    json.len() > MAX_VALUE_BYTES / (AT_ONCE * MEMBER) && memory(json) > MAX_VALUE_BYTES
+    let is_heavy = json.len() > MAX_VALUE_BYTES / (AT_ONCE * MEMBER) && memory(json) > MAX_VALUE_BYTES;
+    is_heavy || hides_values(json)
+}
+
+/// Tells whether a JSON text may hold a string that is read as values of the whole when the text is parsed. Nothing bounds
+/// the number of such values, and they may be nested so deep that the stack overflows.
+pub fn hides_values(json: &[u8]) -> bool {
+    let follows = |byte: u8, text: &[u8]| {
+        json.contains(&byte) && json.split(|one| *one == byte).skip(1).any(|part| part.starts_with(text))
+    };
+    // Characters of the name may be written as numbers.
+    if !follows(b'$', b"serde_j") && !follows(b'\\', b"u00") {
+        return false;
+    }
+    let lengths = RAW_VALUE.len() + 2..=6 * RAW_VALUE.len() + 2;
+    let mut at = 0;
+    while let Some(begin) = json.iter().skip(at).position(|byte| *byte == b'"').map(|quote| at + quote) {
+        at = after_string(json, begin + 1);
+        let string = json.get(begin..at).filter(|string| lengths.contains(&string.len()));
+        if string.is_some_and(|string| serde_json::from_slice::<String>(string).is_ok_and(|name| name == RAW_VALUE)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The memory of the values beside the bytes of their texts.
@@ -83,6 +110,28 @@ mod tests {
         check("[0,0]", VALUE + 6 * VALUE + 16);
         check(r#"{"a":0,"b":1}"#, VALUE + 6 * MEMBER + 16 + 2 * 16);
         check(r#""[0,0,\"[0,""#, VALUE + 16);
+    }
+
+    #[test]
+    fn values_that_hide_in_a_string_are_known() {
+        let parsed = serde_json::from_str::<Value>(r#"{"$serde_json::private::RawValue":"[0,0]"}"#).unwrap();
+        assert_eq!(parsed, serde_json::json!([0, 0]));
+        for json in [
+            r#"{"$serde_json::private::RawValue":"[0,0]"}"#,
+            r#"[{ "\u0024serde_json::private::RawValue" :"0"}]"#,
+            r#"{"\\":"\"","a":{"$\u0073erde_json::private::Raw\u0056alue":"0"}}"#,
+        ] {
+            assert!(hides_values(json.as_bytes()) && has_too_many_values(json.as_bytes()), "{json}");
+        }
+        for json in [
+            r#"{"a":"$serde_json::private::RawValue is a name"}"#,
+            r#"{"a":"{\"$serde_json::private::RawValue\":\"0\"}","b":"\u0024"}"#,
+            r#"{"$serde_json::private::Number":"0"}"#,
+            "\"$serde_json\\",
+            "\\u00\"",
+        ] {
+            assert!(!hides_values(json.as_bytes()), "{json}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use keeper::{Keeper, Kept};
 use serde_json::Value;
 use toolstead_domain::{
     error_kind::ErrorKind,
+    json_memory::has_too_many_values,
     ports::{calls::WHOLE_OUTPUT, schema_validator::SchemaValidator, tool_provider::CallOutcome},
     tool_failure::{ToolFailure, UpstreamError},
     tool_input_schema::{NotValid, ToolInputSchema},
@@ -177,7 +178,7 @@ async fn within_views(
     };
     // The same data as text and as structure is kept once.
     let kept = match &kept_text {
-        Some(kept) if serde_json::from_str(whole.text()).is_ok_and(|text: Value| text == content) => kept.clone(),
+        Some(kept) if says(whole.text(), &content) => kept.clone(),
         _ => keeper.keep_json("structuredContent", &content).await,
     };
     let short = match promised {
@@ -200,6 +201,11 @@ async fn within_views(
         Some(Some(short)) => result.with_structured_content(short).with_block(text_block(notice)),
         None => result.with_block(text_block(notice)),
     }
+}
+
+/// Tells whether the text is the JSON of that value.
+fn says(text: &str, value: &Value) -> bool {
+    !has_too_many_values(text.as_bytes()) && serde_json::from_str(text).is_ok_and(|said: Value| said == *value)
 }
 
 /// Whether a result needs no cut.

@@ -35,6 +35,7 @@ use toolstead_domain::{
     error_chain::with_causes,
     error_kind::ErrorKind,
     event::EventKind,
+    json_memory::hides_values,
     model::{
         error::ModelError,
         message::{Block, Role, ToolArguments, ToolUse},
@@ -594,10 +595,14 @@ fn refused_by(budget: Budget) -> Made {
 /// Tells a model what it wrote in place of arguments.
 fn malformed(text: &str) -> String {
     const SHOWN: usize = 200;
-    let problem = match serde_json::from_str::<serde_json::Value>(text.trim()) {
-        Ok(serde_json::Value::Object(_)) => "they are nested too deeply".to_owned(),
-        Ok(_) => "they are no JSON object".to_owned(),
-        Err(error) => format!("they are no JSON ({error})"),
+    let problem = if hides_values(text.as_bytes()) {
+        "they have a member whose name is reserved".to_owned()
+    } else {
+        match serde_json::from_str::<serde_json::Value>(text.trim()) {
+            Ok(serde_json::Value::Object(_)) => "they are nested too deeply".to_owned(),
+            Ok(_) => "they are no JSON object".to_owned(),
+            Err(error) => format!("they are no JSON ({error})"),
+        }
     };
     let shown: String = text.chars().take(SHOWN).collect();
     let rest = if shown.len() < text.len() { " ..." } else { "" };

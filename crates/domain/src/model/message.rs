@@ -1,6 +1,6 @@
 //! Messages of a conversation with a model.
 
-use crate::json_depth::is_deeper_than;
+use crate::{json_depth::is_deeper_than, json_memory::hides_values};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -158,6 +158,7 @@ impl ToolArguments {
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "" => Self::Object(Map::new()),
+            trimmed if hides_values(trimmed.as_bytes()) => Self::Malformed(text.to_owned()),
             trimmed => match serde_json::from_str(trimmed) {
                 Ok(value) if is_deeper_than(&value, MAX_LEVELS) => Self::Malformed(text.to_owned()),
                 Ok(Value::Object(object)) => Self::Object(object),
@@ -182,5 +183,11 @@ mod tests {
             let text = serde_json::to_string(&message).unwrap();
             assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message, "{levels}");
         }
+    }
+
+    #[test]
+    fn arguments_that_hide_others_in_a_text_are_malformed() {
+        let text = r#"{"$serde_json::private::RawValue":"{\"a\":1}"}"#;
+        assert_eq!(ToolArguments::parse(text), ToolArguments::Malformed(text.to_owned()));
     }
 }

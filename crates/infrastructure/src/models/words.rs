@@ -31,7 +31,7 @@ fn with_words(secret: &str) -> impl Iterator<Item = &str> {
 
 fn visible(c: char) -> Option<char> {
     match c {
-        '\n' | '\t' => Some(' '),
+        '\n' | '\t' | '\u{2028}' | '\u{2029}' => Some(' '),
         // Those that join letters and emoji go as well: a secret may be written with them in it.
         c => (!is_invisible(c)).then_some(c),
     }
@@ -46,6 +46,7 @@ mod tests {
         let key = Secret::new("sk-123456");
         let told = clean("bad key sk-123456\u{1b}[31m\n(sk-123456)\u{202e}", [&key, &Secret::new("b")]);
         assert_eq!(told, "bad key [redacted][31m ([redacted])");
+        assert_eq!(clean("a\u{2028}b\u{2029}c", []), "a b c");
         assert_eq!(clean(&"ä".repeat(10_000), []).chars().count(), MAX_CHARACTERS + 1);
     }
 

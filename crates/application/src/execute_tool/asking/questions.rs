@@ -55,7 +55,7 @@ impl<'a> Questions<'a> {
         Self { call, grant, record, ports, in_own_words, left, rows: OnceLock::new() }
     }
 
-    /// Where the rows of the questions go.
+    /// The rows of the questions.
     pub(super) fn rows(&self) -> &Arc<Rows> {
         self.rows.get_or_init(|| Arc::new(Rows::new(self.ports)))
     }

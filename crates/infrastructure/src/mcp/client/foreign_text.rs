@@ -11,7 +11,7 @@ pub(super) fn shown(text: &str, limit: usize) -> String {
             break;
         }
         match c {
-            '\n' | '\t' => shown.push(' '),
+            '\n' | '\t' | '\u{2028}' | '\u{2029}' => shown.push(' '),
             // Those that join letters and emoji go as well: a label reads without them.
             c if is_invisible(c) => {}
             c => shown.push(c),
@@ -27,6 +27,7 @@ mod tests {
     #[test]
     fn nothing_that_moves_the_cursor_or_hides_text_gets_through() {
         assert_eq!(shown(" a\u{1b}[31m\nb\u{202e}c\r\u{9b}\u{e0041}\u{200d}\u{e0131}\u{ad} ", 100), "a[31m bc");
+        assert_eq!(shown("a\u{2028}b\u{2029}c", 100), "a b c");
         assert_eq!(shown("äöüß", 3), "äöü…");
         assert_eq!(shown("äöü", 3), "äöü");
     }

@@ -7,6 +7,7 @@ use serde::{
 };
 use serde_json::Value;
 use std::fmt;
+use toolstead_domain::json_memory::hides_values;
 
 /// What such a message still says of itself, with its id where that is among what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub enum CutMessage {
 impl CutMessage {
     /// Reads the members of the outermost object as far as they go. Some peers write the id last.
     pub fn read(beginning: &[u8], end: &[u8]) -> Self {
+        if hides_values(beginning) || hides_values(end) {
+            return Self::Unknown(None);
+        }
         let mut members = Members::default();
         // Fails where the beginning ends; what was read before counts.
         let _ = serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut members);
@@ -107,6 +111,7 @@ mod tests {
         check(r#"{"params":{"id":1,"a":"xxxxx"#, Unknown(None));
         check(r#"{"jsonrpc":"2.0","method":"m","params":{"id":1,"#, Request(None));
         check(r#"{"id":12345"#, Unknown(None));
+        check(r#"{"id":{"$serde_json::private::RawValue":"7"},"params":"xxx"#, Unknown(None));
         check(r#"{"id":1.5,"method":"m","params":{"#, Request(None));
         check(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"xxx"#, CutMessage::Notification);
         check("xxxx", Unknown(None));

@@ -221,18 +221,25 @@ impl<'a> Envelope<'a> {
                 Err(error) => Malformed::no_json(error),
             });
         }
-        serde_json::from_str(text).map_err(|error| {
+        let envelope: Self = serde_json::from_str(text).map_err(|error| {
             if error.is_data() {
                 Malformed::no_object(format!("the message is no JSON-RPC object: {error}"))
             } else {
                 Malformed::no_json(error)
             }
-        })
+        })?;
+        if toolstead_domain::json_memory::hides_values(text.as_bytes()) {
+            let mut malformed = Malformed::no_object("the message has a member whose name is reserved");
+            (malformed.id, malformed.is_response) = (envelope.read_id().ok().flatten(), envelope.method.is_none());
+            return Err(malformed);
+        }
+        Ok(envelope)
     }
 
     pub(super) fn read_id(&self) -> Result<Option<Id>, ()> {
         let Some(raw) = self.id else { return Ok(None) };
-        if raw.get().len() > MAX_ID_BYTES {
+        // An object or a list is no id, and is not read: its values could be hidden.
+        if raw.get().len() > MAX_ID_BYTES || raw.get().starts_with(['{', '[']) {
             return Err(());
         }
         match serde_json::from_str(raw.get()) {
@@ -470,6 +477,14 @@ mod tests {
         assert_eq!(bad(id), (None, false, RpcError::INVALID_REQUEST));
     }
 
+    /// JSON whose values would overflow the stack: texts within texts, each of which is read.
+    fn hidden_values() -> String {
+        (0..12).fold("1".to_owned(), |inner, _| {
+            let object = json!({"$serde_json::private::RawValue": inner}).to_string();
+            format!("{}{object}{}", "[".repeat(120), "]".repeat(120))
+        })
+    }
+
     #[test]
     fn what_is_no_message_is_refused_with_its_id_where_it_has_one() {
         assert_eq!(bad("{"), (None, false, -32700));
@@ -493,6 +508,15 @@ mod tests {
             bad(r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1}}"#),
             (Some(Id::Number(1)), true, -32600)
         );
+        let hidden = hidden_values();
+        for member in ["params", "result", "error"] {
+            let method = if member == "params" { r#""method":"m","# } else { "" };
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,{method}"{member}":{{"a":{hidden}}}}}"#);
+            assert_eq!(bad(text), (Some(Id::Number(1)), member != "params", -32600));
+        }
+        assert_eq!(bad(format!(r#"{{"jsonrpc":"2.0","method":"m","id":{hidden}}}"#)), (None, false, -32600));
+        let broken = [format!(r#"{{"id":{hidden},"method":""#).as_bytes(), b"\xff\"}"].concat();
+        assert_eq!(bad(broken), (None, false, -32700));
         assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1}"#), (Some(Id::Number(1)), true, -32600));
         assert_eq!(bad(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xff\"}"), (Some(Id::Number(1)), true, -32700));
         let deep =
