@@ -509,7 +509,7 @@ pub(super) fn tabs(session: &Session) -> String {
 
 /// The tabs alone, as an answer.
 pub(super) fn tabs_told(session: &Session, tabs: &str) -> Result<ToolResult, ToolFailure> {
-    answer(tabs, &facts(session, None))
+    answer(tabs, &PageFacts { page: tabs.to_owned(), ..facts(session, None) })
 }
 
 /// Puts a file of the workspace where the browser finds it.
