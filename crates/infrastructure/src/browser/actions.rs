@@ -247,9 +247,14 @@ impl Session {
         if self.ask_element(reference, &target, &object, PUT, put).await? == Value::Bool(true) {
             return Ok(());
         }
+        let host = self.host_of(reference);
         let arguments = json!([{"value": text}, {"value": clears}]);
         self.ask_element(reference, &target, &object, TYPE, arguments).await?;
         if submits {
+            let focused = self.focused_host().await?;
+            if focused.is_some() && focused != host {
+                return Err(SessionError::Unusable { reference, reason: "it does not keep the focus".into() });
+            }
             self.press(&target, &Key::ENTER).await?;
         }
         Ok(())
@@ -355,6 +360,7 @@ impl Session {
             params["clip"] = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
         }
         let answer = self.command(&target, "Page.captureScreenshot", params).await?;
+        self.may_be_shown(&target)?;
         let data = answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned();
         Ok(Picture { data, is_cut })
     }
@@ -367,6 +373,7 @@ impl Session {
         let target = self.target()?;
         let params = json!({"printBackground": true, "preferCSSPageSize": true, "pageRanges": PRINTED});
         let answer = self.command(&target, "Page.printToPDF", params).await?;
+        self.may_be_shown(&target)?;
         Ok(answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 

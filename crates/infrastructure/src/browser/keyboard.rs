@@ -1,13 +1,13 @@
 //! Keys that bear a name, as a person presses them: they scroll, close, send, and go from field to field.
 
 use crate::browser::{
-    devtools::Target,
+    devtools::{DevToolsError, Target},
     references::Reference,
     session::{Session, SessionError},
-    state::host,
 };
+use futures::future::try_join_all;
 use serde_json::{Value, json};
-use std::str::FromStr;
+use std::{collections::HashSet, str::FromStr};
 
 /// Names, the numbers that browsers know them by, and what they type.
 const KEYS: [(&str, u32, &str); 15] = [
@@ -31,9 +31,8 @@ const KEYS: [(&str, u32, &str); 15] = [
 /// Keys that are held meanwhile, and their bits.
 const HELD: [(&str, u8); 4] = [("Alt", 1), ("Control", 2), ("Meta", 4), ("Shift", 8)];
 
-/// Tells whether a frame has the focus itself, and no frame within it.
-const HAS_FOCUS: &str =
-    "function () { return document.hasFocus() && document.activeElement?.contentWindow === undefined; }";
+/// Tells whether a frame has the focus, or one within it.
+const HAS_FOCUS: &str = "function () { return document.hasFocus(); }";
 
 /// A key, and what is held with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,27 +127,38 @@ impl Session {
         focused.map(|_| ()).map_err(|_| SessionError::Unusable { reference, reason: "it takes no keys".into() })
     }
 
-    /// The host of the frame in which the focus is, where that is another one than the page's.
-    pub(crate) async fn focused_host(&self) -> Option<String> {
-        let (target, others) = {
+    /// The host of the frame in which the focus is; `None` where it has none.
+    ///
+    /// # Errors
+    /// [`SessionError`]; a frame that is gone is none.
+    pub(crate) async fn focused_host(&self) -> Result<Option<String>, SessionError> {
+        let (target, frames) = {
             let state = self.state();
-            let tab = state.current()?;
-            let page = tab.host();
-            let of_frame = |(id, url): (&String, String)| Some((id.clone(), host(&url)?));
-            let frames = tab.frames.iter().map(|(id, frame)| (id, frame.url.clone())).filter_map(of_frame);
-            let others: Vec<(String, String)> = frames.filter(|(_, host)| Some(host) != page.as_ref()).collect();
-            (tab.target.clone()?, others)
+            let tab = state.current().ok_or(SessionError::NoTab)?;
+            (tab.target.clone().ok_or(SessionError::NoTab)?, tab.frames.keys().cloned().collect::<Vec<_>>())
         };
-        for (frame, host) in others {
-            let Ok(world) = self.world(&target, Some(frame)).await else { continue };
+        let answers = try_join_all(frames.iter().map(|frame| self.has_focus(&target, frame))).await?;
+        let focused = frames.iter().zip(answers).filter_map(|(frame, has_focus)| has_focus.then_some(frame.as_str()));
+        let focused: HashSet<&str> = focused.collect();
+        let state = self.state();
+        let Some(tab) = state.current().filter(|tab| tab.target.as_ref() == Some(&target)) else { return Ok(None) };
+        // Those around it have it as well.
+        let around = focused.iter().filter_map(|frame| tab.frames.get(*frame)?.parent.as_deref());
+        let around: HashSet<&str> = around.collect();
+        Ok(focused.difference(&around).next().and_then(|frame| tab.host_of_frame(frame)))
+    }
+
+    async fn has_focus(&self, target: &Target, frame: &str) -> Result<bool, SessionError> {
+        let asking = async {
+            let world = self.world(target, Some(frame.to_owned())).await?;
             let asked = json!({"functionDeclaration": HAS_FOCUS, "executionContextId": world, "returnByValue": true});
-            let told = self.command(&target, "Runtime.callFunctionOn", asked).await;
-            if told.is_ok_and(|told| told.get("result").and_then(|told| told.get("value")) == Some(&Value::Bool(true)))
-            {
-                return Some(host);
-            }
+            self.command(target, "Runtime.callFunctionOn", asked).await
+        };
+        match asking.await {
+            Ok(told) => Ok(told.get("result").and_then(|told| told.get("value")) == Some(&Value::Bool(true))),
+            Err(SessionError::DevTools(DevToolsError::Refused { .. })) => Ok(false),
+            Err(error) => Err(error),
         }
-        None
     }
 }
 

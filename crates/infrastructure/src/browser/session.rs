@@ -358,16 +358,33 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn snapshot(&self) -> Result<(Target, Snapshot), SessionError> {
-        let target = self.target()?;
-        let frames = timeout(PATIENCE, self.frames(&target)).await.map_err(|_| SessionError::NoAnswer)??;
+        let looking = async {
+            loop {
+                let target = self.target()?;
+                // What is told of a page must not stand under the address of another one that it opens meanwhile.
+                if let Some(frames) = self.frames(&target).await?
+                    && self.target()? == target
+                {
+                    return Ok::<_, SessionError>((target, frames));
+                }
+            }
+        };
+        let (target, frames) = timeout(PATIENCE, looking).await.map_err(|_| SessionError::NoAnswer)??;
         self.name_tabs().await?;
+        self.may_be_shown(&target)?;
         let mut state = self.state();
-        // However the page came there.
-        if let Some(host) = state.current().and_then(Tab::host) {
-            state.judged_host(&host)?;
-        }
         let snapshot = Snapshot::of(&frames, &mut state.references);
         Ok((target, snapshot))
+    }
+
+    /// Judges the page of a tab, however it came there.
+    ///
+    /// # Errors
+    /// [`SessionError::NotShown`].
+    pub(crate) fn may_be_shown(&self, target: &Target) -> Result<(), SessionError> {
+        let mut state = self.state();
+        let host = state.tab_of(target).and_then(|tab| tab.host());
+        Ok(host.map_or(Ok(()), |host| state.judged_host(&host))?)
     }
 
     /// Learns the titles of all tabs: no event tells them as pages come and change.
@@ -380,8 +397,12 @@ impl Session {
         Ok(())
     }
 
-    /// The trees of the page and of the frames in it: one is asked for, and read, after the other.
-    async fn frames(&self, target: &Target) -> Result<Vec<FrameTree>, SessionError> {
+    /// The trees of the page and of the frames in it: one is asked for, and read, after the other. `None` where another page
+    /// came meanwhile.
+    async fn frames(&self, target: &Target) -> Result<Option<Vec<FrameTree>>, SessionError> {
+        if let Some(tab) = self.state().tab_of(target) {
+            tab.is_looked_at();
+        }
         let told = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
         let mut waiting: Vec<(&Value, bool)> = told.get("frameTree").map(|tree| (tree, true)).into_iter().collect();
         let mut frames: Vec<FrameTree> = Vec::new();
@@ -404,14 +425,15 @@ impl Session {
                 parent: part("parentId").filter(is_name).map(str::to_owned),
                 document: document.to_owned(),
                 url: part("url").unwrap_or_default().to_owned(),
-                owner: None,
+                ..Frame::default()
             };
-            if let Some(tab) = self.state().tab_of(target) {
-                tab.holds(id, frame);
+            // Frames are read one after the other: what was told of this one may be over, and its elements those of
+            // somebody else.
+            if self.state().tab_of(target).is_some_and(|tab| !tab.looked_at(id, frame, is_page)) {
                 if is_page {
-                    tab.main_frame = Some(id.to_owned());
-                    tab.shows(part("url").unwrap_or_default());
+                    return Ok(None);
                 }
+                continue;
             }
             let owner = match is_page {
                 true => None,
@@ -433,7 +455,7 @@ impl Session {
                 Err(_) => {}
             }
         }
-        Ok(frames)
+        Ok(Some(frames))
     }
 
     /// The element that holds a frame: always the same one as long as the frame is there.

@@ -2,11 +2,15 @@
 //! and what a killed process left goes when the next browser starts.
 #![expect(clippy::disallowed_methods, reason = "a folder of our own, which no tool reaches by this way")]
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
 use std::{
+    ffi::{CStr, CString},
     fs::{self, DirBuilder, File},
     io::{self, Read, Write},
-    os::{fd::AsFd, unix::fs::DirBuilderExt},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::{ffi::OsStrExt, fs::DirBuilderExt},
+    },
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -116,15 +120,49 @@ impl SharedFolder {
 impl Drop for SharedFolder {
     fn drop(&mut self) {
         // What cannot be removed now is removed when the next one is made.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove(&self.path);
     }
 }
 
 /// Writes a file that is not there yet; no link is followed.
 fn write_new(folder: impl AsFd, name: &str, contents: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+    let file = openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
     File::from(file).write_all(contents)
+}
+
+/// Removes a folder with all that it holds. A browser nests folders as deep as it likes, so what lies deeper is moved up
+/// first: each takes no stack and no descriptor of its own.
+fn remove(folder: &Path) -> io::Result<()> {
+    let open = |within: BorrowedFd<'_>, name: &CStr| {
+        openat(within, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    };
+    // The names of all that could not be removed as a file.
+    let folders_of = |held: BorrowedFd<'_>| -> io::Result<Vec<CString>> {
+        let mut folders = Vec::new();
+        for entry in Dir::read_from(held)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if !matches!(name.to_bytes(), b"." | b"..") && unlinkat(held, name, AtFlags::empty()).is_err() {
+                folders.push(name.to_owned());
+            }
+        }
+        Ok(folders)
+    };
+    let top = open(CWD, &CString::new(folder.as_os_str().as_bytes())?)?;
+    loop {
+        let folders = folders_of(top.as_fd())?;
+        if folders.is_empty() {
+            return fs::remove_dir(folder);
+        }
+        for name in folders {
+            let held = open(top.as_fd(), &name)?;
+            for inner in folders_of(held.as_fd())? {
+                renameat(&held, &inner, &top, Uuid::new_v4().to_string())?;
+            }
+            unlinkat(&top, &name, AtFlags::REMOVEDIR)?;
+        }
+    }
 }
 
 /// Removes the folders that no process holds.
@@ -138,7 +176,7 @@ fn sweep(parent: &Path) {
         if let Ok(folder) = File::open(entry.path())
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = remove(&entry.path());
         }
     }
 }
@@ -189,6 +227,25 @@ mod tests {
         let refused = shared.put("four".into(), b"four".to_vec()).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::QuotaExceeded);
         shared.put("three".into(), b"xxx".to_vec()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_folder_goes_however_deep_a_browser_has_nested_others_in_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let shared = SharedFolder::make(parent.path().to_path_buf()).await.unwrap();
+        let outside = parent.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("kept"), "x").unwrap();
+        let path = shared.path().to_path_buf();
+        std::os::unix::fs::symlink(&outside, path.join("link")).unwrap();
+        let mut held = rustix::fs::open(&path, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        for _ in 0..25_000 {
+            rustix::fs::mkdirat(&held, "d", Mode::RWXU).unwrap();
+            held = openat(&held, "d", OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        write_new(&held, "deepest", b"x").unwrap();
+        drop((held, shared));
+        assert!(!path.exists() && outside.join("kept").exists());
     }
 
     #[tokio::test]

@@ -89,9 +89,9 @@ pub(crate) struct State {
     pub(crate) references: References,
     pub(crate) downloads: Vec<Download>,
     /// A call waits for a download. All others are broken off: they would fill the disk.
-    pub(crate) awaits_download: bool,
+    awaits_download: bool,
     /// What becomes of the next dialog of a page; without a word it is dismissed.
-    pub(crate) dialog_answer: Option<DialogAnswer>,
+    dialog_answer: Option<DialogAnswer>,
     /// What the caller should hear with the next answer.
     notes: VecDeque<String>,
     /// The pages that were not shown, each with how often.
@@ -130,6 +130,9 @@ pub(crate) struct Tab {
     pub(crate) numbered: Vec<Reference>,
     /// The frame and the element with which a page asked for files.
     pub(crate) file_chooser: Option<(String, NodeId)>,
+    /// The call acts here: a dialog is answered and a download taken as it says. The same holds for tabs that are opened
+    /// from here.
+    is_meant: bool,
     /// The latest page that was not shown here.
     pub(crate) not_shown: Option<NotShown>,
     messages: VecDeque<String>,
@@ -145,6 +148,10 @@ pub(crate) struct Frame {
     pub(crate) url: String,
     /// The element that holds it, once somebody has asked.
     pub(crate) owner: Option<NodeId>,
+    /// The host of what made the document, where its address has none; else the host of the latest that had one.
+    pub(crate) made_by: Option<String>,
+    /// The document came since a look at the page began.
+    pub(crate) has_come: bool,
 }
 
 /// What a dialog of a page is answered.
@@ -177,6 +184,15 @@ impl State {
     /// Lets this judge decide from now on.
     pub(crate) fn judged_by(&mut self, judge: HostJudge) {
         self.judge = Some(judge);
+    }
+
+    /// What a call says about dialogs and downloads of the current tab, and of those that it opens. Other tabs do not get an
+    /// answer that is not meant for them.
+    pub(crate) fn expects(&mut self, dialog: Option<DialogAnswer>, takes_download: bool) {
+        (self.dialog_answer, self.awaits_download) = (dialog, takes_download);
+        for (number, tab) in &mut self.tabs {
+            tab.is_meant = self.current == Some(*number);
+        }
     }
 
     /// What was noted since somebody asked last.
@@ -310,6 +326,8 @@ impl State {
             ("Runtime.enable", json!({})),
             ("Log.enable", json!({})),
             ("Accessibility.enable", json!({})),
+            // A frame says that it has the focus also in a tab that is not in front.
+            ("Emulation.setFocusEmulationEnabled", json!({"enabled": true})),
         ] {
             // A tab whose pages nobody judges never begins to run.
             if !heard.post(&target, method, params) {
@@ -319,8 +337,13 @@ impl State {
         self.given_tabs = self.given_tabs.saturating_add(1);
         let number = self.given_tabs;
         let opener = info_text("openerId");
-        let made_by = self.tab_called(opener).and_then(|opener| opener.host());
-        let tab = Tab { id: info_text("targetId").into(), target: Some(target.clone()), made_by, ..Tab::default() };
+        // A frame of somebody else writes into what it opens.
+        let frame = info_text("openerFrameId");
+        let made_by = self.tab_called(opener).and_then(|opener| opener.host_of_frame(frame).or_else(|| opener.host()));
+        // One that a call opens has no opener.
+        let is_meant = opener.is_empty() || self.tab_called(opener).is_some_and(|opener| opener.is_meant);
+        let id = info_text("targetId").to_owned();
+        let tab = Tab { id, target: Some(target.clone()), made_by, is_meant, ..Tab::default() };
         if !opener.is_empty() {
             self.note(format!("The page opened tab {number}, which is the current one now."));
         }
@@ -335,7 +358,7 @@ impl State {
         for target in targets.iter().filter_map(Value::as_object) {
             if let Some(tab) = text(target, "targetId").and_then(|id| self.tab_called(id)) {
                 // An address that stands here may be one that is on the way: that of the page is told as it comes.
-                tab.title = target.get("title").map(plain).unwrap_or_default();
+                tab.title = target.get("title").map(plain).unwrap_or_default().replace('"', "'");
             }
         }
     }
@@ -399,7 +422,10 @@ impl State {
         let answer = match kind.as_str() {
             // Whoever leads the tab elsewhere wants to leave.
             "beforeunload" => DialogAnswer::Accept(None),
-            _ => self.dialog_answer.take().unwrap_or(DialogAnswer::Dismiss),
+            _ if self.tab_of(target).is_some_and(|tab| tab.is_meant) => {
+                self.dialog_answer.take().unwrap_or(DialogAnswer::Dismiss)
+            }
+            _ => DialogAnswer::Dismiss,
         };
         let (accept, prompt, word) = match answer {
             DialogAnswer::Accept(prompt) => (true, prompt, "accepted"),
@@ -423,7 +449,13 @@ impl State {
         let params = &heard.event.params;
         let (Some(id), Some(name)) = (id(params, "guid"), params.get("suggestedFilename")) else { return };
         let name = plain(name).replace('"', "'");
-        if !std::mem::take(&mut self.awaits_download) {
+        let frame = text(params, "frameId").unwrap_or_default();
+        // A tab that shows nothing yet has its own name for its frame.
+        let mut of_frame = self.tabs.values().filter(|tab| tab.id == frame || tab.frames.contains_key(frame));
+        let is_meant = self.awaits_download && of_frame.all(|tab| tab.is_meant);
+        if is_meant {
+            self.awaits_download = false;
+        } else {
             heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
             return self
                 .note(format!("The page offered the file \"{name}\", which was not taken: `save_as` takes one."));
@@ -435,7 +467,13 @@ impl State {
     fn download_goes_on(&mut self, heard: &Heard<'_>) {
         let params = &heard.event.params;
         let id = text(params, "guid").unwrap_or_default();
-        let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) else { return };
+        let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) else {
+            // It was to be broken off already, which may not have come through.
+            if text(params, "state") == Some("inProgress") && id.len() <= MAX_ID_BYTES {
+                heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
+            }
+            return;
+        };
         let bytes = params.get("receivedBytes").and_then(Value::as_f64).unwrap_or_default();
         download.state = match text(params, "state") {
             Some("completed") => DownloadState::Done,
@@ -511,6 +549,7 @@ impl Tab {
             }
             "Page.frameStartedLoading" if self.is_main(params) => self.is_loading = true,
             "Page.frameStoppedLoading" if self.is_main(params) => self.is_loading = false,
+            "Runtime.executionContextCreated" => self.made(params),
             "Page.navigatedWithinDocument" if self.is_main(params) => {
                 self.shows(text(params, "url").unwrap_or_default());
             }
@@ -579,14 +618,50 @@ impl Tab {
             self.main_frame = Some(id.to_owned());
             self.shows(&url);
         }
-        self.holds(id, Frame { parent, document: document.to_owned(), url, owner: None });
+        self.holds(id, Frame { parent, document: document.to_owned(), url, has_come: true, ..Frame::default() });
     }
 
-    /// The host that answers for a frame: its own, else that of the frame or page around it, which made it.
+    /// Scripts of this origin run in a frame. A document without a host has that of the one who led the frame there, which
+    /// need not be the page or frame around it.
+    fn made(&mut self, params: &Map<String, Value>) {
+        let Some(context) = params.get("context").and_then(Value::as_object) else { return };
+        let Some(about) = context.get("auxData").and_then(Value::as_object) else { return };
+        let (Some(frame), Some(maker)) = (id(about, "frameId"), text(context, "origin").and_then(host)) else { return };
+        // Worlds of ours may have been there before the document.
+        if about.get("isDefault") != Some(&Value::Bool(true)) {
+            return;
+        }
+        if self.main_frame.as_deref().unwrap_or(&self.id) == frame && host(&self.url).is_none() {
+            self.made_by = Some(maker.clone());
+        }
+        if let Some(frame) = self.frames.get_mut(frame).filter(|frame| host(&frame.url).is_none()) {
+            frame.made_by = Some(maker);
+        }
+    }
+
+    /// A look at the page begins.
+    pub(crate) fn is_looked_at(&mut self) {
+        self.frames.values_mut().for_each(|frame| frame.has_come = false);
+    }
+
+    /// Remembers a frame as a look has told it. `false` where another document has come into it since: then this is old.
+    pub(crate) fn looked_at(&mut self, id: &str, frame: Frame, is_page: bool) -> bool {
+        if self.frames.get(id).is_some_and(|known| known.has_come && known.document != frame.document) {
+            return false;
+        }
+        if is_page {
+            self.main_frame = Some(id.to_owned());
+            self.shows(&frame.url);
+        }
+        self.holds(id, frame);
+        true
+    }
+
+    /// The host that answers for a frame: its own, else that of its maker, else that of the frame or page around it.
     pub(crate) fn host_of_frame(&self, id: &str) -> Option<String> {
         let mut frame = self.frames.get(id)?;
         for _ in 0..MAX_FRAMES {
-            match host(&frame.url) {
+            match host(&frame.url).or_else(|| frame.made_by.clone()) {
                 Some(host) => return Some(host),
                 None => frame = self.frames.get(frame.parent.as_deref()?)?,
             }
@@ -597,8 +672,11 @@ impl Tab {
     /// Remembers a frame as it is now.
     pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
         // The same element holds it, whatever document comes.
-        let owner = frame.owner.or(self.frames.get(id).and_then(|known| known.owner));
-        let frame = Frame { url: address(&frame.url), owner, ..frame };
+        let known = self.frames.get(id);
+        let owner = frame.owner.or(known.and_then(|known| known.owner));
+        // A frame leads itself to a page without a host, and is still the one that made it.
+        let made_by = host(&frame.url).or_else(|| known.and_then(|known| known.made_by.clone()));
+        let frame = Frame { url: address(&frame.url), owner, made_by, ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
             self.frames.insert(id.to_owned(), frame);
         }
@@ -688,6 +766,66 @@ mod tests {
         ] {
             assert_eq!(tab.host_of_frame(frame).as_deref(), host, "{frame}");
         }
+    }
+
+    fn hears(tab: &mut Tab, method: &str, params: Value) {
+        let Value::Object(params) = params else { panic!("parameters are an object") };
+        tab.hear(&Event { target: Target(None), method: method.into(), params });
+    }
+
+    fn navigates(tab: &mut Tab, frame: &str, document: &str, url: &str) {
+        let parent = (frame != "page").then_some("page");
+        let frame = json!({"id": frame, "parentId": parent, "loaderId": document, "url": url});
+        hears(tab, "Page.frameNavigated", json!({"frame": frame}));
+    }
+
+    fn runs(tab: &mut Tab, frame: &str, origin: &str) {
+        let about = json!({"isDefault": true, "frameId": frame});
+        let context = json!({"origin": origin, "auxData": about});
+        hears(tab, "Runtime.executionContextCreated", json!({"context": context}));
+    }
+
+    #[test]
+    fn a_frame_that_leads_itself_to_a_page_without_a_host_is_still_of_its_own_one() {
+        let mut tab = Tab::default();
+        navigates(&mut tab, "page", "d1", "http://shop.example/");
+        navigates(&mut tab, "ad", "d2", "http://ads.example/");
+        navigates(&mut tab, "ad", "d3", "data:text/html,<input>");
+        runs(&mut tab, "ad", "://");
+        assert_eq!(tab.host_of_frame("ad").as_deref(), Some("ads.example"));
+        // The page takes it back.
+        navigates(&mut tab, "ad", "d4", "about:blank");
+        runs(&mut tab, "ad", "http://shop.example");
+        assert_eq!(tab.host_of_frame("ad").as_deref(), Some("shop.example"));
+        // Somebody else leads the page away, and writes into it.
+        navigates(&mut tab, "page", "d5", "about:blank");
+        assert_eq!(tab.host().as_deref(), Some("shop.example"));
+        runs(&mut tab, "page", "http://ads.example");
+        assert_eq!(tab.host().as_deref(), Some("ads.example"));
+        navigates(&mut tab, "page", "d6", "http://shop.example/");
+        runs(&mut tab, "page", "http://ads.example");
+        assert_eq!(tab.host().as_deref(), Some("shop.example"), "its address says more");
+    }
+
+    #[test]
+    fn what_a_look_tells_late_of_a_frame_is_not_taken_for_what_is_in_it_now() {
+        let mut tab = Tab::default();
+        navigates(&mut tab, "page", "d1", "http://shop.example/");
+        navigates(&mut tab, "ad", "d2", "about:blank");
+        let told = |document: &str, url: &str| Frame { document: document.into(), url: url.into(), ..Frame::default() };
+        let inner = |frame: Frame| Frame { parent: Some("page".into()), ..frame };
+        tab.is_looked_at();
+        assert!(tab.looked_at("page", told("d1", "http://shop.example/"), true));
+        assert!(tab.looked_at("ad", inner(told("d2", "about:blank")), false));
+        navigates(&mut tab, "ad", "d3", "http://ads.example/");
+        assert!(!tab.looked_at("ad", inner(told("d2", "about:blank")), false));
+        assert_eq!((&*tab.frames["ad"].document, tab.host_of_frame("ad").as_deref()), ("d3", Some("ads.example")));
+        navigates(&mut tab, "page", "d4", "http://bank.example/");
+        assert!(!tab.looked_at("page", told("d1", "http://shop.example/"), true));
+        assert_eq!(tab.host().as_deref(), Some("bank.example"));
+        // The next look tells what is there.
+        tab.is_looked_at();
+        assert!(tab.looked_at("page", told("d4", "http://bank.example/"), true));
     }
 
     #[test]

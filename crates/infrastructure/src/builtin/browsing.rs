@@ -215,7 +215,7 @@ pub(super) fn end_after(run: &Run<'_>, milliseconds: u64) -> Instant {
 /// reach.
 pub(super) async fn press(session: &Session, keys: &[Key], end: Instant, run: &Run<'_>) -> Result<(), ToolFailure> {
     for key in keys {
-        let host = done(session, end, async { Ok(session.focused_host().await) }).await?;
+        let host = done(session, end, session.focused_host()).await?;
         host.map_or(Ok(()), |host| run.may_reach(&host))?;
         done(session, end, async { session.press(&session.target()?, key).await }).await?;
     }
@@ -274,8 +274,7 @@ pub(super) struct Said<'a> {
 impl<'a> Said<'a> {
     pub(super) fn new(session: &'a Session, dialog: Option<DialogAnswer>, takes_download: bool) -> Self {
         let mut state = session.state();
-        state.dialog_answer = dialog;
-        state.awaits_download = takes_download;
+        state.expects(dialog, takes_download);
         Self { session, before: state.downloads.len() }
     }
 }
@@ -283,8 +282,7 @@ impl<'a> Said<'a> {
 impl Drop for Said<'_> {
     fn drop(&mut self) {
         let mut state = self.session.state();
-        state.dialog_answer = None;
-        state.awaits_download = false;
+        state.expects(None, false);
     }
 }
 

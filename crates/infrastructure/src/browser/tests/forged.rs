@@ -3,7 +3,7 @@
 
 use crate::browser::{
     devtools::{DevTools, Target},
-    state::{HostJudge, MAX_ID_BYTES, State},
+    state::{DialogAnswer, HostJudge, MAX_ID_BYTES, State},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -101,11 +101,16 @@ fn said() -> impl Strategy<Value = Said> {
 
 /// Plays what the browser says, and gives the state afterwards with the commands that it was given.
 fn played(all: Vec<Said>) -> (State, Vec<Value>) {
+    played_in(State::default(), all)
+}
+
+/// The same of a state that has heard something.
+fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (ours, mut output) = duplex(1 << 20);
         let (theirs, mut input) = duplex(1 << 20);
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(state));
         let judge: HostJudge = Arc::new(|host| if host == ALLOWED { Verdict::Allow } else { Verdict::Ask });
         state.lock().unwrap().judged_by(judge);
         let hearing = state.clone();
@@ -221,4 +226,73 @@ fn the_first_forged_page_is_refused_and_one_within_it_is_not() {
     let expected = [("before", refused), ("unknown", refused), ("child", "Fetch.continueRequest"), ("main", refused)];
     assert_eq!(answers, expected);
     assert_eq!(state.tabs.len(), 1);
+}
+
+fn event(session: &str, method: &str, params: Value) -> Said {
+    Said::Message(json!({"method": method, "sessionId": session, "params": params}))
+}
+
+fn attached(session: &str, tab: &str, opener: Option<(&str, &str)>) -> Said {
+    let (opener, frame) = opener.unzip();
+    let info = json!({"type": "page", "targetId": tab, "openerId": opener, "openerFrameId": frame});
+    Said::Message(json!({"method": "Target.attachedToTarget", "params": {"sessionId": session, "targetInfo": info}}))
+}
+
+#[test]
+fn an_empty_tab_is_of_the_frame_that_opened_it() {
+    let navigated = |frame: Value| event("s", "Page.frameNavigated", json!({"frame": frame}));
+    let (state, _) = played(vec![
+        attached("s", "t", None),
+        navigated(json!({"id": "t", "loaderId": "d", "url": "http://shop.example/"})),
+        navigated(json!({"id": "ad", "parentId": "t", "loaderId": "e", "url": "http://ads.example/"})),
+        attached("of-page", "u", Some(("t", "t"))),
+        attached("of-ad", "v", Some(("t", "ad"))),
+        attached("of-nobody", "w", Some(("t", "gone"))),
+    ]);
+    let hosts: Vec<Option<String>> = state.tabs.values().map(|tab| tab.host()).collect();
+    assert_eq!(
+        hosts,
+        ["shop.example", "shop.example", "ads.example", "shop.example"].map(|host| Some(host.to_owned()))
+    );
+}
+
+#[test]
+fn another_tab_gets_neither_the_answer_to_a_dialog_nor_its_download_taken() {
+    let begun = |id: &str, frame: &str| {
+        let file = json!({"guid": id, "frameId": frame, "suggestedFilename": "a.txt", "url": "http://shop.example/a"});
+        Said::Message(json!({"method": "Browser.downloadWillBegin", "params": file}))
+    };
+    let asks =
+        |session: &str| event(session, "Page.javascriptDialogOpening", json!({"type": "prompt", "message": "?"}));
+    let (mut state, _) = played(vec![attached("s1", "t1", None), attached("s2", "t2", None)]);
+    state.expects(Some(DialogAnswer::Accept(Some("secret".into()))), true);
+    let (state, commands) = played_in(
+        state,
+        vec![
+            asks("s1"),
+            attached("s3", "t3", Some(("t1", "t1"))),
+            asks("s3"),
+            begun("d1", "t1"),
+            attached("s4", "t4", Some(("t2", "t2"))),
+            asks("s4"),
+            begun("d2", "t4"),
+        ],
+    );
+    let of = |method: &str| commands.iter().filter(|command| command["method"] == method).cloned().collect::<Vec<_>>();
+    let answers: Vec<(Value, Value)> = of("Page.handleJavaScriptDialog")
+        .iter()
+        .map(|command| (command["sessionId"].clone(), command["params"]["promptText"].clone()))
+        .collect();
+    assert_eq!(answers, [("s1", ""), ("s3", ""), ("s4", "secret")].map(|(tab, text)| (json!(tab), json!(text))));
+    let taken: Vec<&str> = state.downloads.iter().map(|download| download.id.as_str()).collect();
+    assert_eq!((taken, &of("Browser.cancelDownload")[0]["params"]["guid"]), (vec!["d2"], &json!("d1")));
+}
+
+#[test]
+fn a_download_that_nobody_takes_is_broken_off_until_it_ends() {
+    let goes_on = |state: &str| {
+        Said::Message(json!({"method": "Browser.downloadProgress", "params": {"guid": "d", "state": state}}))
+    };
+    let (_, commands) = played(vec![goes_on("inProgress"), goes_on("inProgress"), goes_on("canceled")]);
+    assert_eq!(commands.iter().filter(|command| command["method"] == "Browser.cancelDownload").count(), 2);
 }

@@ -88,7 +88,11 @@ async fn a_number_means_the_element_that_was_told_under_it_however_the_page_grow
     let rig = Rig::new().await;
     rig.opened("/").await;
     let unknown = rig.fails("browser_click", json!({"element_id": 99})).await;
-    assert!(unknown.kind == ErrorKind::NotFound && unknown.text().contains("Read the page again"), "{}", unknown.text());
+    assert!(
+        unknown.kind == ErrorKind::NotFound && unknown.text().contains("Read the page again"),
+        "{}",
+        unknown.text()
+    );
     let elements = rig.elements().await;
     assert_eq!((&elements[1]["id"], &elements[1]["name"]), (&json!(1), &json!("Grow")), "the first can be clicked");
     let number = |name: &str| named(&elements, name)["id"].clone();
