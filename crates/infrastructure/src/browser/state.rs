@@ -598,7 +598,13 @@ impl Tab {
     }
 
     fn is_main(&self, params: &Map<String, Value>) -> bool {
-        self.main_frame.is_some() && text(params, "frameId") == self.main_frame.as_deref()
+        text(params, "frameId").is_some_and(|frame| self.is_main_frame(frame))
+    }
+
+    /// Tells whether this is the frame of the tab itself. The browser gives it the name of the tab, under which it is known
+    /// before it shows anything.
+    fn is_main_frame(&self, frame: &str) -> bool {
+        frame == self.id || self.main_frame.as_deref() == Some(frame)
     }
 
     fn navigated(&mut self, params: &Map<String, Value>) {
@@ -728,6 +734,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_frame_of_a_tab_is_known_before_it_shows_anything_and_no_other_is_taken_for_it() {
+        let mut tab = Tab { id: "tab".into(), ..Tab::default() };
+        let mut hears = |frame: &str| {
+            let Value::Object(params) = json!({"frameId": frame}) else { panic!("it is an object") };
+            tab.hear(&Event { target: Target(None), method: "Page.frameStartedLoading".into(), params });
+            tab.is_loading
+        };
+        assert!(!hears("within"));
+        assert!(hears("tab"));
+        tab.main_frame = Some("later".into());
+        assert!(tab.is_main_frame("later") && tab.is_main_frame("tab") && !tab.is_main_frame("within"));
+    }
+
+    #[test]
+    fn what_would_allow_a_page_is_no_wider_than_its_host() {
+        for (host, rule) in [
+            ("shop.example", "`WebFetch(domain:shop.example)`"),
+            ("127.0.0.1", "`WebFetch(domain:127.0.0.1)`"),
+            ("[::1]", "`WebFetch`"),
+        ] {
+            let remedy = NotShown::NotAllowed(host.into()).remedy().unwrap();
+            assert!(remedy.contains(rule), "{host}: {remedy}");
+        }
+    }
+
+    #[test]
     fn a_page_without_a_host_is_of_the_one_that_made_it() {
         let mut tab = Tab::default();
         assert_eq!(tab.host(), None);
@@ -826,18 +858,6 @@ mod tests {
         // The next look tells what is there.
         tab.is_looked_at();
         assert!(tab.looked_at("page", told("d4", "http://bank.example/"), true));
-    }
-
-    #[test]
-    fn what_would_allow_a_page_is_no_wider_than_its_host() {
-        for (host, rule) in [
-            ("shop.example", "`WebFetch(domain:shop.example)`"),
-            ("127.0.0.1", "`WebFetch(domain:127.0.0.1)`"),
-            ("[::1]", "`WebFetch`"),
-        ] {
-            let remedy = NotShown::NotAllowed(host.into()).remedy().unwrap();
-            assert!(remedy.contains(rule), "{host}: {remedy}");
-        }
     }
 
     #[test]
