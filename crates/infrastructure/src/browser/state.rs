@@ -326,8 +326,6 @@ impl State {
             ("Runtime.enable", json!({})),
             ("Log.enable", json!({})),
             ("Accessibility.enable", json!({})),
-            // A frame says that it has the focus also in a tab that is not in front.
-            ("Emulation.setFocusEmulationEnabled", json!({"enabled": true})),
         ] {
             // A tab whose pages nobody judges never begins to run.
             if !heard.post(&target, method, params) {
