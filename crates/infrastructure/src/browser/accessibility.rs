@@ -242,7 +242,7 @@ fn made_plain(text: &str) -> String {
     line
 }
 
-/// Whether nothing is to be done, as for most texts.
+/// Tells that nothing is to be done, as for most texts.
 fn is_plain(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_graphic() && byte != b'<';
     let bytes = text.as_bytes();

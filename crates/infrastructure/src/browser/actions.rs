@@ -1,4 +1,4 @@
-//! What a person does with a page: clicks, types, chooses, waits, looks.
+//! Deeds of a person on a page: clicks, types, chooses, waits, looks.
 //!
 //! Code of ours runs in a world of its own, whose functions the page cannot replace; what is put into it are arguments,
 //! never a part of its text. Clicks and keys come as from a mouse and a keyboard.
@@ -145,7 +145,7 @@ const APPEARS: &str = "function (selector, text, gone) {
     });
 }";
 
-/// What is waited for on a page.
+/// A sight that is waited for on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// Something visible that a CSS selector fits.

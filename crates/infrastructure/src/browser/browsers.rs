@@ -135,12 +135,12 @@ impl Browsers {
     /// The program that is started where no tool can write to it. Blocks.
     ///
     /// # Errors
-    /// Why there is none, with what helps.
+    /// The reason why there is none, with what helps.
     pub fn found(&self) -> Result<PathBuf, String> {
         self.program(&WritableRoots::default())
     }
 
-    /// Why there can be none, with what helps. Blocks.
+    /// The reason why there can be none, with what helps. Blocks.
     pub(crate) fn unavailable(&self, writable: &WritableRoots) -> Option<String> {
         self.program(writable).err()
     }
@@ -193,7 +193,7 @@ impl Browsers {
         ))
     }
 
-    /// What can be told of the browser of a session without waiting for it. `None` while a call works with it: then what is
+    /// Tells something of the browser of a session without waiting for it. `None` while a call works with it: then what is
     /// touched is judged when that call is done.
     pub(crate) fn now<T>(&self, owner: &Owner, told: impl FnOnce(&Session) -> T) -> Option<T> {
         let place = lock(&self.running).get(owner).cloned()?;
@@ -366,7 +366,7 @@ async fn watch(place: Weak<Place>, end: End, idle: Duration) {
     }
 }
 
-/// What it means for a caller that a browser was not started.
+/// The failure that a caller hears where a browser was not started.
 fn not_started(error: NotStarted) -> ToolFailure {
     match &error {
         NotStarted::Launch(LaunchError::Unconfinable { missing, remedy }) => {

@@ -317,7 +317,7 @@ impl Answer {
 }
 
 impl Message<'_> {
-    /// Why the command was refused, if it was.
+    /// The reason why the command was refused, if it was.
     fn refused(&self) -> Option<String> {
         let error: Value = serde_json::from_str(self.error?.get()).unwrap_or_default();
         let said = error.get("message").and_then(Value::as_str).unwrap_or("it did not say why");

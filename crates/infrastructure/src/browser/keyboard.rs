@@ -39,7 +39,7 @@ const HAS_FOCUS: &str = "function () { return document.hasFocus(); }";
 pub(crate) struct Key {
     name: &'static str,
     code: u32,
-    /// What it types by itself.
+    /// The text that it types by itself.
     text: &'static str,
     held: u8,
     /// The letter or figure, where it is one.

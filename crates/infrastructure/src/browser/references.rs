@@ -68,7 +68,7 @@ impl References {
         self.by_reference.get(&reference)
     }
 
-    /// Whether somebody was given it, be the document gone or not.
+    /// Tells whether somebody was given it, be the document gone or not.
     pub(crate) fn was_given(&self, reference: Reference) -> bool {
         (1..=self.given).contains(&reference.0)
     }

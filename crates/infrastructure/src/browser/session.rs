@@ -157,7 +157,7 @@ impl Session {
         self.devtools.end()
     }
 
-    /// What the caller should hear with this answer: what happened, and which hosts were refused since the last one.
+    /// Notes for the caller of this answer: events, and hosts that were refused since the last one.
     pub(crate) fn take_notes(&self) -> Vec<String> {
         let mut notes = self.state().take_notes();
         let report = self.proxy.take_report();
@@ -173,7 +173,7 @@ impl Session {
         notes
     }
 
-    /// How often the proxy refused the host of this address, and why.
+    /// The number of times that the proxy refused the host of this address, and the reason.
     fn refusals_of(&self, address: &str) -> Option<(u64, String)> {
         let url = Url::parse(address).ok()?;
         let host = format!("{}:{}", url.host_str()?.trim_matches(['[', ']']), url.port_or_known_default()?);

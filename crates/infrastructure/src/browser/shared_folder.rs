@@ -20,14 +20,14 @@ use uuid::Uuid;
 /// A browser is given so much in its life, in bytes: when it has read a file, nobody knows.
 const MAX_GIVEN: u64 = 200 << 20;
 
-/// How the folders' names begin.
+/// The beginning of the folders' names.
 const BEGINNING: &str = "browser-";
 
 /// A folder for one browser. Removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct SharedFolder {
     path: PathBuf,
-    /// What was put there so far, in bytes.
+    /// The sum of what was put there so far, in bytes.
     given: AtomicU64,
     /// Locked as long as somebody uses the folder.
     _lock: File,

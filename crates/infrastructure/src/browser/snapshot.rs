@@ -145,7 +145,7 @@ pub(crate) struct Line {
 pub(crate) enum Change {
     /// The same.
     Nothing,
-    /// What is new and what is gone, in the order of the page.
+    /// Lines that are new and lines that are gone, in the order of the page.
     Lines(String),
     /// So much that the page has to be told anew.
     Mostly,
@@ -191,7 +191,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Whether a person does something with the node.
+/// Tells whether a person does something with the node.
 fn is_used(node: &AccessibleNode) -> bool {
     if node.is_ignored {
         return false;
@@ -424,15 +424,15 @@ impl Snapshot {
     }
 }
 
-/// How the lines of texts begin.
+/// The beginning of the lines of texts.
 const TEXT: &str = "text: ";
 
-/// Whether the line is a text and no more than this.
+/// Tells whether the line is a text and no more than this.
 fn is_text(line: &Line, text: &str) -> bool {
     line.text.strip_prefix(TEXT) == Some(text)
 }
 
-/// Whether the line is of an element with this name.
+/// Tells whether the line is of an element with this name.
 fn is_called(line: &Line, name: &str) -> bool {
     let shown = line.text.split_once('"').map(|(_, shown)| shown);
     shown.and_then(|shown| shown.strip_prefix(&*quoted(name))).is_some_and(|rest| rest.starts_with('"'))
@@ -443,7 +443,7 @@ fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains('"') { text.replace('"', "'").into() } else { text.into() }
 }
 
-/// Whether it is a field, whatever its role is.
+/// Tells whether it is a field, whatever its role is.
 fn is_field(node: &AccessibleNode) -> bool {
     FIELDS.contains(&node.role.as_str())
         || (node.state.is_editable && node.state.is_focusable && node.role == "generic")

@@ -39,7 +39,7 @@ const MAX_REFUSED: usize = 10;
 /// Says whether a page of this host may be shown.
 pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Verdict + Send + Sync>;
 
-/// Why a page is not shown.
+/// The reason why a page is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotShown {
     /// It is no address.
@@ -57,7 +57,7 @@ pub(crate) enum NotShown {
 }
 
 impl NotShown {
-    /// What would allow it, as a sentence.
+    /// The rule that would allow it, as a sentence.
     pub(crate) fn remedy(&self) -> Option<String> {
         match self {
             Self::NoAddress(_) | Self::NotOfTheWeb(_) => None,
@@ -90,9 +90,9 @@ pub(crate) struct State {
     pub(crate) downloads: Vec<Download>,
     /// A call waits for a download. All others are broken off: they would fill the disk.
     awaits_download: bool,
-    /// What becomes of the next dialog of a page; without a word it is dismissed.
+    /// The answer to the next dialog of a page; without a word it is dismissed.
     dialog_answer: Option<DialogAnswer>,
-    /// What the caller should hear with the next answer.
+    /// Notes for the caller of the next answer.
     notes: VecDeque<String>,
     /// The pages that were not shown, each with how often.
     refused: Vec<(NotShown, u64)>,
@@ -124,7 +124,7 @@ pub(crate) struct Tab {
     pub(crate) open_requests: HashSet<String>,
     /// The last snapshot that a caller has seen.
     pub(crate) seen: Option<Snapshot>,
-    /// What was told of elements that are gone.
+    /// The lines that were told of elements that are gone.
     pub(crate) gone: Gone,
     /// The elements of the page as it was told last, in its order: callers of systems that count mean them by numbers.
     pub(crate) numbered: Vec<Reference>,
@@ -154,7 +154,7 @@ pub(crate) struct Frame {
     pub(crate) has_come: bool,
 }
 
-/// What a dialog of a page is answered.
+/// The answer to a dialog of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DialogAnswer {
     /// OK, and the text of a prompt.
@@ -172,7 +172,7 @@ pub(crate) struct Download {
     pub(crate) state: DownloadState,
 }
 
-/// How far a download is.
+/// The progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DownloadState {
     Running,
@@ -195,7 +195,7 @@ impl State {
         }
     }
 
-    /// What was noted since somebody asked last.
+    /// Notes since somebody asked last.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         let refused = self.refused.drain(..).map(|(why, times)| match times {
             1 => why.told(),
@@ -215,7 +215,7 @@ impl State {
         self.refused.iter().map(|(why, _)| why)
     }
 
-    /// Whether something was noted since.
+    /// Tells whether something was noted since.
     #[cfg(test)]
     pub(crate) fn has_notes(&self) -> bool {
         !self.notes.is_empty() || !self.refused.is_empty()
@@ -390,10 +390,10 @@ impl State {
         };
     }
 
-    /// Whether a tab may show this address.
+    /// Judges whether a tab may show this address.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub(crate) fn judged(&self, address: &str) -> Result<(), NotShown> {
         let shown = || plain_text(address);
         let url = Url::parse(address).map_err(|_| NotShown::NoAddress(shown()))?;

@@ -11,9 +11,9 @@ const MAX_ALIKE: usize = 5;
 pub(crate) struct Found {
     /// They, with what stands around them and what they hold, as far as there is room.
     pub(crate) text: String,
-    /// How many hold it.
+    /// The number of lines that hold it.
     pub(crate) hits: usize,
-    /// How many of all these lines are left out.
+    /// The number of all these lines that are left out.
     pub(crate) left_out: usize,
 }
 

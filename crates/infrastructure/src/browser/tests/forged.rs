@@ -17,7 +17,7 @@ use toolstead_domain::permission::decision::Verdict;
 /// The one host that may be shown.
 const ALLOWED: &str = "shop.example";
 
-/// What a browser says: a message, or bytes that are none.
+/// A word of a browser: a message, or bytes that are none.
 #[derive(Debug, Clone)]
 enum Said {
     Message(Value),

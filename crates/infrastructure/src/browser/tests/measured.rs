@@ -1,4 +1,4 @@
-//! What pages cost those who read them.
+//! The cost of pages for those who read them.
 
 use super::{end, rig};
 use crate::browser::{
@@ -9,7 +9,7 @@ use crate::browser::{
 
 /// Bytes of a token, as an agent counts before a model has said better.
 const TOKEN: usize = 4;
-/// What is told unasked.
+/// The room for what is told unasked.
 const ROOM: usize = 14_000;
 
 fn pages(page: String) -> &'static [(&'static str, &'static str)] {
