@@ -1,4 +1,4 @@
-//! Attributes of an element that its accessibility tree does not tell: its kind of field, its placeholder, the address of an image.
+//! Attributes of an element that its accessibility tree lacks: kind of field, placeholder, address of an image.
 
 use crate::browser::{accessibility::plain_text, references::Reference, session::Session};
 use serde_json::{Value, json};
