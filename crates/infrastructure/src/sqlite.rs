@@ -29,6 +29,7 @@ mod migrations;
 #[cfg(test)]
 mod new_database;
 mod output_store;
+mod packed_row;
 mod passed_time;
 mod question_store;
 mod recorder;

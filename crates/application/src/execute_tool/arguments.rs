@@ -55,7 +55,8 @@ pub(super) async fn prepare(
     let has_references = !registered.tool.passes_references_on && references::are_in(&arguments);
     let given = has_references.then(|| arguments.clone());
     let Substituted { mut arguments, texts, references } = if has_references {
-        let substituted = references::substitute(arguments, &command.scope.principal, outputs);
+        // Boxed: large and rare.
+        let substituted = Box::pin(references::substitute(arguments, &command.scope.principal, outputs));
         let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
         substituted.map_err(ExecuteToolError::Refused)?
     } else {

@@ -7,13 +7,13 @@
 //! Whoever reads the trail reads these files as well. Writing a row a second time has no effect, so the next process that
 //! opens the database writes what it finds of dead ones.
 
-use super::{execution_row::RecordedRow, fault::Fault};
+use super::{execution_row::RecordedRow, fault::Fault, packed_row::PackedRow};
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io,
     mem,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -24,7 +24,9 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// As many rows gather at most between two commits; further ones wait for the database.
-const MAX_ROWS: usize = 1024;
+const MAX_ROWS: usize = 4096;
+/// So many rows are committed before their time: what gathers longer holds a processor up longer.
+const ENOUGH_ROWS: usize = 256;
 /// So long a file becomes at most, in bytes; further rows wait for the database.
 const MAX_FILE_BYTES: usize = 4 << 20;
 /// A longer row goes to the database at once, in bytes.
@@ -51,8 +53,10 @@ pub(super) struct Backlog {
     is_used: bool,
     files: RwLock<Files>,
     /// Taken with `files` held, so that rows and files stay together; and never longer than for a push.
-    rows: Mutex<Vec<RecordedRow>>,
+    rows: Mutex<Vec<PackedRow>>,
     news: Notify,
+    /// Told where there are [`ENOUGH_ROWS`].
+    enough: Notify,
 }
 
 /// Where rows are written. Calls share it, so that none waits for the write of another.
@@ -73,7 +77,7 @@ struct Files {
 /// What is to be committed, and the files that may go afterwards.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    pub(super) rows: Vec<RecordedRow>,
+    pub(super) rows: Vec<PackedRow>,
     full: Vec<PathBuf>,
 }
 
@@ -110,7 +114,7 @@ impl Place {
 
     /// All rows on record, whichever process recorded them; some of them are in the database by now. Those of one process
     /// are in their order.
-    pub(super) fn rows(&self) -> Result<Vec<RecordedRow>, Fault> {
+    pub(super) fn rows(&self) -> Result<Vec<RecordedRow<'static>>, Fault> {
         let mut rows = Vec::new();
         for (_, path) in self.files().map_err(Fault::Files)? {
             rows.extend(rows_in(&path).map_err(Fault::Files)?.rows);
@@ -126,52 +130,61 @@ impl Place {
 impl Backlog {
     /// An empty backlog. One that is not used takes no rows.
     pub(super) fn new(place: Place, instance: Uuid, is_used: bool) -> Self {
-        let (files, rows, news) = Default::default();
-        Self { place, instance, is_used, files, rows, news }
+        let (files, rows, news, enough) = Default::default();
+        Self { place, instance, is_used, files, rows, news, enough }
     }
 
-    /// Puts a row on record. One that comes back has to be committed before it counts.
-    pub(super) fn append(&self, row: Box<RecordedRow>) -> Result<(), Box<RecordedRow>> {
+    /// Puts a row on record. Returns false where it has to be committed before it counts.
+    pub(super) fn append(&self, row: &RecordedRow<'_>) -> bool {
         if !self.is_used || row.bytes() > MAX_ROW_BYTES {
-            return Err(row);
+            return false;
         }
         // What another one may have written by half is not to become the beginning of this one.
         let mut line = Vec::with_capacity(row.bytes() + ROW_BYTES);
         line.push(b'\n');
-        if serde_json::to_writer(&mut line, &row).is_err() {
-            return Err(row);
+        if serde_json::to_writer(&mut line, row).is_err() {
+            return false;
         }
         line.push(b'\n');
+        let row = PackedRow::of(row);
         let files = self.begun();
-        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(row) };
+        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return false };
         if files.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len() > MAX_FILE_BYTES
             || self.rows().len() >= MAX_ROWS
         {
-            return Err(row);
+            return false;
         }
-        // In one piece or not at all: the rest of a line would stand behind the line of another call.
-        match { file }.write(&line) {
+        // In one piece or not at all: the rest of a line would stand behind the line of another call. Linux appends to a
+        // file that was opened so whatever the offset (pwrite(2), BUGS), and calls do not queue for the file's position.
+        match file.write_at(&line, 0) {
             Ok(written) if written == line.len() => {}
-            Ok(_) => return Err(row),
+            Ok(_) => return false,
             Err(error) => {
                 drop(files);
                 tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
-                return Err(row);
+                return false;
             }
         }
         let mut rows = self.rows();
-        rows.push(*row);
-        let is_first = rows.len() == 1;
+        rows.push(row);
+        let waiting = rows.len();
         drop((rows, files));
-        if is_first {
-            self.news.notify_one();
+        match waiting {
+            1 => self.news.notify_one(),
+            ENOUGH_ROWS => self.enough.notify_one(),
+            _ => {}
         }
-        Ok(())
+        true
     }
 
     /// Returns once there is something to commit. Cancel-safe.
     pub(super) async fn news(&self) {
         self.news.notified().await;
+    }
+
+    /// Returns once so much has gathered that it is not worth while to wait for more. Cancel-safe.
+    pub(super) async fn enough(&self) {
+        self.enough.notified().await;
     }
 
     /// Hands everything out. It must come back by [`committed`](Self::committed) or [`failed`](Self::failed).
@@ -288,7 +301,7 @@ impl Backlog {
         self.files.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rows(&self) -> MutexGuard<'_, Vec<RecordedRow>> {
+    fn rows(&self) -> MutexGuard<'_, Vec<PackedRow>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -296,7 +309,7 @@ impl Backlog {
 /// What stands in a file.
 #[derive(Debug, Default)]
 pub(super) struct Read {
-    pub(super) rows: Vec<RecordedRow>,
+    pub(super) rows: Vec<RecordedRow<'static>>,
     /// Whether a whole line was no row: the file is damaged, or of a later version.
     pub(super) is_damaged: bool,
 }
@@ -343,7 +356,7 @@ pub(super) fn put_away(path: PathBuf, read: &Read) {
 /// Tells of rows that the database refuses for themselves. It would refuse them again, and only the program's log knows
 /// of them.
 pub(super) fn refused<'a>(
-    rows: impl Iterator<Item = &'a RecordedRow>,
+    rows: impl Iterator<Item = &'a PackedRow>,
     written: impl Iterator<Item = Result<(), Fault>>,
 ) {
     for (row, written) in rows.zip(written) {
@@ -371,12 +384,16 @@ mod tests {
         (Backlog::new(place(&folder), MINE, true), folder)
     }
 
-    fn row(number: u32) -> Box<RecordedRow> {
-        RecordedRow::new(samples::execution(number), MINE).into()
+    fn append(backlog: &Backlog, number: u32) -> bool {
+        backlog.append(&RecordedRow::new(&samples::execution(number), MINE))
     }
 
-    fn ids(rows: &[RecordedRow]) -> Vec<Uuid> {
-        rows.iter().map(RecordedRow::id).collect()
+    fn ids(rows: &[RecordedRow<'_>]) -> Vec<Uuid> {
+        rows.iter().map(|row| row.id).collect()
+    }
+
+    fn packed(rows: &[PackedRow]) -> Vec<Uuid> {
+        rows.iter().map(PackedRow::id).collect()
     }
 
     fn of<const N: usize>(numbers: [u32; N]) -> [Uuid; N] {
@@ -395,28 +412,28 @@ mod tests {
     fn a_row_stands_in_a_file_until_it_is_committed() {
         let (backlog, folder) = backlog();
         for number in [1, 2] {
-            backlog.append(row(number)).unwrap();
+            assert!(append(&backlog, number));
         }
         assert_eq!(ids(&backlog.place().rows().unwrap()), of([1, 2]));
         let taken = backlog.take();
-        assert_eq!(ids(&taken.rows), of([1, 2]));
+        assert_eq!(packed(&taken.rows), of([1, 2]));
         backlog.failed(taken, &full());
-        assert!(backlog.has_failed() && backlog.append(row(3)).is_err(), "whoever records has to hear of it");
+        assert!(backlog.has_failed() && !append(&backlog, 3), "whoever records has to hear of it");
         let again = backlog.take();
-        assert_eq!(ids(&again.rows), of([1, 2]));
+        assert_eq!(packed(&again.rows), of([1, 2]));
         backlog.committed(again);
         assert!(!backlog.has_failed());
         assert_eq!(count(&folder), 0, "an idle process has no file");
-        backlog.append(row(3)).unwrap();
+        assert!(append(&backlog, 3));
         backlog.close();
         assert_eq!(ids(&backlog.place().rows().unwrap()), of([3]), "what is not committed stays");
-        assert!(backlog.append(row(4)).is_err());
+        assert!(!append(&backlog, 4));
     }
 
     #[test]
     fn rows_that_were_taken_and_never_committed_stay() {
         let (backlog, _folder) = backlog();
-        backlog.append(row(1)).unwrap();
+        assert!(append(&backlog, 1));
         drop(backlog.take());
         backlog.close();
         assert_eq!(ids(&backlog.place().rows().unwrap()), of([1]));
@@ -425,31 +442,31 @@ mod tests {
     #[tokio::test]
     async fn rows_that_failed_are_told_of_again_when_others_could_be_committed() {
         let (backlog, _folder) = backlog();
-        backlog.append(row(1)).unwrap();
+        assert!(append(&backlog, 1));
         backlog.news().await;
         backlog.failed(backlog.take(), &full());
         backlog.committed(Taken::default());
         backlog.news().await;
-        assert_eq!(ids(&backlog.take().rows), of([1]));
+        assert_eq!(packed(&backlog.take().rows), of([1]));
     }
 
     #[test]
     fn files_and_rows_are_bounded() {
         let (backlog, folder) = backlog();
-        let accepted = (0..5000).take_while(|number| backlog.append(row(*number)).is_ok()).count();
+        let accepted = (0..5000).take_while(|number| append(&backlog, *number)).count();
         assert_eq!(accepted, MAX_ROWS);
         let taken = backlog.take();
-        backlog.append(row(6000)).unwrap();
+        assert!(append(&backlog, 6000));
         assert_eq!(count(&folder), 2, "a long file is followed by a new one");
         backlog.committed(taken);
         assert_eq!(ids(&backlog.place().rows().unwrap()), of([6000]));
-        let large = |number, length| {
+        let append_large = |number, length| {
             let mut execution = samples::execution(number);
             execution.arguments = "x".repeat(length).into();
-            Box::new(RecordedRow::new(execution, MINE))
+            backlog.append(&RecordedRow::new(&execution, MINE))
         };
-        assert!(backlog.append(large(6001, MAX_ROW_BYTES)).is_err());
-        let accepted = (7000..).take_while(|number| backlog.append(large(*number, MAX_ROW_BYTES / 2)).is_ok()).count();
+        assert!(!append_large(6001, MAX_ROW_BYTES));
+        let accepted = (7000..).take_while(|number| append_large(*number, MAX_ROW_BYTES / 2)).count();
         let longest = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
         assert!((100..MAX_ROWS).contains(&accepted) && longest.max().unwrap() <= MAX_FILE_BYTES as u64);
     }
@@ -457,7 +474,7 @@ mod tests {
     #[test]
     fn what_was_written_by_half_is_no_row_and_what_is_damaged_is_told() {
         let (backlog, folder) = backlog();
-        backlog.append(row(1)).unwrap();
+        assert!(append(&backlog, 1));
         let (_, path) = place(&folder).files().unwrap().remove(0);
         let whole = fs::read(&path).unwrap();
         for (more, is_damaged) in [(&whole[..whole.len() - 1], false), (&whole[..9], false), (b"{}\n".as_slice(), true)]
@@ -496,7 +513,7 @@ mod tests {
     fn where_no_file_can_be_written_the_row_comes_back_and_nothing_is_taken_for_empty() {
         let (backlog, folder) = backlog();
         drop(folder);
-        assert!(backlog.append(row(1)).is_err());
+        assert!(!append(&backlog, 1));
         assert!(backlog.take().rows.is_empty());
         assert!(matches!(backlog.place().rows(), Err(Fault::Files(_))));
     }

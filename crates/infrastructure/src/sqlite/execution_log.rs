@@ -132,7 +132,7 @@ impl SqliteExecutionLog {
         let backlog = self.backlog.clone();
         let rows = tokio::task::spawn_blocking(move || {
             let (mut rows, mut places) = (Vec::<ToolExecution>::new(), HashMap::<CallId, usize>::new());
-            for row in backlog.rows()?.into_iter().filter(|row| is_wanted(CallId(row.id()))) {
+            for row in backlog.rows()?.into_iter().filter(|row| is_wanted(CallId(row.id))) {
                 let row = row.into_execution()?;
                 match places.get(&row.id) {
                     // As in the database: a final row is never changed.
@@ -187,7 +187,7 @@ impl ExecutionLog for SqliteExecutionLog {
         let id = execution.id;
         let failed = |fault| store_error(format!("record the call {id}"), fault);
         let writer = self.writer().map_err(failed)?;
-        writer.record(RecordedRow::new(execution, writer.instance())).await.map_err(failed)
+        writer.record(RecordedRow::new(&execution, writer.instance())).await.map_err(failed)
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {

@@ -1,7 +1,6 @@
 //! How a row of the audit trail is written and read.
 
 use super::fault::Fault;
-use rusqlite::Statement;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{Row, sqlite::SqliteRow};
@@ -15,7 +14,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Writes a row, as [`RecordedRow::bind`] gives it. A row that is final stays as it is.
+/// Writes a row, as [`PackedRow::bind`](super::packed_row::PackedRow::bind) gives it. A row that is final stays as it is.
 pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
@@ -36,118 +35,112 @@ pub(super) const RECORD: &str = "
         kind = excluded.kind
     WHERE tool_executions.outcome = 'running'";
 
+/// The parameters of [`RECORD`] that are texts, in the order of [`RecordedRow::texts`].
+pub(super) const TEXTS: [usize; 20] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18, 20, 22, 23, 24, 26];
+
 /// A row on its way to the disk, a field a column.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RecordedRow {
-    id: Uuid,
-    tool: String,
-    called_as: String,
-    source: String,
-    principal: String,
-    session: String,
-    client: String,
-    arguments: Option<String>,
-    arguments_digest: String,
-    accesses: String,
-    verdict: Option<String>,
-    reason: Option<String>,
-    approved_by: Option<String>,
-    started: i64,
-    ended: Option<i64>,
-    outcome: Cow<'static, str>,
-    error_kind: Option<Cow<'static, str>>,
-    detail: Option<String>,
-    result_bytes: i64,
-    result_digest: Option<String>,
+pub(super) struct RecordedRow<'a> {
+    pub(super) id: Uuid,
+    tool: Cow<'a, str>,
+    called_as: Cow<'a, str>,
+    source: Cow<'a, str>,
+    principal: Cow<'a, str>,
+    session: Cow<'a, str>,
+    client: Cow<'a, str>,
+    arguments: Option<Cow<'a, str>>,
+    arguments_digest: Cow<'a, str>,
+    accesses: Cow<'a, str>,
+    verdict: Option<Cow<'a, str>>,
+    reason: Option<Cow<'a, str>>,
+    approved_by: Option<Cow<'a, str>>,
+    pub(super) started: i64,
+    pub(super) ended: Option<i64>,
+    outcome: Cow<'a, str>,
+    error_kind: Option<Cow<'a, str>>,
+    detail: Option<Cow<'a, str>>,
+    pub(super) result_bytes: i64,
+    result_digest: Option<Cow<'a, str>>,
     /// The process that writes it; kept while the call runs or waits, and by nothing that is final.
-    instance: Option<Uuid>,
-    trace: Option<String>,
+    pub(super) instance: Option<Uuid>,
+    trace: Option<Cow<'a, str>>,
     /// Absent in files of versions that did not keep it.
     #[serde(default)]
-    metadata: Option<String>,
+    metadata: Option<Cow<'a, str>>,
     /// The same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    labels: Option<String>,
+    labels: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent: Option<Uuid>,
+    pub(super) parent: Option<Uuid>,
     /// Absent of a call of a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    kind: Option<Cow<'static, str>>,
+    kind: Option<Cow<'a, str>>,
 }
 
-impl RecordedRow {
+impl<'a> RecordedRow<'a> {
     /// The row of a call of this process.
-    pub(super) fn new(execution: ToolExecution, instance: Uuid) -> Self {
-        let decision = execution.decision;
-        let trace = decision.as_ref().map(|decision| &decision.trace).filter(|trace| !trace.is_null());
-        let trace = trace.map(json);
-        let (verdict, reason, approved_by) = match decision {
-            Some(decision) => (Some(decision.verdict), Some(decision.reason), decision.approved_by),
-            None => (None, None, None),
-        };
+    pub(super) fn new(execution: &'a ToolExecution, instance: Uuid) -> Self {
+        let decision = execution.decision.as_ref();
+        let trace = decision.map(|decision| &decision.trace).filter(|trace| !trace.is_null());
         Self {
             id: execution.id.0,
-            tool: execution.tool,
-            called_as: execution.called_as,
-            source: execution.source,
-            principal: execution.principal,
-            session: execution.session,
-            client: execution.client,
-            arguments: (!execution.arguments.is_null()).then(|| json(&execution.arguments)),
-            arguments_digest: execution.arguments_digest,
-            accesses: json(&execution.accesses),
-            verdict,
-            reason,
-            approved_by,
+            tool: text(&execution.tool),
+            called_as: text(&execution.called_as),
+            source: text(&execution.source),
+            principal: text(&execution.principal),
+            session: text(&execution.session),
+            client: text(&execution.client),
+            arguments: (!execution.arguments.is_null()).then(|| json(&execution.arguments).into()),
+            arguments_digest: text(&execution.arguments_digest),
+            accesses: json(&execution.accesses).into(),
+            verdict: decision.map(|decision| text(&decision.verdict)),
+            reason: decision.map(|decision| text(&decision.reason)),
+            approved_by: decision.and_then(|decision| decision.approved_by.as_deref()).map(text),
             started: execution.started.0,
             ended: execution.ended.map(|ended| ended.0),
-            outcome: stored_as(execution.outcome.kind()).as_str().into(),
-            error_kind: execution.outcome.error_kind().map(|kind| kind.as_str().into()),
+            outcome: text(stored_as(execution.outcome.kind()).as_str()),
+            error_kind: execution.outcome.error_kind().map(|kind| text(kind.as_str())),
             // SQLite's integers have a sign.
             result_bytes: i64::try_from(execution.result_bytes).unwrap_or(i64::MAX),
-            result_digest: execution.result_digest,
+            result_digest: execution.result_digest.as_deref().map(text),
             instance: (!execution.outcome.is_final()).then_some(instance),
-            trace,
-            metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
-            labels: written_labels(&execution.labels),
+            trace: trace.map(|trace| json(trace).into()),
+            metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata).into()),
+            labels: written_labels(&execution.labels).map(Cow::from),
             parent: execution.parent.map(|parent| parent.0),
-            kind: (execution.kind != RequestKind::Tool).then(|| execution.kind.as_str().into()),
-            detail: detail(execution.outcome),
+            kind: (execution.kind != RequestKind::Tool).then(|| text(execution.kind.as_str())),
+            detail: detail(&execution.outcome).map(text),
         }
     }
 
     /// What was recorded.
     pub(super) fn into_execution(self) -> Result<ToolExecution, Fault> {
+        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         let trace = self.trace.map_or(Ok(Value::Null), |text| parse(&text))?;
-        let reason = self.reason.unwrap_or_default();
-        let approved_by = self.approved_by;
+        let reason = owned(self.reason).unwrap_or_default();
+        let approved_by = owned(self.approved_by);
         Ok(ToolExecution {
             id: CallId(self.id),
             parent: self.parent.map(CallId),
             kind: kind(self.kind.as_deref())?,
-            tool: self.tool,
-            called_as: self.called_as,
-            source: self.source,
-            principal: self.principal,
-            session: self.session,
-            client: self.client,
+            tool: self.tool.into(),
+            called_as: self.called_as.into(),
+            source: self.source.into(),
+            principal: self.principal.into(),
+            session: self.session.into(),
+            client: self.client.into(),
             arguments: self.arguments.map_or(Ok(Value::Null), |text| parse(&text))?,
-            arguments_digest: self.arguments_digest,
+            arguments_digest: self.arguments_digest.into(),
             accesses: serde_json::from_str(&self.accesses).map_err(unreadable)?,
-            decision: self.verdict.map(|verdict| RecordedDecision { verdict, reason, approved_by, trace }),
+            decision: owned(self.verdict).map(|verdict| RecordedDecision { verdict, reason, approved_by, trace }),
             started: Timestamp(self.started),
             ended: self.ended.map(Timestamp),
-            outcome: outcome(&self.outcome, self.error_kind, self.detail.unwrap_or_default())?,
+            outcome: outcome(&self.outcome, self.error_kind, owned(self.detail).unwrap_or_default())?,
             result_bytes: u64::try_from(self.result_bytes).unwrap_or(0),
-            result_digest: self.result_digest,
+            result_digest: owned(self.result_digest),
             metadata: self.metadata.map_or(Ok(Value::Null), |text| parse(&text))?,
             labels: self.labels.map_or_else(|| Ok(Labels::default()), |text| labels(&text))?,
         })
-    }
-
-    /// The call.
-    pub(super) fn id(&self) -> Uuid {
-        self.id
     }
 
     /// Tells whether it stays as it is once it is written.
@@ -158,38 +151,38 @@ impl RecordedRow {
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata, &self.labels].into_iter().flatten();
-        self.accesses.len() + texts.map(String::len).sum::<usize>()
+        self.accesses.len() + texts.map(|text| text.len()).sum::<usize>()
     }
 
-    /// Gives the values to [`RECORD`].
-    pub(super) fn bind(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
-        statement.raw_bind_parameter(1, self.id.as_bytes())?;
-        statement.raw_bind_parameter(2, &self.tool)?;
-        statement.raw_bind_parameter(3, &self.called_as)?;
-        statement.raw_bind_parameter(4, &self.source)?;
-        statement.raw_bind_parameter(5, &self.principal)?;
-        statement.raw_bind_parameter(6, &self.session)?;
-        statement.raw_bind_parameter(7, &self.client)?;
-        statement.raw_bind_parameter(8, &self.arguments)?;
-        statement.raw_bind_parameter(9, &self.arguments_digest)?;
-        statement.raw_bind_parameter(10, &self.accesses)?;
-        statement.raw_bind_parameter(11, &self.verdict)?;
-        statement.raw_bind_parameter(12, &self.reason)?;
-        statement.raw_bind_parameter(13, &self.approved_by)?;
-        statement.raw_bind_parameter(14, self.started)?;
-        statement.raw_bind_parameter(15, self.ended)?;
-        statement.raw_bind_parameter(16, &*self.outcome)?;
-        statement.raw_bind_parameter(17, self.error_kind.as_deref())?;
-        statement.raw_bind_parameter(18, &self.detail)?;
-        statement.raw_bind_parameter(19, self.result_bytes)?;
-        statement.raw_bind_parameter(20, &self.result_digest)?;
-        statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
-        statement.raw_bind_parameter(22, &self.trace)?;
-        statement.raw_bind_parameter(23, &self.metadata)?;
-        statement.raw_bind_parameter(24, &self.labels)?;
-        statement.raw_bind_parameter(25, self.parent.as_ref().map(Uuid::as_bytes))?;
-        statement.raw_bind_parameter(26, self.kind.as_deref().unwrap_or(RequestKind::Tool.as_str()))
+    /// Its texts, in the order of [`TEXTS`].
+    pub(super) fn texts(&self) -> [Option<&str>; TEXTS.len()] {
+        [
+            Some(&self.tool),
+            Some(&self.called_as),
+            Some(&self.source),
+            Some(&self.principal),
+            Some(&self.session),
+            Some(&self.client),
+            self.arguments.as_deref(),
+            Some(&self.arguments_digest),
+            Some(&self.accesses),
+            self.verdict.as_deref(),
+            self.reason.as_deref(),
+            self.approved_by.as_deref(),
+            Some(&self.outcome),
+            self.error_kind.as_deref(),
+            self.detail.as_deref(),
+            self.result_digest.as_deref(),
+            self.trace.as_deref(),
+            self.metadata.as_deref(),
+            self.labels.as_deref(),
+            Some(self.kind.as_deref().unwrap_or(RequestKind::Tool.as_str())),
+        ]
     }
+}
+
+fn text(text: &str) -> Cow<'_, str> {
+    text.into()
 }
 
 /// As compact JSON, which values of JSON and texts always have. `Display` would write it a few characters at a time.
@@ -231,11 +224,11 @@ pub(super) fn stored_outcomes(outcome: Option<OutcomeKind>) -> Vec<Option<Outcom
     }
 }
 
-fn detail(outcome: Outcome) -> Option<String> {
+fn detail(outcome: &Outcome) -> Option<&str> {
     match outcome {
-        Outcome::InputRequired => Some(WAITS.to_owned()),
+        Outcome::InputRequired => Some(WAITS),
         Outcome::Failed(_, message) | Outcome::Refused(_, message) => Some(message),
-        Outcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
+        Outcome::Cancelled(reason) => Some(reason.as_str()),
         Outcome::Running | Outcome::Succeeded | Outcome::Interrupted => None,
     }
 }
@@ -256,8 +249,8 @@ pub(super) use select_executions;
 
 /// Reads a row of a statement that began with `select_executions!`.
 pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
-    let text = |column: usize| row.try_get::<String, _>(column);
-    let optional = |column: usize| row.try_get::<Option<String>, _>(column);
+    let text = |column: usize| row.try_get::<String, _>(column).map(Cow::from);
+    let optional = |column: usize| row.try_get::<Option<String>, _>(column).map(|text| text.map(Cow::from));
     let row = RecordedRow {
         id: row.try_get(0)?,
         tool: text(1)?,
@@ -274,8 +267,8 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         approved_by: optional(12)?,
         started: row.try_get(13)?,
         ended: row.try_get(14)?,
-        outcome: text(15)?.into(),
-        error_kind: optional(16)?.map(Cow::from),
+        outcome: text(15)?,
+        error_kind: optional(16)?,
         detail: optional(17)?,
         result_bytes: row.try_get(18)?,
         result_digest: optional(19)?,
@@ -284,7 +277,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         metadata: optional(21)?,
         labels: optional(22)?,
         parent: row.try_get(23)?,
-        kind: optional(24)?.map(Cow::from),
+        kind: optional(24)?,
     };
     row.into_execution()
 }
@@ -299,7 +292,7 @@ fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
     RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is not known")))
 }
 
-fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {
+fn outcome(kind: &str, error_kind: Option<Cow<'_, str>>, detail: String) -> Result<Outcome, Fault> {
     let unknown = || unreadable(format!("the outcome `{kind}` is not known"));
     Ok(match OutcomeKind::parse(kind).ok_or_else(unknown)? {
         OutcomeKind::Running if detail == WAITS => Outcome::InputRequired,
@@ -324,7 +317,7 @@ fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) ->
 
 /// A kind that this version does not know, from a process that runs a later one, is told in the message: one row must
 /// not hide a whole page.
-fn error(kind: Option<Cow<'static, str>>, message: String) -> (ErrorKind, String) {
+fn error(kind: Option<Cow<'_, str>>, message: String) -> (ErrorKind, String) {
     let kind = kind.unwrap_or_default();
     match ErrorKind::from_name(&kind) {
         Some(kind) => (kind, message),

@@ -7,6 +7,7 @@
 use super::{
     backlog::{self, Place},
     fault::Fault,
+    packed_row::PackedRow,
     recorder::Recorder,
 };
 use sqlx::SqliteConnection;
@@ -113,7 +114,8 @@ fn write_rows(recorder: &mut Recorder, backlogs: &Place, id: Uuid) -> Result<boo
     for (_, path) in backlogs.files().map_err(Fault::Files)?.into_iter().filter(|(owner, _)| *owner == id) {
         let read = backlog::rows_in(&path).map_err(Fault::Files)?;
         if !read.rows.is_empty() {
-            backlog::refused(read.rows.iter(), recorder.record(read.rows.iter())?.into_iter());
+            let rows: Vec<PackedRow> = read.rows.iter().map(PackedRow::of).collect();
+            backlog::refused(rows.iter(), recorder.record(rows.iter())?.into_iter());
             wrote = true;
         }
         backlog::put_away(path, &read);
@@ -172,7 +174,7 @@ mod tests {
     };
 
     fn append(backlog: &Backlog, execution: ToolExecution, instance: Uuid) {
-        backlog.append(Box::new(RecordedRow::new(execution, instance))).unwrap();
+        assert!(backlog.append(&RecordedRow::new(&execution, instance)));
     }
 
     #[tokio::test]
@@ -195,7 +197,8 @@ mod tests {
         backlog.committed(backlog::Taken::default());
         append(&backlog, samples::execution(1), dead_id);
         // Where a file should be stands something that cannot be read; its call runs by the database.
-        recorder.record([RecordedRow::new(samples::running_execution(3), unclear_id)].iter()).unwrap();
+        let running = samples::running_execution(3);
+        recorder.record([PackedRow::of(&RecordedRow::new(&running, unclear_id))].iter()).unwrap();
         std::fs::create_dir(instances.join(format!("{unclear_id}.0.test.db.rows"))).unwrap();
         // Another database of the folder, and a process that lives.
         let other = Backlog::new(Place::new(&instances, Path::new("other.db")), dead_id, true);

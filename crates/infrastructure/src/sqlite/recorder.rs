@@ -3,8 +3,9 @@
 use super::{
     connection::connect_recorder,
     database_options::DatabaseOptions,
-    execution_row::{RECORD, RecordedRow},
+    execution_row::RECORD,
     fault::Fault,
+    packed_row::PackedRow,
 };
 use rusqlite::Connection;
 use std::{collections::HashMap, path::Path, ptr};
@@ -26,7 +27,7 @@ impl Recorder {
     /// The fault that hit all of them.
     pub(super) fn record<'a>(
         &mut self,
-        rows: impl Iterator<Item = &'a RecordedRow>,
+        rows: impl Iterator<Item = &'a PackedRow>,
     ) -> Result<Vec<Result<(), Fault>>, Fault> {
         self.execute("BEGIN IMMEDIATE")?;
         let written = self.insert(rows).and_then(|written| self.execute("COMMIT").map(|()| written));
@@ -53,16 +54,16 @@ impl Recorder {
         tried
     }
 
-    fn insert<'a>(&self, rows: impl Iterator<Item = &'a RecordedRow>) -> Result<Vec<Result<(), Fault>>, Fault> {
+    fn insert<'a>(&self, rows: impl Iterator<Item = &'a PackedRow>) -> Result<Vec<Result<(), Fault>>, Fault> {
         let mut statement = self.0.prepare_cached(RECORD)?;
-        let mut write = |row: &RecordedRow| -> Result<Result<(), Fault>, Fault> {
+        let mut write = |row: &PackedRow| -> Result<Result<(), Fault>, Fault> {
             match row.bind(&mut statement).and_then(|()| statement.raw_execute()).map_err(Fault::from) {
                 // What fails in a statement undoes that statement alone.
                 Err(fault) if fault.lies_in_the_row() && !self.0.is_autocommit() => Ok(Err(fault)),
                 written => written.map(|_| Ok(())),
             }
         };
-        let rows: Vec<&RecordedRow> = rows.collect();
+        let rows: Vec<&PackedRow> = rows.collect();
         // Most calls end before their start is written: the end alone is written then, in the place of the start.
         let mut last = HashMap::new();
         for &row in &rows {
@@ -97,7 +98,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::new_database::new_database;
+    use crate::sqlite::{execution_row::RecordedRow, new_database::new_database};
     use sqlx::Row;
     use toolstead_domain::{testing::samples, tool_execution::ToolExecution};
     use uuid::Uuid;
@@ -110,7 +111,7 @@ mod tests {
                 BEGIN SELECT RAISE(ABORT, 'refused'); END"
         );
         sqlx::query(sqlx::AssertSqlSafe(trigger)).execute(&mut database.connection).await.unwrap();
-        let rows: Vec<_> = rows.iter().map(|row| RecordedRow::new(row.clone(), Uuid::from_u128(1))).collect();
+        let rows: Vec<_> = rows.iter().map(|row| PackedRow::of(&RecordedRow::new(row, Uuid::from_u128(1)))).collect();
         let before = database.recorder.0.total_changes();
         let written = database.recorder.record(rows.iter()).unwrap();
         let changes = database.recorder.0.total_changes() - before;

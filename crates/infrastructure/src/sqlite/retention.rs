@@ -127,6 +127,7 @@ mod tests {
     use crate::sqlite::{
         execution_row::RecordedRow,
         new_database::{NewDatabase, new_database},
+        packed_row::PackedRow,
     };
     use toolstead_domain::{testing::samples, tool_execution::ToolExecution};
     use uuid::Uuid;
@@ -134,8 +135,8 @@ mod tests {
     /// Records the rows, deletes what has to go, and compares what is left.
     async fn check(rows: &[ToolExecution], expiry: Expiry, left: &[u32]) {
         let NewDatabase { folder: _folder, mut connection, mut recorder, .. } = new_database().await;
-        let recorded: Vec<RecordedRow> =
-            rows.iter().map(|execution| RecordedRow::new(execution.clone(), Uuid::max())).collect();
+        let recorded: Vec<PackedRow> =
+            rows.iter().map(|execution| PackedRow::of(&RecordedRow::new(execution, Uuid::max()))).collect();
         assert!(recorder.record(recorded.iter()).unwrap().iter().all(Result::is_ok));
         let mut deleted = 0;
         loop {

@@ -10,6 +10,7 @@ use super::{
     execution_row::RecordedRow,
     fault::Fault,
     instance::Instance,
+    packed_row::PackedRow,
     recorder::Recorder,
     retention::{self, Expiry},
     tool_row::{self, CatalogueRows},
@@ -20,7 +21,7 @@ use std::{future, io, mem, sync::Arc, thread, time::Duration};
 use tokio::{
     runtime,
     sync::{mpsc, oneshot},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 use uuid::Uuid;
 
@@ -54,7 +55,7 @@ type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()
 
 enum Write {
     /// A row of the audit trail that the backlog did not take.
-    Record(Box<RecordedRow>, Done<()>),
+    Record(PackedRow, Done<()>),
     SaveCatalogue(CatalogueRows, Done<()>),
     SetEnabled {
         tool: String,
@@ -97,11 +98,12 @@ impl Writer {
 
     /// Writes a row of the audit trail. Once it is in the backlog or the queue it is written, also if nobody waits any
     /// more.
-    pub(super) async fn record(&self, row: RecordedRow) -> Result<(), Arc<Fault>> {
-        match self.backlog.append(row.into()) {
-            Ok(()) => Ok(()),
-            Err(row) => self.write(|done| Write::Record(row, done)).await,
+    pub(super) async fn record(&self, row: RecordedRow<'_>) -> Result<(), Arc<Fault>> {
+        if self.backlog.append(&row) {
+            return Ok(());
         }
+        let row = PackedRow::of(&row);
+        self.write(|done| Write::Record(row, done)).await
     }
 
     /// Where rows wait that are on record, of all processes.
@@ -173,7 +175,12 @@ async fn run(
         let is_over = tokio::select! {
             biased;
             taken = queue.recv_many(&mut writes, BATCH_ROWS) => taken == 0,
-            () = backlog.news() => timeout(GATHERING, queue.recv_many(&mut writes, BATCH_ROWS)).await == Ok(0),
+            () = backlog.news() => tokio::select! {
+                biased;
+                taken = queue.recv_many(&mut writes, BATCH_ROWS) => taken == 0,
+                () = backlog.enough() => false,
+                () = sleep(GATHERING) => false,
+            },
             () = retry => false,
         };
         let mut batch = Batch { taken: backlog.take(), ..Batch::default() };
@@ -247,7 +254,7 @@ impl Drop for Closing<'_> {
 struct Batch {
     /// Those that are on record, for which nobody waits.
     taken: Taken,
-    rows: Vec<(Box<RecordedRow>, Done<()>)>,
+    rows: Vec<(PackedRow, Done<()>)>,
     bytes: usize,
 }
 
@@ -258,7 +265,7 @@ impl Batch {
         if taken.is_empty() && rows.is_empty() {
             return;
         }
-        match recorder.record(taken.rows.iter().chain(rows.iter().map(|(row, _)| &**row))) {
+        match recorder.record(taken.rows.iter().chain(rows.iter().map(|(row, _)| row))) {
             Ok(written) => {
                 let mut written = written.into_iter();
                 backlog::refused(taken.rows.iter(), written.by_ref());
@@ -312,8 +319,12 @@ mod tests {
         (writer, log, folder)
     }
 
-    fn row(number: u32) -> RecordedRow {
-        RecordedRow::new(samples::execution(number), Uuid::nil())
+    fn packed(execution: &ToolExecution, instance: Uuid) -> PackedRow {
+        PackedRow::of(&RecordedRow::new(execution, instance))
+    }
+
+    async fn record(writer: &Writer, number: u32) -> Result<(), Arc<Fault>> {
+        writer.record(RecordedRow::new(&samples::execution(number), Uuid::nil())).await
     }
 
     #[tokio::test]
@@ -324,11 +335,11 @@ mod tests {
         let bad = samples::call_id(7);
         let trigger = trigger.replace("BAD", &bad.0.simple().to_string());
         sqlx::query(sqlx::AssertSqlSafe(trigger)).execute(&mut database.connection).await.unwrap();
-        let rows = [1, 7, 2].map(row);
+        let rows = [1, 7, 2].map(|number| packed(&samples::execution(number), Uuid::nil()));
         let written = database.recorder.record(rows.iter()).unwrap();
         assert!(matches!(written.as_slice(), [Ok(()), Err(Fault::Refused(_)), Ok(())]), "{written:?}");
         let (writer, log, _folder) = start(database, false);
-        let written = tokio::join!(writer.record(row(3)), writer.record(row(7)), writer.record(row(4)));
+        let written = tokio::join!(record(&writer, 3), record(&writer, 7), record(&writer, 4));
         assert!(matches!(written, (Ok(()), Err(_), Ok(()))), "{written:?}");
         assert_eq!(log.list(&Default::default()).await.unwrap(), [4, 3, 2, 1].map(samples::execution));
     }
@@ -340,7 +351,7 @@ mod tests {
         let (go_on, held_up) = oneshot::channel::<()>();
         let wait = writer.apply(|_| held_up.map(|_| Ok(())).boxed());
         assert!(wait.now_or_never().is_none());
-        assert!(writer.record(row(1)).now_or_never().is_none(), "somebody waits, and not any more");
+        assert!(record(&writer, 1).now_or_never().is_none(), "somebody waits, and not any more");
         assert_eq!(log.find(samples::call_id(1)).await.unwrap(), None);
         go_on.send(()).unwrap();
         writer.close().await;
@@ -358,7 +369,7 @@ mod tests {
         let mut written = 0;
         let fault = loop {
             assert!(written < 1000, "the database is larger than it was to be");
-            match writer.record(row(written + 1)).await {
+            match record(&writer, written + 1).await {
                 Ok(()) => written += 1,
                 Err(fault) => break fault,
             }
@@ -408,7 +419,7 @@ mod tests {
         let mut written = 0;
         let fault = loop {
             assert!(written < 100_000, "whoever records has to hear that the disk is full");
-            match writer.record(row(written + 1)).await {
+            match record(&writer, written + 1).await {
                 Ok(()) => written += 1,
                 Err(fault) => break fault,
             }
@@ -468,7 +479,7 @@ mod tests {
         let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
         let (writer, _log, _folder) = start(database, true);
         let mut recorded = 0;
-        while writer.record(row(recorded + 1)).await.is_ok() {
+        while record(&writer, recorded + 1).await.is_ok() {
             recorded += 1;
         }
         lock.rollback().await.unwrap();
@@ -491,10 +502,10 @@ mod tests {
         let (writer, log, _folder) = start(database, true);
         let bad = ToolExecution { tool: "bad".into(), ..samples::execution(2) };
         for execution in [samples::execution(1), bad, samples::execution(3)] {
-            writer.record(RecordedRow::new(execution, Uuid::nil())).await.unwrap();
+            writer.record(RecordedRow::new(&execution, Uuid::nil())).await.unwrap();
         }
         until_committed(&options, 2).await;
-        writer.record(row(4)).await.unwrap();
+        record(&writer, 4).await.unwrap();
         until_committed(&options, 3).await;
         assert_eq!(log.list(&Default::default()).await.unwrap(), [4, 3, 1].map(samples::execution));
         writer.close().await;
@@ -504,17 +515,17 @@ mod tests {
     async fn a_row_counts_before_it_is_committed_and_is_read_by_everybody() {
         let (writer, log, folder) = start(new_database().await, true);
         writer.check().await.unwrap();
-        writer.record(row(1)).now_or_never().expect("nothing to wait for").unwrap();
+        record(&writer, 1).now_or_never().expect("nothing to wait for").unwrap();
         assert_eq!(log.find(samples::call_id(1)).await.unwrap(), Some(samples::execution(1)));
         let options = DatabaseOptions::at(folder.path().join("test.db"));
         let other = Database::open(options, Arc::new(FixedClock::at(samples::START))).await.unwrap();
-        writer.record(row(2)).await.unwrap();
+        record(&writer, 2).await.unwrap();
         let listed = other.execution_log().list(&Default::default()).await.unwrap();
         assert_eq!(listed, [2, 1].map(samples::execution));
         // What runs by the database has ended if the backlog says so.
-        let running = RecordedRow::new(samples::running_execution(3), Uuid::max());
-        writer.write(|done| Write::Record(running.into(), done)).await.unwrap();
-        writer.record(row(3)).await.unwrap();
+        let running = packed(&samples::running_execution(3), Uuid::max());
+        writer.write(|done| Write::Record(running, done)).await.unwrap();
+        record(&writer, 3).await.unwrap();
         assert_eq!(log.find(samples::call_id(3)).await.unwrap(), Some(samples::execution(3)));
         let running = ExecutionFilter { outcome: Some(OutcomeKind::Running), ..ExecutionFilter::default() };
         assert_eq!(other.execution_log().list(&running).await.unwrap(), []);

@@ -51,8 +51,9 @@ impl McpServer {
     ) -> Option<Answer> {
         match request {
             CallRequest::Tool(request) => self.call_tool(id, request, client, caller, cancel).await,
-            CallRequest::Task(request) => self.task(id, request, client, caller, cancel).await,
-            CallRequest::Forwarded(request) => self.forward(id, request, client, caller, cancel).await,
+            // Boxed: larger, and rare.
+            CallRequest::Task(request) => Box::pin(self.task(id, request, client, caller, cancel)).await,
+            CallRequest::Forwarded(request) => Box::pin(self.forward(id, request, client, caller, cancel)).await,
         }
     }
 }

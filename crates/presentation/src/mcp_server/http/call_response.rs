@@ -38,8 +38,10 @@ pub(super) struct Work {
 }
 
 impl Work {
+    #[inline]
     pub(super) fn new(future: impl Future<Output = Option<Answer>> + Send + 'static, abandoned: Abandoned) -> Self {
-        Self { future: Some(future.boxed()), abandoned }
+        let future = Box::into_pin(Box::write(Box::new_uninit(), future));
+        Self { future: Some(future), abandoned }
     }
 }
 

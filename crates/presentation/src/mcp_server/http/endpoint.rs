@@ -256,7 +256,9 @@ impl Endpoint {
                 match RequestMeta::take(&mut params) {
                     Ok(meta) => {
                         let meta = meta.traced(|name| head.headers.get(name)?.to_str().ok());
-                        self.request(holder, head, accept, RpcRequest { id, method, params, meta }).await
+                        let request = RpcRequest { id, method, params, meta };
+                        // Made where it stays: each of those around it would be copied with it.
+                        Box::into_pin(Box::write(Box::new_uninit(), self.request(holder, head, accept, request))).await
                     }
                     Err(error) => refused(&id, &error),
                 }

@@ -71,7 +71,9 @@ impl Endpoint {
                 self.server.list(&id, &method, &params, Generation::Legacy, scope).await
             }
             "resources/subscribe" | "resources/unsubscribe" => {
-                self.server.watch(&id, &method, &params, &session.client(), &session.watches).await
+                // Boxed: large and rare.
+                let (client, watches) = (session.client(), &session.watches);
+                Box::pin(self.server.watch(&id, &method, &params, &client, watches)).await
             }
             _ => return self.call_in_session(session, accept, RpcRequest { id, method, params, meta }, room).await,
         };
