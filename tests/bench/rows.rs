@@ -43,6 +43,9 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
         let stateless = server.stateless("echo");
         let (ours, theirs) = alternate(server.child.id(), &stateless, "echo", &sdk.target, "echo").await?;
         print("echo, HTTP, 2026-07-28", ours, theirs, "0.60", "the same");
+        let plain = Reference::http("echo")?;
+        let (ours, theirs) = alternate(server.child.id(), &server.target, "echo", &plain.target, "echo").await?;
+        print("echo, HTTP, sessions", ours, theirs, "0.55", "a plain hyper echo");
     }
     if wanted("proxy-http") {
         let backend = |up: &Reference| format!("transport = \"http\"\nurl = \"http://{}/mcp\"", up.target.address);

@@ -11,9 +11,9 @@ use super::{execution_row::RecordedRow, fault::Fault, packed_row::PackedRow};
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Write},
     mem,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -154,9 +154,8 @@ impl Backlog {
         {
             return false;
         }
-        // In one piece or not at all: the rest of a line would stand behind the line of another call. Linux appends to a
-        // file that was opened so whatever the offset (pwrite(2), BUGS), and calls do not queue for the file's position.
-        match file.write_at(&line, 0) {
+        // In one piece or not at all: the rest of a line would stand behind the line of another call.
+        match { file }.write(&line) {
             Ok(written) if written == line.len() => {}
             Ok(_) => return false,
             Err(error) => {
@@ -355,10 +354,7 @@ pub(super) fn put_away(path: PathBuf, read: &Read) {
 
 /// Tells of rows that the database refuses for themselves. It would refuse them again, and only the program's log knows
 /// of them.
-pub(super) fn refused<'a>(
-    rows: impl Iterator<Item = &'a PackedRow>,
-    written: impl Iterator<Item = Result<(), Fault>>,
-) {
+pub(super) fn refused<'a>(rows: impl Iterator<Item = &'a PackedRow>, written: impl Iterator<Item = Result<(), Fault>>) {
     for (row, written) in rows.zip(written) {
         if let Err(fault) = written {
             let fault: &(dyn std::error::Error + 'static) = &fault;

@@ -1,10 +1,7 @@
 //! The connection that writes the audit trail, used from one thread: a change of threads costs more than a row.
 
 use super::{
-    connection::connect_recorder,
-    database_options::DatabaseOptions,
-    execution_row::RECORD,
-    fault::Fault,
+    connection::connect_recorder, database_options::DatabaseOptions, execution_row::RECORD, fault::Fault,
     packed_row::PackedRow,
 };
 use rusqlite::Connection;

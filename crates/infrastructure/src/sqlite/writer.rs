@@ -55,7 +55,7 @@ type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()
 
 enum Write {
     /// A row of the audit trail that the backlog did not take.
-    Record(PackedRow, Done<()>),
+    Record(Box<PackedRow>, Done<()>),
     SaveCatalogue(CatalogueRows, Done<()>),
     SetEnabled {
         tool: String,
@@ -102,7 +102,7 @@ impl Writer {
         if self.backlog.append(&row) {
             return Ok(());
         }
-        let row = PackedRow::of(&row);
+        let row = PackedRow::of(&row).into();
         self.write(|done| Write::Record(row, done)).await
     }
 
@@ -254,7 +254,7 @@ impl Drop for Closing<'_> {
 struct Batch {
     /// Those that are on record, for which nobody waits.
     taken: Taken,
-    rows: Vec<(PackedRow, Done<()>)>,
+    rows: Vec<(Box<PackedRow>, Done<()>)>,
     bytes: usize,
 }
 
@@ -265,7 +265,7 @@ impl Batch {
         if taken.is_empty() && rows.is_empty() {
             return;
         }
-        match recorder.record(taken.rows.iter().chain(rows.iter().map(|(row, _)| row))) {
+        match recorder.record(taken.rows.iter().chain(rows.iter().map(|(row, _)| &**row))) {
             Ok(written) => {
                 let mut written = written.into_iter();
                 backlog::refused(taken.rows.iter(), written.by_ref());
@@ -524,7 +524,7 @@ mod tests {
         assert_eq!(listed, [2, 1].map(samples::execution));
         // What runs by the database has ended if the backlog says so.
         let running = packed(&samples::running_execution(3), Uuid::max());
-        writer.write(|done| Write::Record(running, done)).await.unwrap();
+        writer.write(|done| Write::Record(running.into(), done)).await.unwrap();
         record(&writer, 3).await.unwrap();
         assert_eq!(log.find(samples::call_id(3)).await.unwrap(), Some(samples::execution(3)));
         let running = ExecutionFilter { outcome: Some(OutcomeKind::Running), ..ExecutionFilter::default() };
