@@ -134,38 +134,38 @@ impl Backlog {
         Self { place, instance, is_used, files, rows, news, enough }
     }
 
-    /// Puts a row on record. Returns false where it has to be committed before it counts.
-    pub(super) fn append(&self, row: &RecordedRow<'_>) -> bool {
+    /// Puts a row on record. One that comes back has to be committed before it counts.
+    pub(super) fn append(&self, row: &RecordedRow<'_>) -> Result<(), Box<PackedRow>> {
+        let packed = PackedRow::of(row);
         if !self.is_used || row.bytes() > MAX_ROW_BYTES {
-            return false;
+            return Err(packed.into());
         }
         // What another one may have written by half is not to become the beginning of this one.
         let mut line = Vec::with_capacity(row.bytes() + ROW_BYTES);
         line.push(b'\n');
         if serde_json::to_writer(&mut line, row).is_err() {
-            return false;
+            return Err(packed.into());
         }
         line.push(b'\n');
-        let row = PackedRow::of(row);
         let files = self.begun();
-        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return false };
+        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(packed.into()) };
         if files.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len() > MAX_FILE_BYTES
             || self.rows().len() >= MAX_ROWS
         {
-            return false;
+            return Err(packed.into());
         }
         // In one piece or not at all: the rest of a line would stand behind the line of another call.
         match { file }.write(&line) {
             Ok(written) if written == line.len() => {}
-            Ok(_) => return false,
+            Ok(_) => return Err(packed.into()),
             Err(error) => {
                 drop(files);
                 tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
-                return false;
+                return Err(packed.into());
             }
         }
         let mut rows = self.rows();
-        rows.push(row);
+        rows.push(packed);
         let waiting = rows.len();
         drop((rows, files));
         match waiting {
@@ -173,7 +173,7 @@ impl Backlog {
             ENOUGH_ROWS => self.enough.notify_one(),
             _ => {}
         }
-        true
+        Ok(())
     }
 
     /// Returns once there is something to commit. Cancel-safe.
@@ -181,9 +181,12 @@ impl Backlog {
         self.news.notified().await;
     }
 
-    /// Returns once so much has gathered that it is not worth while to wait for more. Cancel-safe.
+    /// Returns once [`ENOUGH_ROWS`] wait. Cancel-safe.
     pub(super) async fn enough(&self) {
-        self.enough.notified().await;
+        // What was told may be of rows that are committed by now.
+        while self.rows().len() < ENOUGH_ROWS {
+            self.enough.notified().await;
+        }
     }
 
     /// Hands everything out. It must come back by [`committed`](Self::committed) or [`failed`](Self::failed).
@@ -366,6 +369,7 @@ pub(super) fn refused<'a>(rows: impl Iterator<Item = &'a PackedRow>, written: im
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
     use tempfile::TempDir;
     use toolstead_domain::testing::samples;
 
@@ -381,7 +385,7 @@ mod tests {
     }
 
     fn append(backlog: &Backlog, number: u32) -> bool {
-        backlog.append(&RecordedRow::new(&samples::execution(number), MINE))
+        backlog.append(&RecordedRow::new(&samples::execution(number), MINE)).is_ok()
     }
 
     fn ids(rows: &[RecordedRow<'_>]) -> Vec<Uuid> {
@@ -446,6 +450,18 @@ mod tests {
         assert_eq!(packed(&backlog.take().rows), of([1]));
     }
 
+    #[tokio::test]
+    async fn so_many_rows_are_enough_and_those_that_were_taken_do_not_count() {
+        let (backlog, _folder) = backlog();
+        let fill = |count: usize| (0..count).for_each(|number| assert!(append(&backlog, number as u32)));
+        fill(ENOUGH_ROWS);
+        backlog.committed(backlog.take());
+        fill(ENOUGH_ROWS - 1);
+        assert!(backlog.enough().now_or_never().is_none());
+        fill(1);
+        backlog.enough().await;
+    }
+
     #[test]
     fn files_and_rows_are_bounded() {
         let (backlog, folder) = backlog();
@@ -459,7 +475,7 @@ mod tests {
         let append_large = |number, length| {
             let mut execution = samples::execution(number);
             execution.arguments = "x".repeat(length).into();
-            backlog.append(&RecordedRow::new(&execution, MINE))
+            backlog.append(&RecordedRow::new(&execution, MINE)).is_ok()
         };
         assert!(!append_large(6001, MAX_ROW_BYTES));
         let accepted = (7000..).take_while(|number| append_large(*number, MAX_ROW_BYTES / 2)).count();

@@ -187,7 +187,10 @@ impl ExecutionLog for SqliteExecutionLog {
         let id = execution.id;
         let failed = |fault| store_error(format!("record the call {id}"), fault);
         let writer = self.writer().map_err(failed)?;
-        writer.record(RecordedRow::new(&execution, writer.instance())).await.map_err(failed)
+        let recorded = writer.record(&RecordedRow::new(&execution, writer.instance()));
+        // Where the row waits, it waits in one piece.
+        drop(execution);
+        recorded.await.map_err(failed)
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {

@@ -174,7 +174,7 @@ mod tests {
     };
 
     fn append(backlog: &Backlog, execution: ToolExecution, instance: Uuid) {
-        assert!(backlog.append(&RecordedRow::new(&execution, instance)));
+        backlog.append(&RecordedRow::new(&execution, instance)).unwrap();
     }
 
     #[tokio::test]

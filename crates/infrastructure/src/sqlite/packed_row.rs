@@ -75,3 +75,59 @@ impl PackedRow {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::{
+        connection::readers,
+        execution_row::{read, select_executions},
+        new_database::new_database,
+    };
+    use serde_json::json;
+    use toolstead_domain::{
+        error_kind::ErrorKind,
+        labels::Labels,
+        testing::samples,
+        tool_execution::{Outcome, RecordedDecision, RequestKind, ToolExecution},
+    };
+
+    #[tokio::test]
+    async fn every_field_stands_in_its_column_and_an_empty_text_is_one() {
+        let mut database = new_database().await;
+        let full = ToolExecution {
+            parent: Some(samples::call_id(9)),
+            kind: RequestKind::Prompt,
+            tool: "the tool".into(),
+            called_as: String::new(),
+            source: "the source".into(),
+            principal: "the principal".into(),
+            session: "the session".into(),
+            client: "the client ä".into(),
+            arguments: json!({"argument": "\"ö\""}),
+            arguments_digest: "the digest".into(),
+            accesses: vec!["read /x".into()],
+            decision: Some(RecordedDecision {
+                verdict: "ask".into(),
+                reason: String::new(),
+                approved_by: Some("somebody".into()),
+                trace: json!(["trace"]),
+            }),
+            outcome: Outcome::Failed(ErrorKind::Timeout, "late".into()),
+            result_bytes: 7,
+            result_digest: Some("the other digest".into()),
+            metadata: json!({"lines": 1}),
+            labels: Labels::default().with("label", "value").unwrap(),
+            ..samples::execution(1)
+        };
+        let rows = [full, samples::execution(2), samples::running_execution(3)];
+        let packed = rows.each_ref().map(|row| PackedRow::of(&RecordedRow::new(row, Uuid::from_u128(1))));
+        assert!(database.recorder.record(packed.iter()).unwrap().iter().all(Result::is_ok));
+        let stored = sqlx::query(select_executions!("ORDER BY seq"))
+            .fetch_all(&readers(&database.options.path, &database.options))
+            .await
+            .unwrap();
+        let stored: Vec<ToolExecution> = stored.iter().map(|row| read(row).unwrap()).collect();
+        assert_eq!(stored, rows);
+    }
+}

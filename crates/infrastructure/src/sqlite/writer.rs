@@ -27,13 +27,14 @@ use uuid::Uuid;
 
 /// As many writes may wait; further ones wait to wait.
 const QUEUE: usize = 1024;
-/// As many rows of the queue go into one transaction at most, beside what has gathered in the backlog: some
-/// milliseconds, even in a debug build.
+/// As many rows of the queue go into one transaction at most, beside what has gathered in the backlog.
 const BATCH_ROWS: usize = 256;
 /// A transaction ends with the row of the queue that makes their text this long, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
-/// So long rows gather in the backlog, unless somebody waits.
+/// So long rows gather in the backlog, unless there are enough, or somebody waits.
 const GATHERING: Duration = Duration::from_millis(20);
+/// So long they gather at least, unless somebody waits: other processes write to the database as well.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Rows that could not be committed are tried again after this time, unless somebody records before.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -97,13 +98,18 @@ impl Writer {
     }
 
     /// Writes a row of the audit trail. Once it is in the backlog or the queue it is written, also if nobody waits any
-    /// more.
-    pub(super) async fn record(&self, row: RecordedRow<'_>) -> Result<(), Arc<Fault>> {
-        if self.backlog.append(&row) {
-            return Ok(());
+    /// more. What is returned holds no more of it than waits.
+    pub(super) fn record<'a>(
+        &'a self,
+        row: &RecordedRow<'_>,
+    ) -> impl Future<Output = Result<(), Arc<Fault>>> + use<'a> {
+        let refused = self.backlog.append(row).err();
+        async move {
+            match refused {
+                None => Ok(()),
+                Some(row) => self.write(|done| Write::Record(row, done)).await,
+            }
         }
-        let row = PackedRow::of(&row).into();
-        self.write(|done| Write::Record(row, done)).await
     }
 
     /// Where rows wait that are on record, of all processes.
@@ -178,7 +184,7 @@ async fn run(
             () = backlog.news() => tokio::select! {
                 biased;
                 taken = queue.recv_many(&mut writes, BATCH_ROWS) => taken == 0,
-                () = backlog.enough() => false,
+                () = sleep(PAUSE).then(|()| backlog.enough()) => false,
                 () = sleep(GATHERING) => false,
             },
             () = retry => false,
@@ -324,7 +330,7 @@ mod tests {
     }
 
     async fn record(writer: &Writer, number: u32) -> Result<(), Arc<Fault>> {
-        writer.record(RecordedRow::new(&samples::execution(number), Uuid::nil())).await
+        writer.record(&RecordedRow::new(&samples::execution(number), Uuid::nil())).await
     }
 
     #[tokio::test]
@@ -502,7 +508,7 @@ mod tests {
         let (writer, log, _folder) = start(database, true);
         let bad = ToolExecution { tool: "bad".into(), ..samples::execution(2) };
         for execution in [samples::execution(1), bad, samples::execution(3)] {
-            writer.record(RecordedRow::new(&execution, Uuid::nil())).await.unwrap();
+            writer.record(&RecordedRow::new(&execution, Uuid::nil())).await.unwrap();
         }
         until_committed(&options, 2).await;
         record(&writer, 4).await.unwrap();

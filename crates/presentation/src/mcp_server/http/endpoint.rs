@@ -257,7 +257,7 @@ impl Endpoint {
                     Ok(meta) => {
                         let meta = meta.traced(|name| head.headers.get(name)?.to_str().ok());
                         let request = RpcRequest { id, method, params, meta };
-                        // Boxed, and made in its box: else each connection has room for one, and each step around it copies it.
+                        // Boxed: else each connection has room for one, and each step around it copies it.
                         Box::into_pin(Box::write(Box::new_uninit(), self.request(holder, head, accept, request))).await
                     }
                     Err(error) => refused(&id, &error),
