@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::net::TcpStream;
 use toolstead_infrastructure::{
-    sandbox::egress::{host::HostPatterns, testing::FakeNetwork},
+    egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
         reach::{Again, Asked, NamedBy, Reach, Redirects},
         testing::{Reply, TestServer},

@@ -18,9 +18,9 @@ use toolstead_domain::{
     secret::Secret,
 };
 use toolstead_infrastructure::{
+    egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     models::{KeySource, Model, ModelSettings, ProviderKind, definitions},
-    sandbox::egress::connector::{Connector, SystemNetwork},
 };
 
 const KEY: &str = "sk-0123456789";

@@ -19,9 +19,9 @@ use toolstead_domain::{
     secret::Secret,
 };
 use toolstead_infrastructure::{
+    egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     models::{KeySource, Model, ModelSettings, ProviderKind},
-    sandbox::egress::connector::{Connector, SystemNetwork},
 };
 
 const KEY: &str = "sk-ant-0123456789";

@@ -17,18 +17,20 @@ type Module = Vec<String>;
 /// The rooms of `infrastructure`, each with those that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
     ("accounts", &["web"]),
-    ("browser", &["sandbox"]),
-    ("builtin", &["browser", "documents", "sandbox", "services", "shell_analysis", "web"]),
+    ("browser", &["egress", "sandbox"]),
+    ("builtin", &["browser", "documents", "egress", "host", "sandbox", "services", "shell_analysis", "web"]),
     ("documents", &["sandbox"]),
+    ("egress", &[]),
     ("hooks", &["sandbox"]),
-    ("http", &["sandbox"]),
-    ("mcp", &["http", "sandbox"]),
+    ("host", &[]),
+    ("http", &["egress"]),
+    ("mcp", &["egress", "http", "sandbox"]),
     ("models", &["http", "sandbox"]),
     ("sandbox", &[]),
-    ("services", &["http", "sandbox", "web"]),
+    ("services", &["host", "http", "sandbox", "web"]),
     ("shell_analysis", &[]),
     ("sqlite", &[]),
-    ("web", &["http", "sandbox"]),
+    ("web", &["egress", "http", "sandbox"]),
 ];
 
 /// The floors of `builtin`: each may use those below it, which stand before it.
@@ -39,6 +41,8 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-domain", "", 35),
     ("toolstead-infrastructure", "sqlite", 150),
     ("toolstead-infrastructure", "sandbox", 140),
+    ("toolstead-infrastructure", "egress", 120),
+    ("toolstead-infrastructure", "host", 60),
     ("toolstead-infrastructure", "shell-analysis", 100),
     ("toolstead-infrastructure", "http", 145),
     ("toolstead-infrastructure", "mcp", 150),

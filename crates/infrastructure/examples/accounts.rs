@@ -17,7 +17,7 @@ use toolstead_infrastructure::{
         oauth_client::OAuthClient,
         vault::Vault,
     },
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    egress::{connector::SystemNetwork, host::HostPatterns},
     system_clock::SystemClock,
     web::reach::Reach,
 };

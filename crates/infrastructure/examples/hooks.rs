@@ -15,13 +15,14 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
+    child_environment,
     helper::{end_helpers, enter_if_helper},
     hooks::{
         command_hooks::{CommandHooks, HookSurroundings},
         definition::{HookDefinition, HookEvent, HookProgram, OnError},
         matcher::Matcher,
     },
-    sandbox::{child_environment, launcher::Launcher},
+    sandbox::launcher::Launcher,
 };
 use uuid::Uuid;
 

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use http::Method;
 use std::{error::Error, sync::Arc};
 use toolstead_infrastructure::{
-    http::client::{HttpClient, Request},
-    sandbox::egress::{
+    egress::{
         connector::{Connector, SystemNetwork},
         host::HostPatterns,
     },
+    http::client::{HttpClient, Request},
 };
 use url::Url;
 

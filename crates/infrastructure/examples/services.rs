@@ -14,8 +14,8 @@ use toolstead_domain::{
     secret::Secret,
 };
 use toolstead_infrastructure::{
+    egress::{connector::SystemNetwork, host::HostPatterns},
     helper::{end_helpers, enter_if_helper},
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
     services::{
         search::SearchService,
         settings::{SearchProvider, SearchSettings},

@@ -10,7 +10,7 @@ use std::{
 };
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use toolstead_infrastructure::{
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    egress::{connector::SystemNetwork, host::HostPatterns},
     web::{
         address, charset,
         reach::{Again, Asked, NamedBy, Reach, Redirects},

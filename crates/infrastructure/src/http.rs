@@ -2,7 +2,7 @@
 //!
 //! A [`client::HttpClient`] gives the way to a URL, an [`client::Endpoint`]; that takes requests and gives a
 //! [`response::Response`], whose body is read at once, in pieces, or as an [`event_stream::EventStream`]. Names are
-//! resolved and addresses judged by [`sandbox::egress`](crate::sandbox::egress).
+//! resolved and addresses judged by [`egress`](crate::egress).
 
 pub mod client;
 mod connection;

@@ -1,7 +1,7 @@
 //! The adapters of Toolstead: everything that touches the world.
 //!
-//! Each room is one technology and one feature. It knows only the rooms that it stands on (`docs/architecture.md`); all
-//! may use [`sandbox`]. No type of a database or network library appears in a public signature.
+//! Each room is one technology and one feature. It knows only the rooms that it stands on (`docs/architecture.md`).
+//! No type of a database or network library appears in a public signature.
 
 #[cfg(feature = "accounts")]
 pub mod accounts;
@@ -9,11 +9,16 @@ pub mod accounts;
 pub mod browser;
 #[cfg(feature = "builtin")]
 pub mod builtin;
+pub mod child_environment;
 pub mod dialects;
 #[cfg(feature = "documents")]
 pub mod documents;
+#[cfg(feature = "egress")]
+pub mod egress;
 #[cfg(feature = "hooks")]
 pub mod hooks;
+#[cfg(feature = "host")]
+pub mod host;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "mcp")]

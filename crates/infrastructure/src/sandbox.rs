@@ -2,16 +2,13 @@
 
 #[expect(clippy::disallowed_methods, reason = "it starts the person's own browser, which lives on")]
 pub mod browser;
-pub mod child_environment;
 #[expect(clippy::disallowed_methods, reason = "files of the kernel under names of our own, not of a caller")]
 pub mod control_group;
 #[expect(clippy::disallowed_methods, reason = "files and sockets of our own, which no tool reaches")]
 pub mod detached;
 #[expect(clippy::disallowed_methods, reason = "it starts this same program")]
 pub mod detached_process;
-pub mod egress;
 pub mod helper;
-pub mod host;
 pub mod kernel;
 #[expect(clippy::disallowed_methods, reason = "a folder of our own, under no name of a caller")]
 mod lasting_home;

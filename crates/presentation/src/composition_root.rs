@@ -94,11 +94,11 @@ use toolstead_infrastructure::{
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
+    egress::connector::{Network, SystemNetwork},
     hooks::command_hooks::CommandHooks,
     mcp::client::{McpServer, may_ask::Clients},
     sandbox::{
         detached::DetachedTasks,
-        egress::connector::{Network, SystemNetwork},
         helper::Helpers,
         schema_validation::HelperSchemaValidator,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},

@@ -4,7 +4,7 @@
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;
 use toolstead_infrastructure::{
-    sandbox::egress::host::HostPatterns,
+    egress::host::HostPatterns,
     services::settings::{SearchProvider, Services},
 };
 use toolstead_presentation::config::services::OutsideSettings;

@@ -28,17 +28,15 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
+    child_environment,
+    egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
         McpServer, McpServerStatus,
         config::{HttpServer, McpServerConfig, McpTransport, RetryPolicy, ServerProfile, StdioServer},
         connection::McpServerDeps,
     },
-    sandbox::{
-        child_environment,
-        egress::connector::{Connector, SystemNetwork},
-        launcher::Launcher,
-    },
+    sandbox::launcher::Launcher,
 };
 use uuid::Uuid;
 

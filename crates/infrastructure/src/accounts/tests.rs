@@ -11,7 +11,7 @@ use super::{
     vault::Vault,
 };
 use crate::{
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    egress::{connector::SystemNetwork, host::HostPatterns},
     web::{
         reach::Reach,
         testing::{Reply, Seen, TestServer},

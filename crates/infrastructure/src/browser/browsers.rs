@@ -8,12 +8,12 @@ use crate::{
         shared_folder::SharedFolder,
         state::HostJudge,
     },
+    egress::{
+        connector::{Connector, Network, SystemNetwork},
+        host::{Host, HostPatterns},
+        proxy::{ProxyLimits, ProxyPolicy},
+    },
     sandbox::{
-        egress::{
-            connector::{Connector, Network, SystemNetwork},
-            host::{Host, HostPatterns},
-            proxy::{ProxyLimits, ProxyPolicy},
-        },
         launcher::{LaunchError, Launcher},
         writable::WritableRoots,
     },
@@ -76,7 +76,7 @@ impl Default for BrowserSettings {
         Self {
             program: None,
             idle: Duration::from_secs(300),
-            environment: crate::sandbox::child_environment::base(|_| None),
+            environment: crate::child_environment::base(|_| None),
             limits: SandboxLimits::default(),
             requires_landlock: false,
             folder: std::env::temp_dir(),

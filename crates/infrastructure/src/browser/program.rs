@@ -3,13 +3,15 @@
 //! Its own sandbox is off: it would need the rights that the run has given up. The run is its sandbox, and the proxy of the
 //! run its only network.
 
-use crate::sandbox::{
+use crate::{
     egress::{
         connector::Connector,
         proxy::{EgressProxy, ProxyPolicy},
     },
-    launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
-    writable::WritableRoots,
+    sandbox::{
+        launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
+        writable::WritableRoots,
+    },
 };
 use std::path::{Path, PathBuf};
 use tokio::net::unix::pipe;

@@ -9,10 +9,8 @@ use crate::{
         snapshot::{Change, Snapshot},
         state::{Frame, HostJudge, MAX_ID_BYTES, NotShown, State, Tab, TabNumber},
     },
-    sandbox::{
-        egress::proxy::{EgressProxy, RefusedHost},
-        launcher::Child,
-    },
+    egress::proxy::{EgressProxy, RefusedHost},
+    sandbox::launcher::Child,
 };
 use serde_json::{Value, json};
 use std::{

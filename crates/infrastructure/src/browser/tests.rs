@@ -13,17 +13,14 @@ use crate::{
         snapshot::Change,
         state::{DialogAnswer, DownloadState, HostJudge, NotShown},
     },
-    sandbox::{
-        child_environment,
-        egress::{
-            connector::Connector,
-            host::HostPatterns,
-            proxy::{ProxyLimits, ProxyPolicy},
-            testing::FakeNetwork,
-        },
-        launcher::Launcher,
-        writable::WritableRoots,
+    child_environment,
+    egress::{
+        connector::Connector,
+        host::HostPatterns,
+        proxy::{ProxyLimits, ProxyPolicy},
+        testing::FakeNetwork,
     },
+    sandbox::{launcher::Launcher, writable::WritableRoots},
 };
 use std::{
     net::SocketAddr,

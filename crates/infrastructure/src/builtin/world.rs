@@ -14,11 +14,8 @@ use crate::{
         seen_pages::SeenPages,
         text::line_index::LineIndexes,
     },
-    sandbox::{
-        egress::{connector::SystemNetwork, host::HostPatterns},
-        helper::Helpers,
-        workspace::Workspace,
-    },
+    egress::{connector::SystemNetwork, host::HostPatterns},
+    sandbox::{helper::Helpers, workspace::Workspace},
     services::{search::SearchService, settings::Services},
     web::{reach::Reach, robots::Robots},
 };

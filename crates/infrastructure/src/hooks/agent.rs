@@ -113,12 +113,13 @@ fn bound(context: &mut Vec<String>) {
 mod tests {
     use super::*;
     use crate::{
+        child_environment,
         hooks::{
             command_hooks::HookSurroundings,
             definition::{HookProgram, OnError},
             matcher::Matcher,
         },
-        sandbox::{child_environment, launcher::Launcher},
+        sandbox::launcher::Launcher,
     };
     use serde_json::{Value, json};
     use std::{collections::BTreeMap, sync::Arc, time::Duration};

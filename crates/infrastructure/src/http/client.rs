@@ -1,6 +1,7 @@
 //! The client, and the way to one URL.
 
 use crate::{
+    egress::{connector::Connector, host::Host},
     http::{
         http_error::HttpError,
         origin::{Idle, Origin},
@@ -8,7 +9,6 @@ use crate::{
         response::Response,
         tls::Tls,
     },
-    sandbox::egress::{connector::Connector, host::Host},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri, header};

@@ -1,6 +1,6 @@
 //! Why a request has no response, or a response no whole body.
 
-use crate::{http::sse::EventTooLong, sandbox::egress::connector::ConnectError};
+use crate::{egress::connector::ConnectError, http::sse::EventTooLong};
 use std::{error::Error, io};
 
 /// A request without a whole response.

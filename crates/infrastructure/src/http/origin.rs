@@ -1,13 +1,13 @@
 //! Connections to one host and port, kept from request to request.
 
 use crate::{
+    egress::{connector::Connector, host::Host},
     http::{
         connection::{Connection, Stream},
         http_error::HttpError,
         proxy::HttpProxy,
         tls::{self, Tls},
     },
-    sandbox::egress::{connector::Connector, host::Host},
 };
 use rustix::net::sockopt;
 use std::{

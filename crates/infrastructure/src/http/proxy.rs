@@ -1,8 +1,8 @@
 //! A proxy that the configuration names.
 
 use crate::{
+    egress::{connector::Connector, host::Host},
     http::http_error::HttpError,
-    sandbox::egress::{connector::Connector, host::Host},
 };
 use std::io;
 use tokio::{

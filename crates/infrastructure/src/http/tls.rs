@@ -1,6 +1,6 @@
 //! TLS to servers, checked by the certificates of the system.
 
-use crate::{http::http_error::HttpError, sandbox::egress::host::Host};
+use crate::{egress::host::Host, http::http_error::HttpError};
 use rustls::{
     ClientConfig,
     crypto::ring::default_provider,

@@ -1,6 +1,8 @@
 //! A client of one MCP server, for a program that wants its tools and nothing else of Toolstead.
 
 use crate::{
+    child_environment,
+    egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
         McpServer, McpServerStatus,
@@ -8,11 +10,7 @@ use crate::{
         connection::McpServerDeps,
         may_ask::Clients,
     },
-    sandbox::{
-        child_environment,
-        egress::connector::{Connector, SystemNetwork},
-        launcher::Launcher,
-    },
+    sandbox::launcher::Launcher,
 };
 use serde_json::{Map, Value};
 use std::{

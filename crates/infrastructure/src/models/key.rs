@@ -131,7 +131,7 @@ fn no_key(place: &str, reason: impl std::fmt::Display) -> ModelError {
 #[expect(clippy::disallowed_methods, reason = "the test makes what is read, and looks at what was run")]
 mod tests {
     use super::*;
-    use crate::sandbox::child_environment;
+    use crate::child_environment;
     use std::{
         fs::{self, Permissions},
         os::unix::fs::PermissionsExt,

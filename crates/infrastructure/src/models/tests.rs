@@ -2,12 +2,10 @@
 
 use super::{KeyCommands, KeySource, Model, ModelSettings, ProviderKind};
 use crate::{
+    child_environment,
+    egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
-    sandbox::{
-        child_environment,
-        egress::connector::{Connector, SystemNetwork},
-        launcher::Launcher,
-    },
+    sandbox::launcher::Launcher,
 };
 use futures::poll;
 use std::{

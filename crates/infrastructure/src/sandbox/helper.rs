@@ -10,11 +10,13 @@
 //! child  -> parent  the answer, to the end
 //! ```
 
-use crate::sandbox::{
+use crate::{
     child_environment,
-    launcher::{Exit, Input, LaunchSpec, Launcher},
-    process_wide::PROCESS,
-    self_test,
+    sandbox::{
+        launcher::{Exit, Input, LaunchSpec, Launcher},
+        process_wide::PROCESS,
+        self_test,
+    },
 };
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};

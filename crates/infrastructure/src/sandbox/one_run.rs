@@ -112,7 +112,7 @@ async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut Captured) {
 #[expect(clippy::disallowed_methods, reason = "tests look at processes behind the run's back")]
 mod tests {
     use super::*;
-    use crate::sandbox::{child_environment, launcher::Input};
+    use crate::{child_environment, sandbox::launcher::Input};
     use std::{fs, path::Path};
     use tokio::time::sleep;
     use toolstead_domain::sandbox_policy::SandboxPolicy;

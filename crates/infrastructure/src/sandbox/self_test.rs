@@ -6,13 +6,15 @@
 mod tries;
 
 pub use crate::sandbox::tier::Tier;
-use crate::sandbox::{
+use crate::{
     child_environment,
-    kernel::{self, Features},
-    launcher::{Exit, Input, LaunchError, LaunchSpec, Launcher},
-    preparing::OWN_PROGRAM,
-    toolchains::is_of_machine,
-    zygote::{DEDICATED_ID, Layers},
+    sandbox::{
+        kernel::{self, Features},
+        launcher::{Exit, Input, LaunchError, LaunchSpec, Launcher},
+        preparing::OWN_PROGRAM,
+        toolchains::is_of_machine,
+        zygote::{DEDICATED_ID, Layers},
+    },
 };
 use rustix::process::geteuid;
 use std::{

@@ -164,7 +164,7 @@ mod tests {
         *,
     };
     use crate::{
-        sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+        egress::{connector::SystemNetwork, host::HostPatterns},
         services::google::resource,
         web::{
             reach::Reach,

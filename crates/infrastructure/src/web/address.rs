@@ -1,6 +1,6 @@
 //! Addresses of the web as strangers write them: read once, by one parser, and refused where two could differ.
 
-use crate::sandbox::egress::host::{Host, parse_authority};
+use crate::egress::host::{Host, parse_authority};
 use std::{fmt::Write, net::IpAddr};
 use url::Url;
 

@@ -54,7 +54,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::egress::{connector::Connector, testing::FakeNetwork};
+    use crate::egress::{connector::Connector, testing::FakeNetwork};
     use std::sync::Arc;
 
     #[test]

@@ -1,14 +1,14 @@
 //! One request to the outside, with every host that it would reach judged before.
 
 use crate::{
+    egress::{
+        connector::{Connector, Network},
+        host::{HostPatterns, Listed},
+    },
     http::{
         client::{Endpoint, HttpClient, Request},
         pause::{pause_after, wanted_pause},
         proxy::HttpProxy,
-    },
-    sandbox::egress::{
-        connector::{Connector, Network},
-        host::{HostPatterns, Listed},
     },
     web::{
         address::{self, InvalidAddress},

@@ -119,7 +119,7 @@ async fn read(url: &Url, reach: &Reach, judge: Judge<'_>, deadline: Instant) -> 
 mod tests {
     use super::*;
     use crate::{
-        sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+        egress::{connector::SystemNetwork, host::HostPatterns},
         web::testing::{Reply, TestServer},
     };
     use std::sync::Arc;

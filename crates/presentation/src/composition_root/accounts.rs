@@ -9,7 +9,7 @@ use toolstead_infrastructure::{
         grant::{CALENDAR, GMAIL},
         vault::Vault,
     },
-    sandbox::egress::connector::SystemNetwork,
+    egress::connector::SystemNetwork,
     system_clock::SystemClock,
     web::reach::Reach,
 };

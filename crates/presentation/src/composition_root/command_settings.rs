@@ -3,9 +3,8 @@
 use crate::config::{Config, environment::Environment};
 use std::sync::Arc;
 use toolstead_infrastructure::{
-    browser::browsers::BrowserSettings,
-    builtin::commands::programs::CommandSettings,
-    sandbox::{child_environment, egress::connector::Network},
+    browser::browsers::BrowserSettings, builtin::commands::programs::CommandSettings, child_environment,
+    egress::connector::Network,
 };
 
 /// What holds for every command.

@@ -5,12 +5,13 @@ use crate::config::{Config, environment::Environment};
 use std::{path::Path, sync::Arc};
 use toolstead_domain::ports::approver::Approver;
 use toolstead_infrastructure::{
+    child_environment,
     hooks::{
         approver::HookedApprover,
         command_hooks::{CommandHooks, HookSurroundings},
         definition::HookEvent,
     },
-    sandbox::{child_environment, launcher::Launcher},
+    sandbox::launcher::Launcher,
 };
 
 /// The hooks; `None` where none is configured.

@@ -5,6 +5,8 @@ use crate::config::{Config, environment::Environment, mcp_server::ConfiguredServ
 use std::sync::Arc;
 use toolstead_domain::{ports::tool_repository::ToolRepository, server_name::ServerName};
 use toolstead_infrastructure::{
+    child_environment,
+    egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
         McpServer,
@@ -12,11 +14,7 @@ use toolstead_infrastructure::{
         connection::McpServerDeps,
         may_ask::Clients,
     },
-    sandbox::{
-        child_environment,
-        egress::connector::{Connector, SystemNetwork},
-        launcher::Launcher,
-    },
+    sandbox::launcher::Launcher,
 };
 
 /// The way to configured servers and models. They are a person's own choice: a trusted file names them, on this machine as

@@ -23,7 +23,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::{
     builtin,
-    sandbox::egress::{
+    egress::{
         address,
         host::{Host, parse_authority},
     },

@@ -30,11 +30,12 @@ use toolstead_domain::{
     workspace_roots::{WorkspaceRoots, lexical},
 };
 use toolstead_infrastructure::{
+    child_environment,
     mcp::client::{
         config::{McpTransport, ServerProfile, StdioServer},
         connection::launch_spec::named_data,
     },
-    sandbox::{child_environment, program_folders::holds_home},
+    sandbox::program_folders::holds_home,
     shell_analysis::catalogue::{known_as, program},
 };
 

@@ -18,7 +18,7 @@ use std::{path::PathBuf, time::Duration};
 use toolstead_domain::secret::Secret;
 use toolstead_infrastructure::{
     accounts::oauth_client::OAuthClient,
-    sandbox::egress::host::HostPatterns,
+    egress::host::HostPatterns,
     services::{
         linkedin::LinkedinSettings,
         settings::{AnthropicAdmin, SearchProvider, SearchSettings, Services},

@@ -9,10 +9,8 @@ use crate::{
         tests::{PAGES, server},
     },
     builtin::testing::{TestRun, test_world},
-    sandbox::{
-        egress::testing::FakeNetwork,
-        workspace::{FolderNames, Workspace},
-    },
+    egress::testing::FakeNetwork,
+    sandbox::workspace::{FolderNames, Workspace},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;

@@ -9,9 +9,9 @@ use crate::{
         },
         text::plain_text::PlainText,
     },
+    egress::proxy::EgressProxy,
     sandbox::{
         control_group::OutOfMemory,
-        egress::proxy::EgressProxy,
         launcher::{Child, ChildSignal, Exit},
     },
 };

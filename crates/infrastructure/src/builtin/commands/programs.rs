@@ -2,13 +2,13 @@
 
 use crate::{
     builtin::commands::closed_paths::ClosedPaths,
+    child_environment,
+    egress::{
+        connector::{Connector, SystemNetwork},
+        host::HostPatterns,
+        proxy::{EgressProxy, ProxyLimits, ProxyPolicy},
+    },
     sandbox::{
-        child_environment,
-        egress::{
-            connector::{Connector, SystemNetwork},
-            host::HostPatterns,
-            proxy::{EgressProxy, ProxyLimits, ProxyPolicy},
-        },
         launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
         workspace::Workspace,
     },

@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, run::Run, schema::output_schema,
     },
-    sandbox::host::time_zone,
+    host::time_zone,
 };
 use async_trait::async_trait;
 use chrono::{

@@ -9,7 +9,7 @@ use crate::{
         schema::output_schema,
         text::report::{Report, gigabytes},
     },
-    sandbox::host::disks::{Mount, Space, mounts},
+    host::disks::{Mount, Space, mounts},
 };
 use async_trait::async_trait;
 use futures::{StreamExt, stream};

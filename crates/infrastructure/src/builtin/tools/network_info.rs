@@ -5,7 +5,7 @@ use crate::{
         answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, run::Run, schema::output_schema,
         text::report::Report,
     },
-    sandbox::host::interfaces::interfaces,
+    host::interfaces::interfaces,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;

@@ -9,7 +9,7 @@ use crate::{
         schema::output_schema,
         text::report::{Report, gigabytes},
     },
-    sandbox::host::machine::Machine,
+    host::machine::Machine,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
+    child_environment,
     hooks::{input::tests::call, matcher::Matcher},
-    sandbox::child_environment,
 };
 use serde_json::json;
 

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
+    egress::{connector::SystemNetwork, host::HostPatterns},
     http::event_stream::EventStream,
     http::origin::IDLE_TIMEOUT,
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
 };
 use async_compression::tokio::write::GzipEncoder;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -206,7 +206,7 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
 struct Here;
 
 #[async_trait::async_trait]
-impl crate::sandbox::egress::connector::Network for Here {
+impl crate::egress::connector::Network for Here {
     async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Ok(vec![[127, 0, 0, 1].into()])
     }

@@ -129,7 +129,7 @@ pub struct StdioServer {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables beside those of every child ([`crate::sandbox::child_environment::base`]).
+    /// Variables beside those of every child ([`crate::child_environment::base`]).
     pub env: BTreeMap<String, String>,
     /// Where it starts; `None`: where the runtime was started.
     pub working_dir: Option<PathBuf>,

@@ -41,7 +41,7 @@ pub struct McpServerDeps {
     pub launcher: Launcher,
     /// Reaches those that are elsewhere.
     pub http: HttpClient,
-    /// The environment that every child starts from ([`crate::sandbox::child_environment::base`]).
+    /// The environment that every child starts from ([`crate::child_environment::base`]).
     pub environment: BTreeMap<String, String>,
     /// Where children start that have no folder of their own in the configuration, save guarded ones; absolute.
     pub working_dir: PathBuf,

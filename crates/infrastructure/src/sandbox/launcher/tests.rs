@@ -1,5 +1,5 @@
 use super::*;
-use crate::sandbox::child_environment;
+use crate::child_environment;
 use std::{
     collections::BTreeMap,
     fs,

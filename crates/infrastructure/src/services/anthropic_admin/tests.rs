@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use crate::{
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    egress::{connector::SystemNetwork, host::HostPatterns},
     web::testing::{Reply, Seen, TestServer},
 };
 use std::{

@@ -1,6 +1,6 @@
 //! Days and times as people write them, in a time zone.
 
-use crate::sandbox::host::{local_time_zone_name, time_zone};
+use crate::host::{local_time_zone_name, time_zone};
 use chrono::{
     DateTime, Days, Duration, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, Offset, SecondsFormat,
     TimeZone as _, Utc,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    egress::{connector::SystemNetwork, host::HostPatterns},
     services::google::resource,
     web::{
         reach::Reach,

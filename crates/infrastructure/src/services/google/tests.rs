@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    sandbox::egress::{connector::SystemNetwork, host::HostPatterns},
+    egress::{connector::SystemNetwork, host::HostPatterns},
     web::testing::{Reply, Seen, TestServer},
 };
 use serde_json::json;

@@ -5,10 +5,8 @@ use super::{
     *,
 };
 use crate::{
-    sandbox::{
-        egress::{connector::SystemNetwork, host::HostPatterns},
-        helper::Helpers,
-    },
+    egress::{connector::SystemNetwork, host::HostPatterns},
+    sandbox::helper::Helpers,
     web::{
         reach::Reach,
         testing::{Reply, TestServer},

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    sandbox::egress::testing::FakeNetwork,
+    egress::testing::FakeNetwork,
     web::testing::{Reply, Seen, TestServer, authority, gzip},
 };
 use std::sync::atomic::{AtomicUsize, Ordering};

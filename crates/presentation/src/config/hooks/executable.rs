@@ -8,8 +8,8 @@ use std::{
 };
 use toolstead_domain::workspace_roots::lexical;
 use toolstead_infrastructure::{
+    child_environment,
     hooks::definition::HookProgram,
-    sandbox::child_environment,
     shell_analysis::catalogue::{Operand, is_shell_word, known_as, program},
 };
 

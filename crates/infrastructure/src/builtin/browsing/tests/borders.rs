@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     browser::{browsers::Owner, tests::server},
-    sandbox::egress::testing::FakeNetwork,
+    egress::testing::FakeNetwork,
 };
 use serde_json::json;
 use std::{fs, path::Path, sync::Arc, time::Duration};

@@ -3,7 +3,7 @@
 //! in the rows of their calls.
 
 use super::tools_on;
-use crate::{builtin::testing::TestRun, sandbox::egress::testing::FakeNetwork};
+use crate::{builtin::testing::TestRun, egress::testing::FakeNetwork};
 use serde_json::{Value, json};
 use std::{
     io::ErrorKind as IoErrorKind,

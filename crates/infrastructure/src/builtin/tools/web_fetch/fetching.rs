@@ -3,7 +3,7 @@
 use super::Format;
 use crate::{
     builtin::{run::Run, seen_pages::PageRequest, web_address::host},
-    sandbox::egress::host::Host,
+    egress::host::Host,
     web::{
         charset::charset_of,
         reach::{Again, Answer, Asked, NamedBy, Redirects},

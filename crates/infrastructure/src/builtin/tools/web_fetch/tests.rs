@@ -3,7 +3,7 @@
 
 use crate::{
     builtin::{provider::BuiltInTools, testing::TestRun, tools::all, world::World},
-    sandbox::egress::{host::HostPatterns, testing::FakeNetwork},
+    egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
         reach::Reach,
         testing::{Reply, Seen, TestServer, authority},

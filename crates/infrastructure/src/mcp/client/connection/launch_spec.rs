@@ -171,12 +171,10 @@ fn path_of(text: &str, start: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::{
+        egress::connector::{Connector, SystemNetwork},
         http::client::HttpClient,
         mcp::client::config::{McpTransport, ServerConfinement},
-        sandbox::{
-            egress::connector::{Connector, SystemNetwork},
-            launcher::Launcher,
-        },
+        sandbox::launcher::Launcher,
     };
     use std::sync::Arc;
     use tokio::io::AsyncReadExt;

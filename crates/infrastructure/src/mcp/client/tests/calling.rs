@@ -3,11 +3,9 @@
 use super::*;
 use crate::mcp::client::config::{McpTransport, RetryPolicy};
 use crate::{
+    egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
-    sandbox::{
-        egress::connector::{Connector, SystemNetwork},
-        launcher::Launcher,
-    },
+    sandbox::launcher::Launcher,
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Mutex, time::Instant};

@@ -7,7 +7,10 @@ mod without_namespaces;
 
 use super::super::{Child, Input, LaunchSpec};
 use super::*;
-use crate::sandbox::{child_environment, self_test, zygote::request::report};
+use crate::{
+    child_environment,
+    sandbox::{self_test, zygote::request::report},
+};
 use std::{
     fs,
     os::unix::{

@@ -1,7 +1,7 @@
 //! The network interfaces.
 #![expect(unsafe_code, reason = "getifaddrs is the C library's, and nothing safe tells addresses by interface")]
 
-use crate::sandbox::host::system_file;
+use crate::host::system_file;
 use std::{
     collections::BTreeMap,
     ffi::CStr,

@@ -9,7 +9,7 @@ mod refusal;
 mod socks;
 mod watched;
 
-use crate::sandbox::egress::{
+use crate::egress::{
     connector::Connector,
     host::{Host, HostPatterns, Listed},
     proxy::watched::Watched,

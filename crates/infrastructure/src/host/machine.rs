@@ -1,6 +1,6 @@
 //! The operating system, the processor, the memory.
 
-use crate::sandbox::host::system_file;
+use crate::host::system_file;
 use rustix::{
     process::geteuid,
     system::{sysinfo, uname},

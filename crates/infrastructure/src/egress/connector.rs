@@ -1,7 +1,7 @@
 //! Resolves a host once, judges every answer, and connects to what was judged: a second answer that differs is never
 //! asked for.
 
-use crate::sandbox::egress::{
+use crate::egress::{
     address::{self, NotGlobal, Range},
     host::{Host, HostPatterns, Listed},
 };
@@ -245,7 +245,7 @@ fn named(host: &Host) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::egress::testing::FakeNetwork;
+    use crate::egress::testing::FakeNetwork;
     use tokio::time::Instant;
 
     fn connector(network: &Arc<FakeNetwork>, private: &[&str]) -> Connector {

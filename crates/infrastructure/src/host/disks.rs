@@ -1,6 +1,6 @@
 //! The mounted file systems.
 
-use crate::sandbox::host::system_file;
+use crate::host::system_file;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::{
     ffi::OsString,

@@ -1,6 +1,6 @@
 //! Why a client was not connected, as the client, the log and the caller of the command read it.
 
-use crate::sandbox::egress::{
+use crate::egress::{
     address::{self, Range},
     connector::ConnectError,
     host::{Host, InvalidHost},
@@ -105,7 +105,7 @@ fn not_public(host: &Host) -> Option<Range> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::egress::host::parse_authority;
+    use crate::egress::host::parse_authority;
 
     #[track_caller]
     fn check(target: &str, advised: &str) {

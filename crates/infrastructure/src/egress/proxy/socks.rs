@@ -1,6 +1,6 @@
 //! SOCKS5 (RFC 1928): no authentication, `CONNECT`, names and addresses.
 
-use crate::sandbox::egress::{
+use crate::egress::{
     connector::ConnectError,
     host::Host,
     proxy::{

@@ -1,6 +1,6 @@
 //! The client's side of a connection: seen to be idle or not, and counted.
 
-use crate::sandbox::egress::proxy::Gate;
+use crate::egress::proxy::Gate;
 use std::{
     io,
     pin::Pin,

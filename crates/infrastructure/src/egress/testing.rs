@@ -1,6 +1,6 @@
 //! A network for tests (feature `testing`): names and servers that a test puts up, and what was asked of them.
 
-use crate::sandbox::egress::connector::Network;
+use crate::egress::connector::Network;
 use async_trait::async_trait;
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 /// nothing else is dialled, so that no test leaves the machine.
 ///
 /// ```
-/// # use toolstead_infrastructure::sandbox::egress::testing::FakeNetwork;
+/// # use toolstead_infrastructure::egress::testing::FakeNetwork;
 /// let network = FakeNetwork::default();
 /// network.name("docs.example", &[&["93.184.216.34"]]);
 /// network.server("93.184.216.34:443", "127.0.0.1:8443".parse().unwrap());

@@ -1,6 +1,6 @@
 //! HTTP/1: `CONNECT`, and plain requests that name their whole URL. One request a connection.
 
-use crate::sandbox::egress::{
+use crate::egress::{
     host::{Host, parse_authority},
     proxy::{
         Gate,

@@ -1,15 +1,10 @@
 use super::*;
-use crate::sandbox::{
-    child_environment,
-    egress::testing::FakeNetwork,
-    launcher::{Input, LaunchSpec, Launcher},
-};
+use crate::egress::testing::FakeNetwork;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::tcp::OwnedWriteHalf,
     sync::mpsc,
 };
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 
 /// Where the tests' public server is, as all but the fake network see it.
 const PUBLIC: &str = "93.184.216.34";
@@ -511,8 +506,15 @@ async fn the_environment_leads_all_but_this_machine_to_the_proxy() {
     assert_eq!(environment["NO_PROXY"], "localhost,127.0.0.1,::1");
 }
 
+#[cfg(feature = "sandbox")]
 #[tokio::test]
 async fn a_confined_command_reaches_a_listed_host_and_no_other() {
+    use crate::{
+        child_environment,
+        sandbox::launcher::{Input, LaunchSpec, Launcher},
+    };
+    use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let ask = r#"ask() { exec 3<>"/dev/tcp/${proxy%:*}/${proxy##*:}"
         printf 'GET http://%s/hello HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$1" "$1" >&3; cat <&3; }"#;
