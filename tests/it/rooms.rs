@@ -27,10 +27,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("mcp", &["egress", "http", "sandbox"]),
     ("models", &["http", "sandbox"]),
     ("sandbox", &[]),
-    ("services", &["host", "http", "sandbox", "web"]),
+    ("services", &["host", "http", "web"]),
     ("shell_analysis", &[]),
     ("sqlite", &[]),
-    ("web", &["egress", "http", "sandbox"]),
+    ("web", &["egress", "http"]),
 ];
 
 /// The floors of `builtin`: each may use those below it, which stand before it.

@@ -16,6 +16,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     helper::{end_helpers, enter_if_helper},
+    sandbox::helper::Helpers,
     services::{
         search::SearchService,
         settings::{SearchProvider, SearchSettings},
@@ -48,7 +49,7 @@ async fn search() -> Result<(), Box<dyn Error>> {
     };
     let settings = SearchSettings { provider, base_url: address.parse()?, key };
     let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
-    let service = SearchService::new(settings, reach, Arc::default(), Arc::new(SystemClock));
+    let service = SearchService::new(settings, reach, Arc::new(Helpers::default()), Arc::new(SystemClock));
     let query = WebQuery { text: words.join(" "), count: 5, page: 0, domains: Domains::All, freshness: None };
     // Where rules hold, they are asked here.
     let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(30), may_reach: &|_| Ok(()) };

@@ -11,6 +11,7 @@ pub mod browser;
 pub mod builtin;
 pub mod child_environment;
 pub mod dialects;
+pub mod helper_port;
 #[cfg(feature = "documents")]
 pub mod documents;
 #[cfg(feature = "egress")]

@@ -9,7 +9,8 @@ use crate::{
         rendering::{Shown, Window, shown},
         selection::Selection,
     },
-    sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers},
+    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
+    sandbox::helper::Helpers,
 };
 use std::{
     fmt,
@@ -102,7 +103,7 @@ impl DocumentReader<'_> {
         let time = Duration::from_secs(limits.document_seconds);
         let call = HelperCall {
             name: HELPER,
-            order: &order,
+            order: HelperCall::order_of(&order).map_err(|error| failed(&path, error))?,
             input: source.content,
             // One more, so that a file that grew is noticed.
             input_bytes: limits.document_bytes + 1,
@@ -148,6 +149,11 @@ fn room(output_characters: usize) -> usize {
 fn failed(path: &str, error: HelperError) -> ToolFailure {
     const PARTS: &str = "Ask for a few pages with `pages`, or for a simpler copy of the document.";
     let (kind, reason, next) = match &error {
+        HelperError::NoSandbox => (
+            ErrorKind::Unavailable,
+            "the program that runs Toolstead was built without the feature `sandbox`, which reads documents",
+            "Only documents are concerned: other files are read as always.",
+        ),
         HelperError::NoDoor => (
             ErrorKind::Unavailable,
             "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",

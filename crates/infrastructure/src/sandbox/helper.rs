@@ -12,24 +12,26 @@
 
 use crate::{
     child_environment,
+    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     sandbox::{
         launcher::{Exit, Input, LaunchSpec, Launcher},
         process_wide::PROCESS,
         self_test,
     },
 };
+use async_trait::async_trait;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{
-    env, fmt,
+    env,
     fs::File,
     io::{self, BufRead, Read, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     process,
     sync::{OnceLock, atomic::Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -115,75 +117,10 @@ fn confine(bounds: HelperBounds) -> io::Result<()> {
     Ok(())
 }
 
-/// The bounds that a helper sets itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HelperBounds {
-    /// Seconds on the processor.
-    pub seconds: u64,
-    /// Bytes of address space.
-    pub memory_bytes: u64,
-}
-
 #[derive(Serialize, Deserialize)]
 struct HelperOrder<T> {
     bounds: HelperBounds,
     order: T,
-}
-
-/// What a helper is asked.
-pub struct HelperCall<'a, T> {
-    /// The helper's name.
-    pub name: &'a str,
-    /// The order, in the helper's own words.
-    pub order: &'a T,
-    /// What it works on, from where it stands.
-    pub input: Box<dyn Read + Send>,
-    /// Bytes of the input at most; what lies behind is not sent.
-    pub input_bytes: u64,
-    /// Bytes of the answer at most.
-    pub answer_bytes: u64,
-    /// Its bounds.
-    pub bounds: HelperBounds,
-    /// When the answer must be there.
-    pub deadline: Instant,
-}
-
-impl<T> fmt::Debug for HelperCall<'_, T> {
-    /// Without the input, which nothing is known of.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HelperCall").field("name", &self.name).field("bounds", &self.bounds).finish_non_exhaustive()
-    }
-}
-
-/// Why a helper did not answer.
-#[derive(Debug, thiserror::Error)]
-pub enum HelperError {
-    /// This program's `main` does not begin with the door.
-    #[error("this program cannot start itself as a helper, because its `main` does not begin with `enter_if_helper()`")]
-    NoDoor,
-    /// It could not be started, or what was started is no helper.
-    #[error("the helper did not start: {0}")]
-    NotStarted(String),
-    /// Its time was over: on the clock, or on the processor.
-    #[error("the helper ran out of time")]
-    OutOfTime,
-    /// It wanted more memory than it may have.
-    #[error("the helper ran out of memory")]
-    OutOfMemory,
-    /// The answer is over its limit.
-    #[error("the answer of the helper is larger than {0} bytes")]
-    AnswerTooLarge(u64),
-    /// It ended before it answered.
-    #[error("the helper failed: {exit}")]
-    Died {
-        /// How it ended.
-        exit: Exit,
-        /// The end of what it printed, for the operator.
-        stderr: String,
-    },
-    /// The input could not be read.
-    #[error("the input could not be read")]
-    Input(#[source] io::Error),
 }
 
 /// Starts helpers, some at a time.
@@ -217,22 +154,7 @@ impl Helpers {
         Self { allows_tier_2: is_allowed, ..self }
     }
 
-    /// Starts a helper, gives it the order and the input, and returns its answer. The helper is gone when this returns,
-    /// and when this future is dropped.
-    ///
-    /// # Errors
-    /// [`HelperError`]; the work is never done in this process instead.
-    pub async fn call<T: Serialize>(&self, call: HelperCall<'_, T>) -> Result<Vec<u8>, HelperError> {
-        if !PROCESS.has_helper_door.load(Ordering::Relaxed) {
-            return Err(HelperError::NoDoor);
-        }
-        let deadline = call.deadline.into();
-        let seat = timeout_at(deadline, self.seats.acquire()).await.map_err(|_| HelperError::OutOfTime)?;
-        let _seat = seat.map_err(not_started)?;
-        timeout_at(deadline, self.answered(call)).await.map_err(|_| HelperError::OutOfTime)?
-    }
-
-    async fn answered<T: Serialize>(&self, call: HelperCall<'_, T>) -> Result<Vec<u8>, HelperError> {
+    async fn answered(&self, call: HelperCall) -> Result<Vec<u8>, HelperError> {
         let mut child = self.launcher()?.launch(spec(call.name)).await.map_err(not_started)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(mut stderr)) = pipes else {
@@ -280,6 +202,19 @@ impl Helpers {
         let started = Launcher::start().map_err(not_started)?.requiring_landlock(self.requires_landlock);
         let started = started.allowing_tier_2(self.allows_tier_2);
         Ok(self.launcher.get_or_init(|| started))
+    }
+}
+
+#[async_trait]
+impl HelperPort for Helpers {
+    async fn call(&self, call: HelperCall) -> Result<Vec<u8>, HelperError> {
+        if !PROCESS.has_helper_door.load(Ordering::Relaxed) {
+            return Err(HelperError::NoDoor);
+        }
+        let deadline = call.deadline.into();
+        let seat = timeout_at(deadline, self.seats.acquire()).await.map_err(|_| HelperError::OutOfTime)?;
+        let _seat = seat.map_err(not_started)?;
+        timeout_at(deadline, self.answered(call)).await.map_err(|_| HelperError::OutOfTime)?
     }
 }
 
@@ -337,6 +272,6 @@ fn fault(exit: Exit, stderr: String) -> HelperError {
         Exit::Signal(_) if stderr.contains("memory allocation of") => HelperError::OutOfMemory,
         Exit::OutOfMemory(_) => HelperError::OutOfMemory,
         Exit::TimedOut(_) => HelperError::OutOfTime,
-        exit => HelperError::Died { exit, stderr },
+        exit => HelperError::Died { exit: exit.to_string(), stderr },
     }
 }

@@ -1,6 +1,6 @@
 //! Validation against schemas that could cost too much: in a child process that may be lost.
 
-use crate::sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers};
+use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,7 +29,7 @@ const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// Validates in helpers of this program.
 #[derive(Debug)]
 pub struct HelperSchemaValidator {
-    helpers: Arc<Helpers>,
+    helpers: Arc<dyn HelperPort>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,7 +61,7 @@ enum Verdict {
 
 impl HelperSchemaValidator {
     /// Validates in these helpers.
-    pub fn new(helpers: Arc<Helpers>) -> Self {
+    pub fn new(helpers: Arc<dyn HelperPort>) -> Self {
         Self { helpers }
     }
 }
@@ -76,7 +76,7 @@ impl SchemaValidator for HelperSchemaValidator {
         }
         let call = HelperCall {
             name: HELPER,
-            order: &Order { asserts_formats: formats == Formats::Asserted },
+            order: HelperCall::order_of(&Order { asserts_formats: formats == Formats::Asserted }).map_err(failed)?,
             input: Box::new(Cursor::new(input)),
             input_bytes: MAX_INPUT_BYTES,
             answer_bytes: MAX_ANSWER_BYTES,
@@ -109,7 +109,7 @@ fn failed(error: HelperError) -> NotValidated {
     match error {
         HelperError::OutOfTime => NotValidated::OutOfTime,
         HelperError::OutOfMemory => NotValidated::OutOfMemory,
-        HelperError::NoDoor | HelperError::NotStarted(_) => {
+        HelperError::NoSandbox | HelperError::NoDoor | HelperError::NotStarted(_) => {
             NotValidated::Unavailable(format!("the schema is validated in a process of its own, and {error}"))
         }
         HelperError::Died { .. } | HelperError::AnswerTooLarge(_) | HelperError::Input(_) => {

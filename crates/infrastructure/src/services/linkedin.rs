@@ -15,12 +15,11 @@ pub use crate::services::linkedin::{
     asking::GuestPages,
     job_id::JobId,
     pace::Pace,
-    pages::{Card, Criterion, Job},
+    pages::{Card, Criterion, Job, answer},
     query::{EXPERIENCE, Filter, JOB_TYPE, JobQuery, POSTED, SORTING, WORKPLACE},
+    reading::HELPER,
     search::FoundJobs,
 };
-
-pub(crate) use crate::services::linkedin::{pages::answer, reading::HELPER};
 
 use url::Url;
 

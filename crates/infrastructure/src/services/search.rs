@@ -10,8 +10,8 @@ mod tavily;
 mod tests;
 
 use crate::{
+    helper_port::HelperPort,
     http::pause::wanted_pause,
-    sandbox::helper::Helpers,
     services::{
         said::words_of,
         settings::{SearchProvider, SearchSettings},
@@ -36,9 +36,11 @@ use url::Url;
 /// Bytes of an answer; a longer one is none.
 const BODY_BYTES: usize = 4 << 20;
 
-/// The name and the work of the helper that reads pages of hits.
-pub(crate) const PAGE_HELPER: &str = duckduckgo::HELPER;
-pub(crate) fn page_answer(order: &str, input: &mut dyn std::io::Read) -> Vec<u8> {
+/// Name of the helper that parses result pages.
+pub const PAGE_HELPER: &str = duckduckgo::HELPER;
+
+/// Parses a result page: the work of the helper [`PAGE_HELPER`]. Call it only in a confined process.
+pub fn page_answer(order: &str, input: &mut dyn std::io::Read) -> Vec<u8> {
     duckduckgo::answer(order, input)
 }
 
@@ -46,7 +48,7 @@ pub(crate) fn page_answer(order: &str, input: &mut dyn std::io::Read) -> Vec<u8>
 pub struct SearchService {
     settings: SearchSettings,
     reach: Reach,
-    helpers: Arc<Helpers>,
+    helpers: Arc<dyn HelperPort>,
     clock: Arc<dyn Clock>,
 }
 
@@ -68,7 +70,7 @@ struct Service<'a> {
 
 impl SearchService {
     /// The service that the settings name. The clock says what is new; helpers read its pages.
-    pub fn new(settings: SearchSettings, reach: Reach, helpers: Arc<Helpers>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(settings: SearchSettings, reach: Reach, helpers: Arc<dyn HelperPort>, clock: Arc<dyn Clock>) -> Self {
         Self { settings, reach, helpers, clock }
     }
 
@@ -91,7 +93,7 @@ impl SearchService {
             SearchProvider::Tavily => tavily::hits(&document()?),
             SearchProvider::Exa => exa::hits(&document()?),
             SearchProvider::DuckDuckGo => {
-                duckduckgo::hits(&self.helpers, &answer.url, answer.body.clone(), bounds.deadline).await
+                duckduckgo::hits(&*self.helpers, &answer.url, answer.body.clone(), bounds.deadline).await
             }
         }
     }

@@ -28,8 +28,8 @@ use std::{
 };
 use url::Url;
 
-/// The name of the helper that reads pages.
-pub(crate) const HELPER: &str = "page";
+/// Name of the helper that parses pages.
+pub const HELPER: &str = "page";
 /// Characters of a title, of a heading in the outline and of a link's text.
 const MAX_NAME: usize = 200;
 /// Headings of an outline, and links that are told.
@@ -117,8 +117,9 @@ struct Order {
     text_bytes: usize,
 }
 
-/// The work of the child: a page as bytes in, a [`Page`] as JSON out.
-pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
+/// Parses a page: the work of the helper [`HELPER`]. Takes the bytes of a page and returns a [`Page`] as JSON. Call it only
+/// in a confined process.
+pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let page = serde_json::from_str::<Order>(order).ok().map(|order| {
         // A page whose input failed is read as far as it came.

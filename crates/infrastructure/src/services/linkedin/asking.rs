@@ -10,8 +10,8 @@ use super::{
     search::{FoundJobs, Search},
 };
 use crate::{
+    helper_port::HelperPort,
     http::pause::wanted_pause,
-    sandbox::helper::Helpers,
     services::address::below,
     web::reach::{Again, Answer, Asked, Judge, NamedBy, Reach, Redirects},
 };
@@ -43,7 +43,7 @@ pub struct GuestPages<'a> {
     /// The way there.
     pub reach: &'a Reach,
     /// The processes that read them.
-    pub helpers: &'a Helpers,
+    pub helpers: &'a dyn HelperPort,
     /// Their address.
     pub settings: &'a LinkedinSettings,
     /// The pace.

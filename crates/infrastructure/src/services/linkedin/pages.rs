@@ -109,8 +109,8 @@ pub(super) enum Found {
     Other,
 }
 
-/// The work of the child: a page as bytes in, a [`Found`] as JSON out.
-pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
+/// Parses a guest page: the work of the helper [`HELPER`](super::HELPER). Call it only in a confined process.
+pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let found = serde_json::from_str::<Order>(order).ok().map(|order| {
         // The bytes until the input failed are a page as well.

@@ -1,7 +1,7 @@
 //! Reading a guest page: its bytes go to a child process, and what it is comes back.
 
 use super::pages::{Found, Order};
-use crate::sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers};
+use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort};
 use bytes::Bytes;
 use std::{
     io::Cursor,
@@ -9,8 +9,8 @@ use std::{
 };
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// The name of the helper that reads guest pages.
-pub(crate) const HELPER: &str = "linkedin";
+/// Name of the helper that parses guest pages.
+pub const HELPER: &str = "linkedin";
 /// Bytes of a page.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
 const ANSWER_BYTES: u64 = 4 << 20;
@@ -21,7 +21,7 @@ const BOUNDS: HelperBounds = HelperBounds { seconds: 10, memory_bytes: 1 << 30 }
 /// # Errors
 /// A failure for the model. Whatever the page does to the child, this process goes on.
 pub(super) async fn read(
-    helpers: &Helpers,
+    helpers: &dyn HelperPort,
     order: &Order,
     page: Bytes,
     deadline: Instant,
@@ -30,7 +30,7 @@ pub(super) async fn read(
     let time = Instant::now() + 2 * Duration::from_secs(BOUNDS.seconds);
     let call = HelperCall {
         name: HELPER,
-        order,
+        order: HelperCall::order_of(order).map_err(failed)?,
         input: Box::new(Cursor::new(page)),
         input_bytes: PAGE_BYTES as u64,
         answer_bytes: ANSWER_BYTES,
@@ -45,6 +45,9 @@ pub(super) async fn read(
 /// The meaning of the child's end for the model.
 fn failed(error: HelperError) -> ToolFailure {
     let (kind, reason) = match &error {
+        HelperError::NoSandbox => {
+            (ErrorKind::Unavailable, "the program that runs Toolstead was built without the feature `sandbox`")
+        }
         HelperError::NoDoor => (
             ErrorKind::Unavailable,
             "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
-    sandbox::helper::Helpers,
+    helper_port::NoHelpers,
     web::{
         reach::Reach,
         testing::{Reply, TestServer},
@@ -194,7 +194,7 @@ async fn asking(server: &TestServer, user_agent: Option<&str>) -> ToolFailure {
     let settings = LinkedinSettings { base_url: server.url("/guests"), user_agent: user_agent.map(str::to_owned) };
     let pages = GuestPages {
         reach: &Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
-        helpers: &Helpers::default(),
+        helpers: &NoHelpers,
         settings: &settings,
         pace: &Pace::new(Duration::ZERO),
         judge: &|_| Ok(()),

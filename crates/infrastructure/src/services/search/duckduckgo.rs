@@ -2,13 +2,14 @@
 
 use super::{Order, Refusal, no_such_page, with_sites};
 use crate::{
-    sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers},
+    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     services::address::below,
     web::page::tree,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::{
     io::{Cursor, Read},
     time::Instant,
@@ -71,14 +72,14 @@ pub(super) fn order(base_url: &Url, query: &WebQuery) -> Result<Order, WebSearch
 
 /// The hits of a page that came from this address.
 pub(super) async fn hits(
-    helpers: &Helpers,
+    helpers: &dyn HelperPort,
     url: &Url,
     page: Bytes,
     deadline: Instant,
 ) -> Result<Vec<WebHit>, WebSearchError> {
     let call = HelperCall {
         name: HELPER,
-        order: &(),
+        order: RawValue::NULL.to_owned(),
         input_bytes: page.len() as u64,
         input: Box::new(Cursor::new(page)),
         answer_bytes: ANSWER_BYTES,
@@ -86,7 +87,7 @@ pub(super) async fn hits(
         deadline,
     };
     let answer = helpers.call(call).await.map_err(|error| match error {
-        HelperError::NoDoor | HelperError::NotStarted(_) => {
+        HelperError::NoSandbox | HelperError::NoDoor | HelperError::NotStarted(_) => {
             WebSearchError::Failed(format!("the page of DuckDuckGo could not be read: {error}"))
         }
         other => WebSearchError::Protocol(other.to_string()),
@@ -164,6 +165,7 @@ fn read(html: &[u8]) -> Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::helper_port::NoHelpers;
 
     const FOUND: &str = r#"<!DOCTYPE html><html><head><title>rust at DuckDuckGo</title></head><body>
         <input name="q" value="anomaly-modal">
@@ -228,6 +230,13 @@ mod tests {
         ] {
             assert_eq!(read(html.as_bytes()), expected, "{html}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_program_without_helpers_parses_no_page_and_names_the_feature_to_turn_on() {
+        let url = Url::parse("https://html.duckduckgo.com/html/").unwrap();
+        let error = hits(&NoHelpers, &url, FOUND.into(), Instant::now()).await.unwrap_err();
+        assert!(error.to_string().contains("feature `sandbox`"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     egress::{connector::SystemNetwork, host::HostPatterns},
+    helper_port::NoHelpers,
     web::testing::{Reply, Seen, TestServer},
 };
 use serde_json::json;
@@ -32,7 +33,7 @@ fn of(domains: &[&str]) -> Vec<String> {
 fn service(provider: SearchProvider, base_url: Url, key: Option<&str>) -> SearchService {
     let settings = SearchSettings { provider, base_url, key: key.map(Secret::new) };
     let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
-    SearchService::new(settings, reach, Arc::default(), Arc::new(FixedClock::at(NOW)))
+    SearchService::new(settings, reach, Arc::new(NoHelpers), Arc::new(FixedClock::at(NOW)))
 }
 
 /// One search of a service behind a gateway with a path, which says this; what it was asked, and what came of it.

@@ -2,7 +2,7 @@
 
 use super::{Form, HELPER, Order, Page, PageLimits};
 use crate::{
-    sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers},
+    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     web::charset::charset_of,
 };
 use std::{
@@ -34,12 +34,13 @@ impl fmt::Debug for PageOrder {
     }
 }
 
-/// Reads a page in a child process. Where the search for an article costs the child its life, the whole page is read.
+/// Parses a page in a helper process. If the search for an article ends that process, the whole page is read.
 ///
 /// # Errors
-/// A failure for the model. Whatever the page does to the child, this process goes on.
+/// A failure for the model. Whatever the page does to the helper, this process continues. With
+/// [`NoHelpers`](crate::helper_port::NoHelpers) nothing is parsed.
 pub async fn read(
-    helpers: &Helpers,
+    helpers: &dyn HelperPort,
     limits: PageLimits,
     deadline: Instant,
     page: PageOrder,
@@ -80,7 +81,7 @@ pub async fn read(
 }
 
 async fn asked(
-    helpers: &Helpers,
+    helpers: &dyn HelperPort,
     limits: &PageLimits,
     deadline: Instant,
     order: &Order,
@@ -90,7 +91,7 @@ async fn asked(
     let time = Duration::from_secs(limits.seconds.saturating_mul(2));
     let call = HelperCall {
         name: HELPER,
-        order,
+        order: HelperCall::order_of(order)?,
         input: Box::new(html),
         input_bytes: limits.page_bytes,
         // JSON escapes a character as six bytes at most.
@@ -105,6 +106,11 @@ async fn asked(
 fn failed(url: &Url, error: HelperError) -> ToolFailure {
     const RAW: &str = "Ask for it raw, or for another page that says the same.";
     let (kind, reason, next) = match &error {
+        HelperError::NoSandbox => (
+            ErrorKind::Unavailable,
+            "the program that runs Toolstead was built without the feature `sandbox`, which parses pages",
+            RAW,
+        ),
         HelperError::NoDoor => (
             ErrorKind::Unavailable,
             "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",

@@ -3,8 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "tests read their fixtures behind the tools' back")]
 
 use super::*;
+use crate::helper_port::NoHelpers;
 use proptest::prelude::*;
-use std::{fmt::Write as _, fs, path::PathBuf};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use toolstead_domain::error_kind::ErrorKind;
 
 fn order(form: Form) -> Order {
     let url = Url::parse("https://site.example/dir/page.html").unwrap();
@@ -243,5 +250,17 @@ proptest! {
             text.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).map(Into::into).collect()
         };
         prop_assert_eq!(words(&markdown(&html)), words(&text));
+    }
+}
+
+#[tokio::test]
+async fn a_program_without_helpers_parses_no_page_and_names_the_feature_to_turn_on() {
+    for form in [Form::Article, Form::Markdown, Form::Text] {
+        let url = Url::parse("https://site.example/").unwrap();
+        let order = PageOrder { html: b"<p>words</p>".to_vec(), content_type: None, url, form };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let failure = super::read(&NoHelpers, PageLimits::default(), deadline, order).await.unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::Unavailable);
+        assert!(failure.message.contains("feature `sandbox`"), "{failure}");
     }
 }

@@ -1,0 +1,113 @@
+//! The port for work on hostile bytes, such as parsing a page: a helper process does it, never this one.
+//!
+//! With the feature `sandbox` the adapter is `sandbox::helper::Helpers`, which starts confined processes. A program
+//! without it passes [`NoHelpers`], which refuses all work, or an adapter of its own.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use std::{
+    fmt,
+    io::{self, Read},
+    time::Instant,
+};
+
+/// Runs helpers.
+#[async_trait]
+pub trait HelperPort: fmt::Debug + Send + Sync {
+    /// Starts a helper, sends it the order and the input, and returns its answer. The helper has ended when this returns,
+    /// and when this future is dropped.
+    ///
+    /// # Errors
+    /// [`HelperError`]. An implementation never does the work in this process instead.
+    async fn call(&self, call: HelperCall) -> Result<Vec<u8>, HelperError>;
+}
+
+/// Limits of a helper process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HelperBounds {
+    /// Maximum processor time, in seconds.
+    pub seconds: u64,
+    /// Maximum address space, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// One request to a helper.
+pub struct HelperCall {
+    /// Name of the helper, such as `web::page::HELPER`.
+    pub name: &'static str,
+    /// The order, as JSON that the helper understands.
+    pub order: Box<RawValue>,
+    /// The bytes to work on, from the current position of the reader.
+    pub input: Box<dyn Read + Send>,
+    /// Maximum number of input bytes; the rest is not sent.
+    pub input_bytes: u64,
+    /// Maximum number of bytes of the answer.
+    pub answer_bytes: u64,
+    /// Limits of the process.
+    pub bounds: HelperBounds,
+    /// Deadline of the answer.
+    pub deadline: Instant,
+}
+
+impl HelperCall {
+    /// Returns an order as JSON.
+    ///
+    /// # Errors
+    /// [`HelperError::NotStarted`] if the order cannot be serialized.
+    pub fn order_of(order: &impl Serialize) -> Result<Box<RawValue>, HelperError> {
+        to_raw_value(order).map_err(|error| HelperError::NotStarted(error.to_string()))
+    }
+}
+
+impl fmt::Debug for HelperCall {
+    /// Omits the input, which may hold anything.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HelperCall").field("name", &self.name).field("bounds", &self.bounds).finish_non_exhaustive()
+    }
+}
+
+/// Failure of a helper call.
+#[derive(Debug, thiserror::Error)]
+pub enum HelperError {
+    /// The program has no helpers ([`NoHelpers`]).
+    #[error("this program has no helper processes: build `toolstead-infrastructure` with the feature `sandbox`")]
+    NoSandbox,
+    /// `main` of the program does not begin with `enter_if_helper()`.
+    #[error("this program cannot start itself as a helper, because its `main` does not begin with `enter_if_helper()`")]
+    NoDoor,
+    /// The process did not start, or is not a helper.
+    #[error("the helper did not start: {0}")]
+    NotStarted(String),
+    /// The deadline or the limit of processor time has passed.
+    #[error("the helper ran out of time")]
+    OutOfTime,
+    /// The helper reached its memory limit.
+    #[error("the helper ran out of memory")]
+    OutOfMemory,
+    /// The answer is longer than its limit.
+    #[error("the answer of the helper is larger than {0} bytes")]
+    AnswerTooLarge(u64),
+    /// The helper ended before it answered.
+    #[error("the helper failed: {exit}")]
+    Died {
+        /// How the process ended.
+        exit: String,
+        /// The end of its standard error, for the operator.
+        stderr: String,
+    },
+    /// The input could not be read.
+    #[error("the input could not be read")]
+    Input(#[source] io::Error),
+}
+
+/// Refuses all work, for programs that are built without the feature `sandbox`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoHelpers;
+
+#[async_trait]
+impl HelperPort for NoHelpers {
+    async fn call(&self, _: HelperCall) -> Result<Vec<u8>, HelperError> {
+        Err(HelperError::NoSandbox)
+    }
+}
