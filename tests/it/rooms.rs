@@ -25,7 +25,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("host", &[]),
     ("http", &["egress"]),
     ("mcp", &["egress", "http", "sandbox"]),
-    ("models", &["http", "sandbox"]),
+    ("models", &["http"]),
     ("sandbox", &[]),
     ("services", &["host", "http", "web"]),
     ("shell_analysis", &[]),

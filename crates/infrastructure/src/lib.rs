@@ -35,6 +35,7 @@ pub mod shell_analysis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod system_clock;
+pub mod user_program;
 #[cfg(feature = "web")]
 pub mod web;
 

@@ -21,7 +21,6 @@ mod words;
 mod tests;
 
 pub use self::{
-    key::KeyCommands,
     model::{InvalidModel, Model},
     protocol::definitions,
     schema::schema_copy,

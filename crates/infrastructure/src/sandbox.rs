@@ -17,7 +17,6 @@ mod launch;
 pub mod launcher;
 #[expect(clippy::disallowed_methods, reason = "a process looks which program it is")]
 pub mod offered_tools;
-#[cfg(any(feature = "hooks", feature = "models"))]
 pub(crate) mod one_run;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod preparing;
@@ -36,6 +35,7 @@ pub mod stragglers;
 mod tier;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod toolchains;
+pub mod user_programs;
 pub mod workspace;
 #[expect(clippy::disallowed_methods, reason = "where paths lead is looked up on the machine itself")]
 pub(crate) mod writable;

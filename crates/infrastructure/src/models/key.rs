@@ -1,35 +1,22 @@
 //! The key of a model, from wherever it is.
 
 use super::{key_file, settings::KeySource};
-use crate::sandbox::{
-    launcher::{Exit, Input, LaunchSpec, Launcher},
-    one_run::{self, End},
-};
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use crate::user_program::UserProgramPort;
+use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking};
-use toolstead_domain::{model::error::ModelError, sandbox_policy::SandboxPolicy, secret::Secret};
+use toolstead_domain::{model::error::ModelError, secret::Secret};
 
-/// The time that a command may take to tell a key: somebody may have to unlock something.
+/// Timeout of the command that prints a key: the user may have to unlock something.
 const TIME_FOR_COMMAND: Duration = Duration::from_secs(60);
 /// A longer text is no key, in bytes.
 const MAX_BYTES: usize = 16 << 10;
-
-/// The surroundings of commands that tell keys ([`KeySource::Command`]): the person's own, and nothing confines them.
-#[derive(Debug, Clone)]
-pub struct KeyCommands {
-    /// Starts them.
-    pub launcher: Launcher,
-    /// Their whole environment.
-    pub environment: BTreeMap<String, String>,
-    /// The folder that they start in; absolute.
-    pub folder: PathBuf,
-}
 
 /// The key of one model.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) source: KeySource,
-    pub(super) commands: Option<KeyCommands>,
+    /// Runs the command of [`KeySource::Command`].
+    pub(super) commands: Option<Arc<dyn UserProgramPort>>,
     /// The key that the command told. Held while it runs, so that it runs once.
     pub(super) remembered: Mutex<Option<Secret>>,
 }
@@ -88,26 +75,12 @@ impl Key {
         };
         let place = format!("the key command `{program}`");
         let Some(commands) = &self.commands else {
-            return Err(no_key(&place, "this program runs no such commands; take a file or a variable"));
+            let reason = "this program runs no such commands; take a file or a variable, or have the program set \
+                          `Model::with_key_commands` (feature `sandbox` of `toolstead-infrastructure`)";
+            return Err(no_key(&place, reason));
         };
-        let spec = LaunchSpec {
-            program: program.clone(),
-            args: arguments.to_vec(),
-            working_dir: commands.folder.clone(),
-            input: Input::Nothing,
-            policy: SandboxPolicy::open(commands.environment.clone()),
-        };
-        let ran = one_run::run(&commands.launcher, spec, &[], TIME_FOR_COMMAND).await;
-        match ran.end {
-            End::Exited(Exit::Code(0)) if ran.stdout.is_cut => Err(no_key(&place, "it printed too much for a key")),
-            End::Exited(Exit::Code(0)) => checked(&ran.stdout.text(), &place),
-            End::Exited(exit) => Err(no_key(&place, format!("{exit}; run it by hand to see why"))),
-            End::Late => {
-                let seconds = TIME_FOR_COMMAND.as_secs();
-                Err(no_key(&place, format!("it printed nothing within {seconds} seconds; run it by hand to see why")))
-            }
-            End::NotStarted(reason) => Err(no_key(&place, format!("it was not started: {reason}"))),
-        }
+        let printed = commands.output(program, arguments, TIME_FOR_COMMAND).await;
+        checked(&printed.map_err(|error| no_key(&place, error))?, &place)
     }
 }
 
@@ -128,28 +101,13 @@ fn no_key(place: &str, reason: impl std::fmt::Display) -> ModelError {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the test makes what is read, and looks at what was run")]
+#[expect(clippy::disallowed_methods, reason = "the test writes the key file")]
 mod tests {
     use super::*;
-    use crate::child_environment;
     use std::{
         fs::{self, Permissions},
         os::unix::fs::PermissionsExt,
-        path::Path,
     };
-
-    fn key(source: KeySource, folder: &Path) -> Key {
-        let commands = KeyCommands {
-            launcher: Launcher::start().unwrap(),
-            environment: child_environment::base(|_| None),
-            folder: folder.to_path_buf(),
-        };
-        Key { source, commands: Some(commands), remembered: Mutex::default() }
-    }
-
-    fn command(line: &str) -> KeySource {
-        KeySource::Command(["sh", "-c", line].map(str::to_owned).to_vec())
-    }
 
     async fn told(key: &Key) -> String {
         key.now().await.unwrap().secret.unwrap().expose().to_owned()
@@ -159,7 +117,7 @@ mod tests {
     async fn a_new_key_in_the_file_counts_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let key = key(KeySource::File(path.clone()), folder.path());
+        let key = Key { source: KeySource::File(path.clone()), commands: None, remembered: Mutex::default() };
         for text in ["sk-1", "sk-2"] {
             fs::write(&path, format!("  {text}\n")).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -171,41 +129,72 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_runs_once_and_again_when_its_key_was_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let key = key(command("echo x >> runs; echo \"sk-$(wc -l < runs | tr -d ' ')\""), folder.path());
-        assert_eq!(told(&key).await, "sk-1");
-        let again = key.now().await.unwrap();
-        assert!(again.may_be_stale);
-        assert_eq!(again.secret, Some(Secret::new("sk-1")));
-        key.forget(&Secret::new("sk-0")).await;
-        assert_eq!(told(&key).await, "sk-1");
-        key.forget(&Secret::new("sk-1")).await;
-        assert_eq!(told(&key).await, "sk-2");
+    async fn a_program_without_a_runner_starts_no_command_and_names_the_feature_to_turn_on() {
+        let source = KeySource::Command(vec!["key".into()]);
+        let key = Key { source, commands: None, remembered: Mutex::default() };
+        let error = key.now().await.unwrap_err().to_string();
+        assert!(error.contains("runs no such commands") && error.contains("feature `sandbox`"), "{error}");
     }
 
-    #[tokio::test]
-    async fn what_a_command_prints_is_in_no_error() {
-        let folder = tempfile::tempdir().unwrap();
-        for (line, words) in [
-            ("echo sk-secret; echo sk-secret >&2; exit 3", "it ended with code 3"),
-            ("echo sk-secret and more", "one word"),
-            ("printf 'sk-secret\\0'", "one word"),
-            ("exit 0", "it is empty"),
-            ("yes sk-secret | head -c 3000000", "too much"),
-        ] {
-            let error = key(command(line), folder.path()).now().await.unwrap_err().to_string();
-            assert!(error.contains(words) && !error.contains("sk-secret"), "{line}: {error}");
+    #[cfg(feature = "sandbox")]
+    mod commands {
+        use super::*;
+        use crate::{
+            child_environment,
+            sandbox::{launcher::Launcher, user_programs::UserPrograms},
+        };
+        use std::path::Path;
+
+        fn key(source: KeySource, folder: &Path) -> Key {
+            let commands = UserPrograms {
+                launcher: Launcher::start().unwrap(),
+                environment: child_environment::base(|_| None),
+                folder: folder.to_path_buf(),
+            };
+            Key { source, commands: Some(Arc::new(commands)), remembered: Mutex::default() }
         }
-        let missing = key(KeySource::Command(vec!["no-such-program".into()]), folder.path());
-        let error = missing.now().await.unwrap_err().to_string();
-        assert!(error.contains("`no-such-program` was not found"), "{error}");
-    }
 
-    #[tokio::test]
-    async fn no_shell_reads_a_command() {
-        let folder = tempfile::tempdir().unwrap();
-        let words = ["echo", "$(id);sk-1"].map(str::to_owned).to_vec();
-        assert_eq!(told(&key(KeySource::Command(words), folder.path())).await, "$(id);sk-1");
+        fn command(line: &str) -> KeySource {
+            KeySource::Command(["sh", "-c", line].map(str::to_owned).to_vec())
+        }
+
+        #[tokio::test]
+        async fn a_command_runs_once_and_again_when_its_key_was_refused() {
+            let folder = tempfile::tempdir().unwrap();
+            let key = key(command("echo x >> runs; echo \"sk-$(wc -l < runs | tr -d ' ')\""), folder.path());
+            assert_eq!(told(&key).await, "sk-1");
+            let again = key.now().await.unwrap();
+            assert!(again.may_be_stale);
+            assert_eq!(again.secret, Some(Secret::new("sk-1")));
+            key.forget(&Secret::new("sk-0")).await;
+            assert_eq!(told(&key).await, "sk-1");
+            key.forget(&Secret::new("sk-1")).await;
+            assert_eq!(told(&key).await, "sk-2");
+        }
+
+        #[tokio::test]
+        async fn what_a_command_prints_is_in_no_error() {
+            let folder = tempfile::tempdir().unwrap();
+            for (line, words) in [
+                ("echo sk-secret; echo sk-secret >&2; exit 3", "it ended with code 3"),
+                ("echo sk-secret and more", "one word"),
+                ("printf 'sk-secret\\0'", "one word"),
+                ("exit 0", "it is empty"),
+                ("yes sk-secret | head -c 3000000", "too much"),
+            ] {
+                let error = key(command(line), folder.path()).now().await.unwrap_err().to_string();
+                assert!(error.contains(words) && !error.contains("sk-secret"), "{line}: {error}");
+            }
+            let missing = key(KeySource::Command(vec!["no-such-program".into()]), folder.path());
+            let error = missing.now().await.unwrap_err().to_string();
+            assert!(error.contains("`no-such-program` was not found"), "{error}");
+        }
+
+        #[tokio::test]
+        async fn no_shell_reads_a_command() {
+            let folder = tempfile::tempdir().unwrap();
+            let words = ["echo", "$(id);sk-1"].map(str::to_owned).to_vec();
+            assert_eq!(told(&key(KeySource::Command(words), folder.path())).await, "$(id);sk-1");
+        }
     }
 }

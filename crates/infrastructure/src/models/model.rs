@@ -2,11 +2,11 @@
 
 use super::{
     answer::{Answer, Provider},
-    key::{Key, KeyCommands},
+    key::Key,
     protocol,
     settings::ModelSettings,
 };
-use crate::http::client::HttpClient;
+use crate::{http::client::HttpClient, user_program::UserProgramPort};
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{fmt, sync::Arc};
@@ -81,9 +81,10 @@ impl Model {
         Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts, host })
     }
 
-    /// The same, whose key a command may tell. Without it, such a key is missing.
+    /// Sets what runs the command that prints the key ([`KeySource::Command`](super::KeySource::Command)). Without it,
+    /// such a key is missing.
     #[must_use]
-    pub fn with_key_commands(self, commands: KeyCommands) -> Self {
+    pub fn with_key_commands(self, commands: Arc<dyn UserProgramPort>) -> Self {
         let Provider { settings, protocol, endpoint, headers, key } = &*self.provider;
         let key = Key { source: key.source.clone(), commands: Some(commands), remembered: Mutex::default() };
         let (settings, endpoint, headers) = (settings.clone(), endpoint.clone(), headers.clone());

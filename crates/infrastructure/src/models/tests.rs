@@ -1,19 +1,19 @@
 //! A model against servers on this machine that answer byte for byte what a test says.
 
-use super::{KeyCommands, KeySource, Model, ModelSettings, ProviderKind};
+use super::{KeySource, Model, ModelSettings, ProviderKind};
 use crate::{
-    child_environment,
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
-    sandbox::launcher::Launcher,
+    user_program::{UserProgramError, UserProgramPort},
 };
+use async_trait::async_trait;
 use futures::poll;
 use std::{
     collections::BTreeMap,
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Wake, Waker},
     time::Duration,
@@ -354,17 +354,25 @@ async fn the_key_is_where_the_provider_looks_and_in_nothing_else() {
     assert!(request.contains(&format!("x-api-key: {KEY}\r\n")), "{request}");
 }
 
+/// Prints another key at each run: `sk-1`, `sk-2` and so on.
+#[derive(Debug, Default)]
+struct ChangingKey {
+    runs: AtomicUsize,
+}
+
+#[async_trait]
+impl UserProgramPort for ChangingKey {
+    async fn output(&self, program: &str, arguments: &[String], _: Duration) -> Result<String, UserProgramError> {
+        assert_eq!((program, arguments), ("key", &["main".to_owned()][..]));
+        Ok(format!("sk-{}\n", self.runs.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
 #[tokio::test]
 async fn a_key_that_has_changed_meanwhile_is_asked_for_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let line = "echo x >> runs; echo \"sk-$(wc -l < runs | tr -d ' ')\"";
-    let command = KeySource::Command(["sh", "-c", line].map(str::to_owned).to_vec());
+    let command = KeySource::Command(["key", "main"].map(str::to_owned).to_vec());
     let refused = || response("401 Unauthorized", "");
-    let commands = KeyCommands {
-        launcher: Launcher::start().unwrap(),
-        environment: child_environment::base(|_| None),
-        folder: folder.path().to_path_buf(),
-    };
+    let commands = Arc::new(ChangingKey::default());
     let (url, server) = serving(vec![answer(), refused(), answer()]).await;
     let model = model_of(settings(&url, command.clone())).with_key_commands(commands.clone());
     assert!(is_whole(&told(&model).await.1));

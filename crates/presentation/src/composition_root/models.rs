@@ -8,8 +8,8 @@ use crate::{
 use std::sync::Arc;
 use toolstead_domain::ports::model_provider::ModelProvider;
 use toolstead_infrastructure::{
-    models::{KeyCommands, KeySource, Model},
-    sandbox::launcher::Launcher,
+    models::{KeySource, Model},
+    sandbox::{launcher::Launcher, user_programs::UserPrograms},
 };
 
 /// All models. One that a program added stands before one of the same name in the configuration.
@@ -30,11 +30,11 @@ pub(super) fn models(
     let client = http_client();
     let runs_commands = config.models.iter().any(|model| matches!(model.key, KeySource::Command(_)));
     let commands = match runs_commands {
-        true => Some(KeyCommands {
+        true => Some(Arc::new(UserPrograms {
             launcher: Launcher::start().map_err(StartupError::Launcher)?,
             environment: out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment),
             folder: config.folders.home.clone().unwrap_or_else(|| config.folders.start.clone()),
-        }),
+        })),
         false => None,
     };
     for settings in config.models.iter() {
