@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs bench count
 
-ROOMS := accounts browser builtin documents egress hooks host http mcp models sandbox schema-validation services shell-analysis sqlite web
+ROOMS := accounts browser builtin documents egress hooks host http mcp mcp-stdio models sandbox schema-validation services shell-analysis sqlite web
 RS := git ls-files --cached --others --exclude-standard --deduplicate '*.rs'
 
 help:           ## shows this list

@@ -46,6 +46,7 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "shell-analysis", 100),
     ("toolstead-infrastructure", "http", 145),
     ("toolstead-infrastructure", "mcp", 150),
+    ("toolstead-infrastructure", "mcp-stdio", 150),
     ("toolstead-infrastructure", "models", 150),
     ("toolstead-infrastructure", "documents", 175),
     ("toolstead-infrastructure", "hooks", 135),
@@ -56,6 +57,11 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "builtin", 258),
     ("toolstead-infrastructure", "schema-validation", 165),
 ];
+
+/// The features of `infrastructure` that build without the sandbox.
+const PORTABLE: [&str; 7] = ["accounts", "egress", "http", "mcp", "models", "services", "web"];
+/// What no portable feature brings along: crates of one kernel and of the analysis of command lines.
+const NOT_PORTABLE: [&str; 3] = ["landlock", "seccompiler", "tree-sitter"];
 
 /// The files of one crate, and which of them each one uses.
 struct Imports(BTreeMap<Module, BTreeSet<Module>>);
@@ -266,16 +272,38 @@ fn a_tool_knows_no_other_tool_and_nothing_below_knows_a_tool() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// Returns what `cargo tree` prints of a crate that is built with these features alone, in this format.
+fn tree(package: &str, features: &str, format: &str) -> String {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["tree", "--locked", "--offline", "--edges", "normal,build", "--prefix", "none", "--format", format]);
+    cargo.args(["--no-default-features", "--features", features, "--package", package]);
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_reaches_other_hosts_builds_without_the_sandbox() {
+    let mut faults = Vec::new();
+    for feature in PORTABLE {
+        let lines = tree("toolstead-infrastructure", feature, "{p} {f}");
+        let (own, others) = lines.split_once('\n').unwrap();
+        let features = own.split_whitespace().last().unwrap();
+        assert!(features.split(',').any(|one| one == feature), "{own}");
+        if features.split(',').any(|one| one == "sandbox") {
+            faults.push(format!("`{feature}` turns `sandbox` on"));
+        }
+        let foreign = others.lines().filter(|line| NOT_PORTABLE.iter().any(|name| line.starts_with(name)));
+        faults.extend(foreign.map(|line| format!("`{feature}` brings {line}")));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
 #[test]
 fn a_room_brings_no_more_crates_than_it_may() {
     let mut too_heavy = Vec::new();
     for (package, features, most) in WEIGHTS {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["tree", "--locked", "--offline", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
-        cargo.args(["--no-default-features", "--features", features, "--package", package]);
-        let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let lines = String::from_utf8(output.stdout).unwrap();
+        let lines = tree(package, features, "{p}");
         let crates: BTreeSet<&str> = lines.lines().map(|line| line.trim_end_matches(" (*)")).collect();
         println!("{package} {features:17} {:4} crates of at most {most}", crates.len());
         if crates.len() > *most {

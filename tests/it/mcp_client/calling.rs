@@ -35,6 +35,7 @@ use toolstead_infrastructure::{
         McpServer, McpServerStatus,
         config::{HttpServer, McpServerConfig, McpTransport, RetryPolicy, ServerProfile, StdioServer},
         connection::McpServerDeps,
+        stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
 };
@@ -66,16 +67,16 @@ impl Caller for Listener {
 }
 
 pub(crate) fn deps() -> McpServerDeps {
-    McpServerDeps {
+    let launcher = StdioLauncher {
         launcher: Launcher::start().unwrap(),
-        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
         roots: WorkspaceRoots::default(),
         sealed: Vec::new(),
         homes: None,
-        clients: Default::default(),
-    }
+    };
+    let http = HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())));
+    McpServerDeps { launcher: Some(Arc::new(launcher)), http, clients: Default::default() }
 }
 
 /// A configuration that tries again quickly.

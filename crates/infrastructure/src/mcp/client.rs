@@ -27,8 +27,11 @@ mod repeating;
 mod request;
 mod request_error;
 mod server_card;
+pub mod server_launcher;
 mod sse;
 mod stderr_tail;
+#[cfg(feature = "mcp-stdio")]
+pub mod stdio;
 mod supervisor;
 mod tasks;
 mod transport;

@@ -1,7 +1,6 @@
 //! A client of one MCP server, for a program that wants its tools and nothing else of Toolstead.
 
 use crate::{
-    child_environment,
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
     mcp::client::{
@@ -9,13 +8,13 @@ use crate::{
         config::{HttpServer, McpServerConfig, McpTransport, StdioServer, ToolNames},
         connection::McpServerDeps,
         may_ask::Clients,
+        server_launcher::ServerLauncher,
     },
-    sandbox::launcher::Launcher,
 };
 use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
-    env, io,
+    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -30,7 +29,6 @@ use toolstead_domain::{
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
     tool_result::ToolResult,
-    workspace_roots::WorkspaceRoots,
 };
 use url::Url;
 use uuid::Uuid;
@@ -95,10 +93,10 @@ pub enum McpConnectError {
 impl McpClient {
     /// Starts a program that serves MCP on its standard streams, confined by the profile `guarded` and with the
     /// environment that every child has (`docs/sandbox.md`), and greets it. To be called within a tokio runtime;
-    /// [`enter_if_helper`](crate::helper::enter_if_helper) is the first line of `main`.
+    /// `helper::enter_if_helper()` is the first line of `main`.
     ///
     /// # Errors
-    /// [`McpConnectError`]; then nothing runs.
+    /// [`McpConnectError`]; then nothing runs. Without the feature `mcp-stdio` each server is unavailable.
     pub async fn start<A: Into<String>>(
         command: impl Into<String>,
         args: impl IntoIterator<Item = A>,
@@ -123,14 +121,16 @@ impl McpClient {
     /// # Errors
     /// As [`start`](Self::start).
     pub async fn connect(transport: McpTransport) -> Result<Self, McpConnectError> {
+        let launcher = match &transport {
+            McpTransport::Stdio(_) => own_launcher()?,
+            McpTransport::Http(_)
+            | McpTransport::StreamableHttp(_)
+            | McpTransport::Sse(_)
+            | McpTransport::Streams(_) => None,
+        };
         let deps = McpServerDeps {
-            launcher: Launcher::start().map_err(McpConnectError::Launcher)?,
+            launcher,
             http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
-            environment: child_environment::base(|name| env::var(name).ok()),
-            working_dir: env::current_dir().map_err(McpConnectError::WorkingFolder)?,
-            roots: WorkspaceRoots::default(),
-            sealed: Vec::new(),
-            homes: None,
             clients: Clients::default(),
         };
         let config = McpServerConfig { names: ToolNames::Plain, ..McpServerConfig::new(name(UNNAMED)?, transport) };
@@ -223,6 +223,24 @@ impl McpClient {
         let message = format!("the server has no tool `{name}`");
         Err(ToolFailure::new(ErrorKind::NotFound, message).next(format!("It has {}.", names.join(", "))))
     }
+}
+
+/// Returns a launcher with the environment and the folder of this program.
+#[cfg(feature = "mcp-stdio")]
+fn own_launcher() -> Result<Option<Arc<dyn ServerLauncher>>, McpConnectError> {
+    Ok(Some(Arc::new(crate::mcp::client::stdio::StdioLauncher {
+        launcher: crate::sandbox::launcher::Launcher::start().map_err(McpConnectError::Launcher)?,
+        environment: crate::child_environment::base(|name| std::env::var(name).ok()),
+        working_dir: std::env::current_dir().map_err(McpConnectError::WorkingFolder)?,
+        roots: toolstead_domain::workspace_roots::WorkspaceRoots::default(),
+        sealed: Vec::new(),
+        homes: None,
+    })))
+}
+
+#[cfg(not(feature = "mcp-stdio"))]
+fn own_launcher() -> Result<Option<Arc<dyn ServerLauncher>>, McpConnectError> {
+    Ok(None)
 }
 
 fn name(text: &str) -> Result<ServerName, McpConnectError> {

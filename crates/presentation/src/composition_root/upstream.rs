@@ -13,6 +13,7 @@ use toolstead_infrastructure::{
         config::{LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, ServerConfinement},
         connection::McpServerDeps,
         may_ask::Clients,
+        stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
 };
@@ -61,21 +62,20 @@ pub(super) async fn start(
         return Ok(Vec::new());
     }
     let clients = clients.await;
-    let deps = McpServerDeps {
+    let launcher = StdioLauncher {
         launcher: Launcher::start()
             .map_err(StartupError::Launcher)?
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
             .beside(&config.roots.write),
-        http: http_client(),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
         // Beside the database: no tool reaches that folder.
         homes: Some(config.database.homes()),
         sealed: config.sealed.clone(),
-        clients,
     };
+    let deps = McpServerDeps { launcher: Some(Arc::new(launcher)), http: http_client(), clients };
     let required = |name: &ServerName| config.mcp_servers.iter().any(|one| one.required && one.name == *name);
     let mut started = Vec::new();
     for server in servers {

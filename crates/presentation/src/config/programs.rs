@@ -33,7 +33,7 @@ use toolstead_infrastructure::{
     child_environment,
     mcp::client::{
         config::{McpTransport, ServerProfile, StdioServer},
-        connection::launch_spec::named_data,
+        stdio::named_data,
     },
     sandbox::program_folders::holds_home,
     shell_analysis::catalogue::{known_as, program},

@@ -1,13 +1,12 @@
 //! One conversation with a server: from its first word to its last.
 
-pub mod launch_spec;
 mod subscription;
 
 use crate::{
     http::client::HttpClient,
     mcp::client::{
         closed_by_profile,
-        config::{McpServerConfig, McpTransport, StdioServer},
+        config::{McpServerConfig, McpTransport},
         context::state::Watched,
         floor::Floor,
         handshake,
@@ -19,40 +18,30 @@ use crate::{
         request::RequestWriter,
         request_error::RequestError,
         server_card::ServerCard,
+        server_launcher::ServerLauncher,
         sse::SseTransport,
         transport::Transport,
     },
-    sandbox::launcher::{LaunchSpec, Launcher},
 };
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
-    error_chain::with_causes,
     provider_identity::ProviderIdentity,
-    workspace_roots::WorkspaceRoots,
 };
+
+/// Failure of a server that is to be a child process where nothing starts any.
+const NO_LAUNCHER: &str = "this program starts no servers: build `toolstead-infrastructure` with the feature `mcp-stdio` \
+                           and set `McpServerDeps::launcher`, or reach the server by HTTP";
 
 /// What servers are reached with.
 #[derive(Debug, Clone)]
 pub struct McpServerDeps {
-    /// Starts those that are children, beside commands that write into the workspace.
-    pub launcher: Launcher,
+    /// Starts servers that are child processes, such as `StdioLauncher`; `None`: these servers are unavailable.
+    pub launcher: Option<Arc<dyn ServerLauncher>>,
     /// Reaches those that are elsewhere.
     pub http: HttpClient,
-    /// The environment that every child starts from ([`crate::child_environment::base`]).
-    pub environment: BTreeMap<String, String>,
-    /// Where children start that have no folder of their own in the configuration, save guarded ones; absolute.
-    pub working_dir: PathBuf,
-    /// The workspace: guarded children start in its first root, and work on it. What is forbidden in it confined children
-    /// never see, wherever it lies.
-    pub roots: WorkspaceRoots,
-    /// What confined children never change, wherever it lies: programs that run with more rights than theirs, or with
-    /// theirs the next time.
-    pub sealed: Vec<PathBuf>,
-    /// Where the homes of guarded children last; `None`: they go with the child.
-    pub homes: Option<PathBuf>,
     /// Those who call here: servers that offer more to those who can be asked list it.
     pub clients: Clients,
 }
@@ -61,7 +50,10 @@ impl McpServerDeps {
     /// Who the server is from run to run.
     pub fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
         let start = match &config.transport {
-            McpTransport::Stdio(server) => launch_spec::folder(server, config.confinement.profile, self),
+            McpTransport::Stdio(server) => match &self.launcher {
+                Some(launcher) => launcher.folder(server, config),
+                None => server.working_dir.clone().unwrap_or_default(),
+            },
             McpTransport::Http(_)
             | McpTransport::StreamableHttp(_)
             | McpTransport::Sse(_)
@@ -259,11 +251,10 @@ impl Connector<'_> {
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
+                let launcher = self.deps.launcher.as_ref().ok_or_else(|| Loss::Failed(NO_LAUNCHER.into()))?;
                 self.config.launch_check.passes().await.map_err(Loss::Failed)?;
-                let child = self.deps.launcher.launch(self.launch_spec(server)).await;
-                let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
-                let lines = LineTransport::to_child(child, peer, limit);
-                Ok(Box::new(lines.ok_or_else(|| Loss::Failed("it has no standard streams".into()))?))
+                let started = launcher.launch(server, self.config).await.map_err(Loss::Failed)?;
+                Ok(Box::new(LineTransport::to_child(started, peer, limit)))
             }
             McpTransport::Streams(server) => {
                 let (reader, writer) = (server.open)();
@@ -282,10 +273,6 @@ impl Connector<'_> {
         let mut peer = Peer::new(self.config.name.clone(), self.capabilities.clone());
         peer.is_of_one_client = self.deps.clients.are_one();
         Arc::new(peer)
-    }
-
-    fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {
-        launch_spec::of(server, self.config, self.deps)
     }
 }
 

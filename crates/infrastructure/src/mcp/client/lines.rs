@@ -1,26 +1,24 @@
 //! A server behind a pair of byte streams: one message a line (MCP 2025-11-25, basic/transports, "stdio").
 
-use crate::{
-    mcp::{
-        client::{
-            config::{BoxedReader, BoxedWriter},
-            in_flight::{Purpose, Waiting},
-            peer::Peer,
-            relay::relay,
-            request::{self, ForwardedRequest, RequestWriter, check_size},
-            request_error::RequestError,
-            stderr_tail::StderrTail,
-            transport::Transport,
-        },
-        wire::{
-            cut_message::CutMessage,
-            headers::ParamHeaders,
-            incoming::{Answer, Incoming},
-            lines::{BoundedLines, Line, LineSender},
-            message::{Id, RpcError},
-        },
+use crate::mcp::{
+    client::{
+        config::{BoxedReader, BoxedWriter},
+        in_flight::{Purpose, Waiting},
+        peer::Peer,
+        relay::relay,
+        request::{self, ForwardedRequest, RequestWriter, check_size},
+        request_error::RequestError,
+        server_launcher::{ServerProcess, StartedServer},
+        stderr_tail::StderrTail,
+        transport::Transport,
     },
-    sandbox::launcher::Child,
+    wire::{
+        cut_message::CutMessage,
+        headers::ParamHeaders,
+        incoming::{Answer, Incoming},
+        lines::{BoundedLines, Line, LineSender},
+        message::{Id, RpcError},
+    },
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -48,7 +46,7 @@ pub(super) struct LineTransport {
     limit: usize,
     writing: AbortOnDropHandle<()>,
     _reading: AbortOnDropHandle<()>,
-    child: Mutex<Option<Child>>,
+    child: Mutex<Option<Box<dyn ServerProcess>>>,
 }
 
 /// A request that has been registered. Dropping it before the answer is there takes it back.
@@ -78,13 +76,12 @@ impl LineTransport {
     }
 
     /// Speaks to a child through its standard streams, and keeps the end of what it says on standard error.
-    pub(super) fn to_child(mut child: Child, peer: Arc<Peer>, limit: usize) -> Option<Self> {
-        let (stdin, stdout, stderr) = (child.stdin.take()?, child.stdout.take()?, child.stderr.take()?);
-        let tail = StderrTail::of(stderr, peer.server.clone());
-        let mut transport = Self::over(Box::new(stdout), Box::new(stdin), peer, limit);
+    pub(super) fn to_child(started: StartedServer, peer: Arc<Peer>, limit: usize) -> Self {
+        let tail = StderrTail::of(started.stderr, peer.server.clone());
+        let mut transport = Self::over(started.stdout, started.stdin, peer, limit);
         transport.stderr = Some(tail);
-        transport.child = Mutex::new(Some(child));
-        Some(transport)
+        transport.child = Mutex::new(Some(started.process));
+        transport
     }
 
     /// Registers a request.
@@ -104,7 +101,7 @@ impl LineTransport {
         self.sender.send(text).await.map_err(|closed| RequestError::Lost(closed.to_string()))
     }
 
-    fn take_child(&self) -> Option<Child> {
+    fn take_child(&self) -> Option<Box<dyn ServerProcess>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -158,7 +155,7 @@ impl Transport for LineTransport {
         self.peer.lose("the connection was given up");
         self.writing.abort();
         let mut child = self.take_child()?;
-        let exit = timeout(TIME_TO_END, child.exited()).await.ok().map(|exit| exit.to_string());
+        let exit = timeout(TIME_TO_END, child.exited()).await.ok();
         drop(child);
         let said = self.stderr().pop().map(|line| format!("it said `{line}`"));
         let words: Vec<String> = exit.into_iter().chain(said).collect();

@@ -1,11 +1,14 @@
 //! The client as a program takes it that uses nothing else.
 
 use super::{
-    calling::SOON,
+    calling::{SOON, config, deps},
     http_server::{Reply, Request, http_server},
     line_server::line_server,
 };
-use crate::mcp::mcp_client::{McpClient, McpConnectError};
+use crate::mcp::{
+    client::config::{McpTransport, StdioServer},
+    mcp_client::{McpClient, McpConnectError},
+};
 use serde_json::json;
 use std::sync::{
     Arc,
@@ -69,10 +72,21 @@ async fn a_server_over_http_is_spoken_with_in_either_generation() {
 }
 
 #[tokio::test]
+async fn a_program_without_a_launcher_starts_no_server_and_names_the_feature_to_turn_on() {
+    let server = StdioServer { command: "x".into(), args: vec![], env: Default::default(), working_dir: None };
+    let none = McpClient::connect_with(config(McpTransport::Stdio(server)), deps()).await.unwrap_err();
+    assert!(none.to_string().contains("feature `mcp-stdio`"), "{none}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_named_with_the_reason() {
     let none = McpClient::start("no-such-server", ["--x"]).await.unwrap_err();
     let McpConnectError::NotReady { reason } = &none else { panic!("{none:?}") };
-    assert!(reason.contains("`no-such-server` was not found"), "{reason}");
+    let expected = match cfg!(feature = "mcp-stdio") {
+        true => "`no-such-server` was not found",
+        false => "feature `mcp-stdio`",
+    };
+    assert!(reason.contains(expected), "{reason}");
     let address = McpClient::at("example.com/mcp").await.unwrap_err();
     assert!(matches!(address, McpConnectError::Address { .. }), "{address:?}");
 }

@@ -5,7 +5,6 @@ use crate::mcp::client::config::{McpTransport, RetryPolicy};
 use crate::{
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
-    sandbox::launcher::Launcher,
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Mutex, time::Instant};
@@ -17,7 +16,6 @@ use toolstead_domain::{
     principal::Principal,
     tool_call::CallId,
     tool_name::ToolName,
-    workspace_roots::WorkspaceRoots,
 };
 use uuid::Uuid;
 
@@ -64,13 +62,8 @@ pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
 
 pub(super) fn deps() -> McpServerDeps {
     McpServerDeps {
-        launcher: Launcher::start().unwrap(),
+        launcher: None,
         http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
-        environment: BTreeMap::new(),
-        working_dir: "/".into(),
-        roots: WorkspaceRoots::default(),
-        sealed: Vec::new(),
-        homes: None,
         clients: Default::default(),
     }
 }

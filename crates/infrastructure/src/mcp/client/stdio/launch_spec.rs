@@ -1,6 +1,6 @@
 //! What a server that is started here may touch, by its profile.
 
-use super::McpServerDeps;
+use super::StdioLauncher;
 use crate::{
     mcp::client::{
         config::{McpServerConfig, ServerProfile, StdioServer},
@@ -25,31 +25,32 @@ use toolstead_domain::{
 const NEUTRAL_FOLDER: &str = "/tmp";
 
 /// The launch of a server. Where its paths lead is judged as they are opened: a command may make one a link until then.
-pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServerDeps) -> LaunchSpec {
+pub(super) fn of(server: &StdioServer, config: &McpServerConfig, launcher: &StdioLauncher) -> LaunchSpec {
     let confined = &config.confinement;
-    let mut environment = deps.environment.clone();
+    let mut environment = launcher.environment.clone();
     environment.extend(server.env.clone());
     let (mut write_roots, mut read_roots) = (confined.roots.clone(), Vec::new());
     let mut lasting_home = None;
-    let mut working_dir = folder(server, confined.profile, deps);
-    let home = deps.environment.get("HOME").map(Path::new);
+    let mut working_dir = folder(server, confined.profile, launcher);
+    let home = launcher.environment.get("HOME").map(Path::new);
     let (confinement, network) = match confined.profile {
         ServerProfile::Open => (Confinement::Open, NetworkPolicy::Host),
         ServerProfile::Strict => (Confinement::Sealed, NetworkPolicy::None),
         ServerProfile::Guarded => {
-            for path in paths(server, &working_dir, &deps.environment) {
+            for path in paths(server, &working_dir, &launcher.environment) {
                 match program_folders::named_by(&path, home) {
                     Named::Nothing => {}
                     Named::Program(folder) => read_roots.push(folder),
                     Named::Data => write_roots.push(path),
                 }
             }
-            if server.working_dir.is_none() && first_root(deps).is_some() {
+            if server.working_dir.is_none() && first_root(launcher).is_some() {
                 // As commands see it.
-                write_roots.extend(deps.roots.write.first().cloned());
-                read_roots.extend(deps.roots.read_only.iter().filter(|root| root.starts_with(&working_dir)).cloned());
+                write_roots.extend(launcher.roots.write.first().cloned());
+                read_roots
+                    .extend(launcher.roots.read_only.iter().filter(|root| root.starts_with(&working_dir)).cloned());
             }
-            lasting_home = deps.homes.as_ref().map(|homes| homes.join(home_of(server, config)));
+            lasting_home = launcher.homes.as_ref().map(|homes| homes.join(home_of(server, config)));
             (Confinement::Guarded, NetworkPolicy::Host)
         }
     };
@@ -57,17 +58,17 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServe
     if confinement != Confinement::Open {
         // From where it stands, which the server may not see.
         if program.contains('/') {
-            let from = server.working_dir.as_ref().unwrap_or(&deps.working_dir);
+            let from = server.working_dir.as_ref().unwrap_or(&launcher.working_dir);
             program = from.join(program).to_string_lossy().into_owned();
         }
         // A project's file in the home makes that the folder of its servers.
         if server.working_dir.is_some() && !program_folders::holds_home(&working_dir, home) {
-            match is_read_only(&working_dir, deps) {
+            match is_read_only(&working_dir, launcher) {
                 true => read_roots.push(working_dir.clone()),
                 false => write_roots.push(working_dir.clone()),
             }
             let beneath = |root: &&PathBuf| root.starts_with(&working_dir) && **root != working_dir;
-            read_roots.extend(deps.roots.read_only.iter().filter(beneath).cloned());
+            read_roots.extend(launcher.roots.read_only.iter().filter(beneath).cloned());
         }
         if !write_roots.iter().chain(&read_roots).any(|root| working_dir.starts_with(root)) {
             working_dir = NEUTRAL_FOLDER.into();
@@ -81,8 +82,8 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServe
         policy: SandboxPolicy {
             confinement,
             session: None,
-            hidden: deps.roots.forbidden.clone(),
-            sealed: deps.sealed.clone(),
+            hidden: launcher.roots.forbidden.clone(),
+            sealed: launcher.sealed.clone(),
             write_roots,
             read_roots,
             lasting_home,
@@ -95,27 +96,27 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServe
 }
 
 /// The folder that a server is meant to start in, whether or not it sees it.
-pub(super) fn folder(server: &StdioServer, profile: ServerProfile, deps: &McpServerDeps) -> PathBuf {
+pub(super) fn folder(server: &StdioServer, profile: ServerProfile, launcher: &StdioLauncher) -> PathBuf {
     let usual = match profile {
-        ServerProfile::Guarded => first_root(deps).unwrap_or(Path::new(NEUTRAL_FOLDER)),
-        ServerProfile::Strict | ServerProfile::Open => &deps.working_dir,
+        ServerProfile::Guarded => first_root(launcher).unwrap_or(Path::new(NEUTRAL_FOLDER)),
+        ServerProfile::Strict | ServerProfile::Open => &launcher.working_dir,
     };
     server.working_dir.as_deref().unwrap_or(usual).to_owned()
 }
 
 /// The root that guarded servers work on: never a whole home, with all that its user has.
-fn first_root(deps: &McpServerDeps) -> Option<&Path> {
-    let home = deps.environment.get("HOME").map(Path::new);
-    deps.roots.start().filter(|root| !program_folders::holds_home(root, home))
+fn first_root(launcher: &StdioLauncher) -> Option<&Path> {
+    let home = launcher.environment.get("HOME").map(Path::new);
+    launcher.roots.start().filter(|root| !program_folders::holds_home(root, home))
 }
 
 /// Whether the innermost root around a folder may only be read.
-fn is_read_only(folder: &Path, deps: &McpServerDeps) -> bool {
+fn is_read_only(folder: &Path, launcher: &StdioLauncher) -> bool {
     let innermost = |roots: &[PathBuf]| {
         let around = roots.iter().filter(|root| folder.starts_with(root));
         around.map(|root| root.components().count()).max()
     };
-    innermost(&deps.roots.read_only) > innermost(&deps.roots.write)
+    innermost(&launcher.roots.read_only) > innermost(&launcher.roots.write)
 }
 
 /// The folders and files that a guarded server works on because its arguments or variables name them, as the disk is now.
@@ -171,12 +172,9 @@ fn path_of(text: &str, start: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::{
-        egress::connector::{Connector, SystemNetwork},
-        http::client::HttpClient,
         mcp::client::config::{McpTransport, ServerConfinement},
         sandbox::launcher::Launcher,
     };
-    use std::sync::Arc;
     use tokio::io::AsyncReadExt;
     use toolstead_domain::{server_name::ServerName, workspace_roots::WorkspaceRoots};
 
@@ -184,7 +182,7 @@ mod tests {
     struct Workspace {
         _folder: tempfile::TempDir,
         top: PathBuf,
-        deps: McpServerDeps,
+        launcher: StdioLauncher,
     }
 
     impl Workspace {
@@ -207,9 +205,8 @@ mod tests {
                 read_only: vec![top.join("work/kept"), top.join("secret")],
                 forbidden: vec!["/own/data".into()],
             };
-            let deps = McpServerDeps {
+            let launcher = StdioLauncher {
                 launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
-                http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
                 environment: BTreeMap::from([
                     ("PATH".into(), "/usr/bin:/bin".into()),
                     ("HOME".into(), top.join("home").display().to_string()),
@@ -218,9 +215,8 @@ mod tests {
                 roots,
                 sealed: vec!["/own/program".into()],
                 homes: Some(top.join("homes")),
-                clients: Default::default(),
             };
-            Self { _folder: folder, top, deps }
+            Self { _folder: folder, top, launcher }
         }
 
         fn path(&self, name: &str) -> PathBuf {
@@ -236,7 +232,7 @@ mod tests {
                 env: env.iter().map(|(name, value)| ((*name).to_owned(), full(value))).collect(),
                 working_dir: None,
             };
-            of(&server, &config(&server, profile), &self.deps)
+            of(&server, &config(&server, profile), &self.launcher)
         }
 
         /// The roots of a guarded server, as paths from the folder of it all: writable ones, then others.
@@ -255,7 +251,7 @@ mod tests {
         }
 
         async fn said_by(&self, spec: LaunchSpec) -> String {
-            let mut child = self.deps.launcher.launch(spec).await.unwrap();
+            let mut child = self.launcher.launcher.launch(spec).await.unwrap();
             let (mut said, mut complained) = (String::new(), String::new());
             child.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
             child.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
@@ -276,9 +272,9 @@ mod tests {
             let server = StdioServer { command: "cat".into(), args, env: BTreeMap::new(), working_dir: None };
             let mut config = config(&server, profile);
             config.confinement.roots = if is_root { vec![path] } else { Vec::new() };
-            let spec = of(&server, &config, &self.deps);
+            let spec = of(&server, &config, &self.launcher);
             between();
-            self.deps.launcher.launch(spec).await.err().map(|error| error.to_string())
+            self.launcher.launcher.launch(spec).await.err().map(|error| error.to_string())
         }
     }
 
@@ -337,24 +333,24 @@ mod tests {
         let mut workspace = Workspace::new();
         let mut server = StdioServer { command: "./run".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
         server.working_dir = Some(workspace.path("app"));
-        let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.deps);
+        let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.launcher);
         assert_eq!((spec.working_dir, spec.policy.write_roots), (workspace.path("app"), vec![workspace.path("app")]));
         assert_eq!(spec.program, workspace.path("app/./run").display().to_string());
         for folder in ["home", ""] {
             server.working_dir = Some(workspace.path(folder));
             for profile in [ServerProfile::Guarded, ServerProfile::Strict] {
-                let spec = of(&server, &config(&server, profile), &workspace.deps);
+                let spec = of(&server, &config(&server, profile), &workspace.launcher);
                 assert_eq!(spec.working_dir, Path::new(NEUTRAL_FOLDER), "{folder}");
                 assert_eq!((spec.policy.write_roots, spec.policy.read_roots), (vec![], vec![]), "{folder}");
             }
         }
         for (root, is_seen) in [("home/own", true), ("home", false), ("", false)] {
-            workspace.deps.roots = WorkspaceRoots { write: vec![workspace.path(root)], ..Default::default() };
+            workspace.launcher.roots = WorkspaceRoots { write: vec![workspace.path(root)], ..Default::default() };
             let spec = workspace.spec(ServerProfile::Guarded, &["../x"], &[]);
             assert_eq!(spec.policy.write_roots.is_empty(), !is_seen, "{root}");
             assert_eq!(spec.working_dir == Path::new(NEUTRAL_FOLDER), !is_seen, "{root}");
         }
-        workspace.deps.roots = WorkspaceRoots { read_only: vec![workspace.path("work")], ..Default::default() };
+        workspace.launcher.roots = WorkspaceRoots { read_only: vec![workspace.path("work")], ..Default::default() };
         let spec = workspace.spec(ServerProfile::Guarded, &[], &[]);
         assert_eq!((spec.policy.write_roots, spec.policy.read_roots), (vec![], vec![workspace.path("work")]));
         assert_eq!(spec.working_dir, workspace.path("work"));
@@ -366,7 +362,7 @@ mod tests {
         let roots = |folder: &str| {
             let working_dir = Some(workspace.path(folder));
             let server = StdioServer { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir };
-            let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.deps);
+            let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.launcher);
             assert_eq!(spec.working_dir, workspace.path(folder));
             (spec.policy.write_roots, spec.policy.read_roots)
         };
