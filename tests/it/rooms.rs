@@ -40,26 +40,26 @@ const FLOORS: [&str; 4] = ["text", "files", "commands", "tools"];
 const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-domain", "", 35),
     ("toolstead-infrastructure", "sqlite", 150),
-    ("toolstead-infrastructure", "sandbox", 140),
-    ("toolstead-infrastructure", "egress", 120),
-    ("toolstead-infrastructure", "host", 60),
+    ("toolstead-infrastructure", "sandbox", 100),
+    ("toolstead-infrastructure", "egress", 96),
+    ("toolstead-infrastructure", "host", 50),
     ("toolstead-infrastructure", "shell-analysis", 100),
-    ("toolstead-infrastructure", "http", 145),
-    ("toolstead-infrastructure", "mcp", 150),
-    ("toolstead-infrastructure", "mcp-stdio", 150),
-    ("toolstead-infrastructure", "models", 150),
-    ("toolstead-infrastructure", "documents", 175),
-    ("toolstead-infrastructure", "hooks", 135),
-    ("toolstead-infrastructure", "web", 165),
-    ("toolstead-infrastructure", "accounts", 172),
-    ("toolstead-infrastructure", "services", 180),
+    ("toolstead-infrastructure", "http", 122),
+    ("toolstead-infrastructure", "mcp", 132),
+    ("toolstead-infrastructure", "mcp-stdio", 136),
+    ("toolstead-infrastructure", "models", 130),
+    ("toolstead-infrastructure", "documents", 149),
+    ("toolstead-infrastructure", "hooks", 108),
+    ("toolstead-infrastructure", "web", 149),
+    ("toolstead-infrastructure", "accounts", 154),
+    ("toolstead-infrastructure", "services", 161),
     ("toolstead-infrastructure", "browser", 118),
     ("toolstead-infrastructure", "builtin", 258),
-    ("toolstead-infrastructure", "schema-validation", 165),
+    ("toolstead-infrastructure", "schema-validation", 142),
 ];
 
 /// The features of `infrastructure` that build without the sandbox.
-const PORTABLE: [&str; 7] = ["accounts", "egress", "http", "mcp", "models", "services", "web"];
+const PORTABLE: [&str; 8] = ["accounts", "egress", "host", "http", "mcp", "models", "services", "web"];
 /// What no portable feature brings along: crates of one kernel and of the analysis of command lines.
 const NOT_PORTABLE: [&str; 3] = ["landlock", "seccompiler", "tree-sitter"];
 

@@ -7,7 +7,7 @@ use crate::{
     http::client::HttpClient,
 };
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, sync::Mutex, time::Instant};
+use std::{sync::Mutex, time::Instant};
 use toolstead_domain::{
     category::Category,
     client_profile::{ClientProfile, LogLevel},
