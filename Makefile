@@ -10,7 +10,8 @@ help:           ## shows this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 run:            ## builds and starts the server on embedded defaults; prints its address and how to connect
-	cargo run --profile quick --locked --bin toolstead-server
+	cargo build --profile quick --locked --bins
+	cargo run --profile quick --locked --quiet --bin toolstead-server
 
 test: peers     ## installs the real peers and runs every test
 	cargo test --workspace --locked

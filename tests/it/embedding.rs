@@ -36,7 +36,6 @@ use toolstead_presentation::{
 /// Says that it reads, and destroys.
 struct Destroy;
 
-#[async_trait::async_trait]
 impl BuiltInTool for Destroy {
     const NAME: &str = "destroy";
     const TITLE: &str = "Destroy";

@@ -12,7 +12,6 @@ pub struct Weather {
 }
 
 pub struct Forecast;
-#[async_trait]
 impl TypedTool for Forecast {
     const NAME: &str = "forecast";
     const DESCRIPTION: &str = "Tells tomorrow's weather in a city. Use it when somebody plans a day.";

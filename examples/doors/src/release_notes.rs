@@ -10,7 +10,6 @@ pub struct Notes {
 
 pub struct ReleaseNotes;
 
-#[async_trait]
 impl TypedTool for ReleaseNotes {
     const NAME: &str = "release_notes";
     const DESCRIPTION: &str = "Writes the subjects of all commits into a file.";

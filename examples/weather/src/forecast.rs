@@ -1,6 +1,5 @@
 //! A tool: its arguments and what it does, in one type.
 
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,7 +22,6 @@ pub struct Input {
 
 const TABLE: &[(&str, &str, i32)] = &[("Bern", "sunny", 21), ("Bergen", "rain", 9)];
 
-#[async_trait]
 impl BuiltInTool for Forecast {
     const NAME: &str = "forecast";
     const TITLE: &str = "Forecast";

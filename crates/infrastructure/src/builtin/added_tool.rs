@@ -463,7 +463,6 @@ mod tests {
         text: String,
     }
 
-    #[async_trait]
     impl TypedTool for Greet {
         const NAME: &str = "greet";
         const DESCRIPTION: &str = "Greets somebody.";

@@ -31,7 +31,6 @@ use toolstead_domain::{
 /// [`Run::on_files`] alone.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
 /// use toolstead_domain::{
@@ -48,7 +47,6 @@ use toolstead_domain::{
 ///     name: String,
 /// }
 ///
-/// #[async_trait]
 /// impl BuiltInTool for Greet {
 ///     const NAME: &str = "greet";
 ///     const TITLE: &str = "Greet";
@@ -63,7 +61,6 @@ use toolstead_domain::{
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait BuiltInTool: Send + Sync + 'static {
     /// The canonical name, in lower snake case.
     const NAME: &'static str;
@@ -121,23 +118,27 @@ pub trait BuiltInTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model when the arguments cannot be understood.
-    async fn accesses(&self, input: &Self::Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+    fn accesses(
+        &self,
+        input: &Self::Input,
+        world: &World,
+    ) -> impl Future<Output = Result<Vec<Access>, ToolFailure>> + Send {
         let _ = (input, world);
-        Ok(Vec::new())
+        async { Ok(Vec::new()) }
     }
 
     /// The same, for a tool that has to know whose call it is.
     ///
     /// # Errors
     /// As [`accesses`](Self::accesses).
-    async fn accesses_of(
+    fn accesses_of(
         &self,
         input: &Self::Input,
         call: &ToolCall,
         world: &World,
-    ) -> Result<Vec<Access>, ToolFailure> {
+    ) -> impl Future<Output = Result<Vec<Access>, ToolFailure>> + Send {
         let _ = call;
-        self.accesses(input, world).await
+        self.accesses(input, world)
     }
 
     /// How long the call asks to run; `None`: as long as calls of this tool do. [`CallContext::deadline`] says what it
@@ -153,7 +154,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model: what was wrong, and what to do next.
-    async fn run(&self, input: Self::Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure>;
+    fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
 }
 
 /// A [`BuiltInTool`] whose types are forgotten, so that unlike tools stand in one list. Every tool is one.

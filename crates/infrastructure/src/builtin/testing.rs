@@ -57,7 +57,6 @@ const TIME: Duration = Duration::from_secs(600);
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # struct Input { name: String }
 /// # struct Greet;
-/// # #[async_trait::async_trait]
 /// # impl BuiltInTool for Greet {
 /// #     const NAME: &str = "greet";
 /// #     const TITLE: &str = "Greet";

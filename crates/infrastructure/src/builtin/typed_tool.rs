@@ -5,7 +5,6 @@ use crate::builtin::{
     run::Run,
     world::World,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::
 ///
 /// Unlike a [`BuiltInTool`](crate::builtin::built_in_tool::BuiltInTool) it answers with a value. The schema of its result
 /// and its structured content are made of the same type, so it cannot promise one thing and answer another.
-#[async_trait]
 pub trait TypedTool: Send + Sync + 'static {
     /// The name, in lower snake case.
     const NAME: &'static str;
@@ -43,16 +41,16 @@ pub trait TypedTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model when the arguments cannot be understood.
-    async fn touches(&self, input: &Self::Input, world: &World) -> Result<Touches, ToolFailure> {
+    fn touches(&self, input: &Self::Input, world: &World) -> impl Future<Output = Result<Touches, ToolFailure>> + Send {
         let _ = (input, world);
-        Ok(Self::TOUCHES)
+        async { Ok(Self::TOUCHES) }
     }
 
     /// Does it.
     ///
     /// # Errors
     /// A failure for the model: what was wrong, and what to do next.
-    async fn run(&self, input: Self::Input, run: &Run<'_>) -> Result<Self::Output, ToolFailure>;
+    fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<Self::Output, ToolFailure>> + Send;
 }
 
 /// The tool that a type describes.

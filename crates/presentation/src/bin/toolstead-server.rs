@@ -1,31 +1,34 @@
-//! The server of Toolstead.
+//! The launcher of the server: replaces itself with `toolstead`, the program beside it, under the name `toolstead-server`.
+//!
+//! Both names share one program, so that the code is compiled, linked and stored once.
 
-use mimalloc::MiMalloc;
-use std::process::ExitCode;
-use toolstead_infrastructure::helper::enter_if_helper;
-use toolstead_presentation::{
-    cli::{exit::parsed, serve::Serve},
-    config::environment::Environment,
-    runtime, telemetry,
+use std::{
+    env, io,
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Command, ExitCode},
 };
 
-/// The system's allocator takes a lock when a thread frees what another one allocated, as happens to most of a call.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+/// Name under which `toolstead` serves MCP over HTTP.
+const SERVER: &str = "toolstead-server";
+/// Exit code for a fault of the installation.
+const FAULT: u8 = 70;
 
 fn main() -> ExitCode {
-    enter_if_helper();
-    let serve: Serve = parsed();
-    telemetry::start(serve.verbosity(), &Environment::of_process());
-    runtime::run(serve.run(), give_back)
+    let error = match program() {
+        // Returns only if the program could not be started.
+        Ok(program) => {
+            let error = Command::new(&program).arg0(SERVER).args(env::args_os().skip(1)).exec();
+            format!("cannot start `{}`: {error}; install `toolstead` and `{SERVER}` in the same folder", program.display())
+        }
+        Err(error) => format!("cannot find the folder of `{SERVER}`: {error}; is /proc mounted?"),
+    };
+    // Standard error may be closed; the exit code reports the failure as well.
+    let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("error: {error}\n"));
+    ExitCode::from(FAULT)
 }
 
-/// Returns to the system what is free.
-#[expect(unsafe_code, reason = "the allocator is written in C, and its crate does not offer this")]
-fn give_back() {
-    unsafe extern "C" {
-        fn mi_collect(force: bool);
-    }
-    // SAFETY: it takes no pointer, and may be called by any thread at any time.
-    unsafe { mi_collect(true) }
+/// Returns the path of `toolstead` in the folder of this program.
+fn program() -> io::Result<PathBuf> {
+    Ok(env::current_exe()?.with_file_name("toolstead"))
 }

@@ -1,10 +1,10 @@
-//! The command line of Toolstead.
+//! The command line of Toolstead; under the name `toolstead-server`, its server.
 
 use mimalloc::MiMalloc;
-use std::process::ExitCode;
+use std::{env, ffi::OsStr, path::Path, process::ExitCode};
 use toolstead_infrastructure::helper::enter_if_helper;
 use toolstead_presentation::{
-    cli::{Cli, exit::parsed},
+    cli::{Cli, exit::parsed, serve::Serve},
     config::environment::Environment,
     runtime, telemetry,
 };
@@ -15,12 +15,24 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     enter_if_helper();
+    let environment = Environment::of_process();
+    if is_server() {
+        let serve: Serve = parsed();
+        telemetry::start(serve.verbosity(), &environment);
+        return runtime::run(serve.run(), give_back);
+    }
     let cli: Cli = parsed();
-    telemetry::start(cli.verbosity(), &Environment::of_process());
+    telemetry::start(cli.verbosity(), &environment);
     runtime::run(cli.run(), give_back)
 }
 
-/// Returns to the system what is free.
+/// Returns `true` if this program was started under the name of the server.
+fn is_server() -> bool {
+    let name = env::args_os().next();
+    name.is_some_and(|name| Path::new(&name).file_name() == Some(OsStr::new("toolstead-server")))
+}
+
+/// Returns free memory to the system.
 #[expect(unsafe_code, reason = "the allocator is written in C, and its crate does not offer this")]
 fn give_back() {
     unsafe extern "C" {

@@ -7,7 +7,6 @@ use crate::builtin::{
     schema::output_schema,
     world::World,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,7 +21,6 @@ use toolstead_domain::{
 };
 
 /// A tool for the browser of a session. It is a [`BuiltInTool`].
-#[async_trait]
 pub trait BrowserTool: Send + Sync + 'static {
     /// See [`BuiltInTool::NAME`].
     const NAME: &'static str;
@@ -60,7 +58,7 @@ pub trait BrowserTool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A failure for the model.
-    async fn run(&self, input: Self::Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure>;
+    fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
 }
 
 /// What a call on a browser touches.
@@ -87,7 +85,6 @@ pub(crate) enum Place<'a> {
     Nowhere,
 }
 
-#[async_trait]
 impl<T: BrowserTool> BuiltInTool for T {
     const NAME: &'static str = T::NAME;
     const TITLE: &'static str = T::TITLE;

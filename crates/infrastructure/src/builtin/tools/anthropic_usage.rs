@@ -11,7 +11,6 @@ use crate::{
         settings::AnthropicAdmin,
     },
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -115,7 +114,6 @@ struct Output {
     next_page: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for AnthropicUsage {
     const NAME: &str = "anthropic_usage";
     const TITLE: &str = "Usage at Anthropic";

@@ -16,7 +16,6 @@ use crate::{
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -72,7 +71,6 @@ struct Output {
     diff: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for AppendFile {
     const NAME: &str = "append_file";
     const TITLE: &str = "Append to file";

@@ -20,7 +20,6 @@ use crate::builtin::{
     },
     world::World,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,7 +88,6 @@ enum FileAction {
     Unchanged,
 }
 
-#[async_trait]
 impl BuiltInTool for ApplyPatch {
     const NAME: &str = "apply_patch";
     const TITLE: &str = "Apply patch";

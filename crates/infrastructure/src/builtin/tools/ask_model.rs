@@ -3,7 +3,6 @@
 use crate::builtin::{
     answer::answer, built_in_tool::BuiltInTool, model_answer, run::Run, schema::output_schema, world::World,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,7 +80,6 @@ struct Tokens {
     output_tokens: u64,
 }
 
-#[async_trait]
 impl BuiltInTool for AskModel {
     const NAME: &str = "ask_model";
     const TITLE: &str = "Ask a model";

@@ -8,7 +8,6 @@ use crate::builtin::{
     schema::output_schema,
     world::World,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,7 +99,6 @@ struct Output {
     id: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for AskUser {
     const NAME: &str = "ask_user";
     const TITLE: &str = "Ask the user";

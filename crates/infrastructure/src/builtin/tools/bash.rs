@@ -23,7 +23,6 @@ use crate::{
     sandbox::launcher::Input as StandardInput,
     shell_analysis,
 };
-use async_trait::async_trait;
 use regex::Regex;
 use report::{Output, Report};
 use schemars::JsonSchema;
@@ -118,7 +117,6 @@ fn yes() -> bool {
     true
 }
 
-#[async_trait]
 impl BuiltInTool for Bash {
     const NAME: &str = "bash";
     const TITLE: &str = "Run a command";

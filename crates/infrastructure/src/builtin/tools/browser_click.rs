@@ -10,7 +10,6 @@ use crate::{
         run::Run,
     },
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
@@ -65,7 +64,6 @@ enum DialogWord {
     Dismiss,
 }
 
-#[async_trait]
 impl BrowserTool for BrowserClick {
     const NAME: &str = "browser_click";
     const TITLE: &str = "Click";

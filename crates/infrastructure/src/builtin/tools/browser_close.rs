@@ -7,7 +7,6 @@ use crate::builtin::{
     },
     run::Run,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,7 +19,6 @@ pub(crate) struct BrowserClose;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {}
 
-#[async_trait]
 impl BrowserTool for BrowserClose {
     const NAME: &str = "browser_close";
     const TITLE: &str = "Close the browser";

@@ -5,7 +5,6 @@ use crate::builtin::{
     run::Run,
     schema::output_schema,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,7 +30,6 @@ pub(crate) struct Input {
     elements: bool,
 }
 
-#[async_trait]
 impl BrowserTool for BrowserGetPage {
     const NAME: &str = "browser_get_page";
     const TITLE: &str = "Look at the page";

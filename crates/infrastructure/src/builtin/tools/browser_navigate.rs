@@ -10,7 +10,6 @@ use crate::{
         run::Run,
     },
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
@@ -53,7 +52,6 @@ enum History {
     Forward,
 }
 
-#[async_trait]
 impl BrowserTool for BrowserNavigate {
     const NAME: &str = "browser_navigate";
     const TITLE: &str = "Open a page";

@@ -13,7 +13,6 @@ use crate::{
         schema::output_schema,
     },
 };
-use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use image::ImageFormat;
 use schemars::JsonSchema;
@@ -68,7 +67,6 @@ struct Output {
     path: Option<String>,
 }
 
-#[async_trait]
 impl BrowserTool for BrowserScreenshot {
     const NAME: &str = "browser_screenshot";
     const TITLE: &str = "Take a picture of the page";

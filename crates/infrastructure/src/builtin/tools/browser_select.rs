@@ -7,7 +7,6 @@ use crate::builtin::{
     },
     run::Run,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
@@ -30,7 +29,6 @@ pub(crate) struct Input {
     values: Vec<String>,
 }
 
-#[async_trait]
 impl BrowserTool for BrowserSelect {
     const NAME: &str = "browser_select";
     const TITLE: &str = "Choose in a list";

@@ -4,7 +4,6 @@ use crate::builtin::{
     browsing::{self, Telling, browser_tool::BrowserTool},
     run::Run,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
@@ -21,7 +20,6 @@ pub(crate) struct Input {
     close: Option<u32>,
 }
 
-#[async_trait]
 impl BrowserTool for BrowserTabs {
     const NAME: &str = "browser_tabs";
     const TITLE: &str = "Tabs";

@@ -10,7 +10,6 @@ use crate::{
         run::Run,
     },
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
@@ -72,7 +71,6 @@ fn yes() -> bool {
     true
 }
 
-#[async_trait]
 impl BrowserTool for BrowserType {
     const NAME: &str = "browser_type";
     const TITLE: &str = "Type";

@@ -7,7 +7,6 @@ use crate::{
         run::Run,
     },
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -55,7 +54,6 @@ fn invalid(message: &str) -> ToolFailure {
     ToolFailure::new(ErrorKind::InvalidInput, message)
 }
 
-#[async_trait]
 impl BrowserTool for BrowserWaitFor {
     const NAME: &str = "browser_wait_for";
     const TITLE: &str = "Wait for the page";

@@ -16,7 +16,6 @@ use crate::{
         times::{WrongTime, Zone},
     },
 };
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -112,7 +111,6 @@ impl From<Updates> for SendUpdates {
     }
 }
 
-#[async_trait]
 impl BuiltInTool for CalendarCreateEvent {
     const NAME: &str = "calendar_create_event";
     const TITLE: &str = "Create calendar event";

@@ -12,7 +12,6 @@ use crate::{
     },
     services::calendar::{Calendar, times::Zone},
 };
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,7 +45,6 @@ fn primary() -> String {
     "primary".into()
 }
 
-#[async_trait]
 impl BuiltInTool for CalendarGetEvent {
     const NAME: &str = "calendar_get_event";
     const TITLE: &str = "Read calendar event";

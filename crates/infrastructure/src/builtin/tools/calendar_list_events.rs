@@ -15,7 +15,6 @@ use crate::{
         times::{Moment, WrongTime, Zone, rfc3339},
     },
 };
-use async_trait::async_trait;
 use chrono::{DateTime, FixedOffset, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,7 +90,6 @@ struct Output {
     time_max: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for CalendarListEvents {
     const NAME: &str = "calendar_list_events";
     const TITLE: &str = "List calendar events";

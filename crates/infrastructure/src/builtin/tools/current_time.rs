@@ -6,7 +6,6 @@ use crate::{
     },
     host::time_zone,
 };
-use async_trait::async_trait;
 use chrono::{
     DateTime, FixedOffset, Local, Offset, SecondsFormat, TimeZone as _, Utc,
     format::{Item, StrftimeItems},
@@ -64,7 +63,6 @@ struct Output {
     formatted: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for CurrentTime {
     const NAME: &str = "current_time";
     const TITLE: &str = "Current time";

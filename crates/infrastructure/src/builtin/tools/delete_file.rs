@@ -15,7 +15,6 @@ use crate::{
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,7 +51,6 @@ struct Output {
     call: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for DeleteFile {
     const NAME: &str = "delete_file";
     const TITLE: &str = "Delete file";

@@ -11,7 +11,6 @@ use crate::{
     },
     host::disks::{Mount, Space, mounts},
 };
-use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +63,6 @@ struct Room {
     read_only: bool,
 }
 
-#[async_trait]
 impl BuiltInTool for DiskInfo {
     const NAME: &str = "disk_info";
     const TITLE: &str = "Disk information";

@@ -1,7 +1,6 @@
 //! The tool `echo`.
 
 use crate::builtin::{built_in_tool::BuiltInTool, run::Run};
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
@@ -18,7 +17,6 @@ pub(crate) struct Input {
     message: String,
 }
 
-#[async_trait]
 impl BuiltInTool for Echo {
     const NAME: &str = "echo";
     const TITLE: &str = "Echo";

@@ -19,7 +19,6 @@ use crate::{
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,7 +109,6 @@ struct Output {
     diff: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for EditFile {
     const NAME: &str = "edit_file";
     const TITLE: &str = "Edit file";

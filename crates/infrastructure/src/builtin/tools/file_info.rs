@@ -23,7 +23,6 @@ use crate::{
         granted::GrantedWorkspace,
     },
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -119,7 +118,6 @@ enum Kind {
     Other,
 }
 
-#[async_trait]
 impl BuiltInTool for FileInfo {
     const NAME: &str = "file_info";
     const TITLE: &str = "File info";

@@ -17,7 +17,6 @@ use crate::{
     },
     sandbox::launcher::Input as StandardInput,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -97,7 +96,6 @@ fn twenty() -> u32 {
     20
 }
 
-#[async_trait]
 impl BuiltInTool for Git {
     const NAME: &str = "git";
     const TITLE: &str = "Read a git repository";

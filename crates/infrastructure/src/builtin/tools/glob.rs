@@ -18,7 +18,6 @@ use crate::{
         walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
     },
 };
-use async_trait::async_trait;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,7 +135,6 @@ struct Item {
     mtime: String,
 }
 
-#[async_trait]
 impl BuiltInTool for Glob {
     const NAME: &str = "glob";
     const TITLE: &str = "Find files";

@@ -18,7 +18,6 @@ use crate::{
     },
     web::page::{self, Form, PageLimits, PageOrder},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,7 +113,6 @@ struct Listed {
     handle: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for GmailRead {
     const NAME: &str = "gmail_read";
     const TITLE: &str = "Read mail";

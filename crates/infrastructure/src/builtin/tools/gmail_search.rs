@@ -11,7 +11,6 @@ use crate::{
     },
     services::gmail::{FoundMessage, Gmail, MailSearch},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,7 +79,6 @@ struct Found {
     unread: bool,
 }
 
-#[async_trait]
 impl BuiltInTool for GmailSearch {
     const NAME: &str = "gmail_search";
     const TITLE: &str = "Search mail";

@@ -7,7 +7,6 @@ use crate::{
         outgoing::{Draft, Outgoing, TEXT_CHARACTERS},
     },
 };
-use async_trait::async_trait;
 use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,7 +64,6 @@ struct Output {
     thread_id: String,
 }
 
-#[async_trait]
 impl BuiltInTool for GmailSend {
     const NAME: &str = "gmail_send";
     const TITLE: &str = "Send mail";

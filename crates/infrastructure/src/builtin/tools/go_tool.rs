@@ -13,7 +13,6 @@ use crate::{
     },
     sandbox::launcher::Input as StandardInput,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -60,7 +59,6 @@ impl Input {
     }
 }
 
-#[async_trait]
 impl BuiltInTool for GoTool {
     const NAME: &str = "go_tool";
     const TITLE: &str = "Run go";

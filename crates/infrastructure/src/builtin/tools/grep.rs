@@ -12,7 +12,6 @@ use crate::builtin::{
     schema::output_schema,
     world::World,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,7 +122,6 @@ fn yes() -> bool {
     true
 }
 
-#[async_trait]
 impl BuiltInTool for Grep {
     const NAME: &str = "grep";
     const TITLE: &str = "Search in files";

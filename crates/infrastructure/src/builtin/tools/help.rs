@@ -1,7 +1,6 @@
 //! The tool `help`.
 
 use crate::builtin::{built_in_tool::BuiltInTool, run::Run};
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -76,7 +75,6 @@ const TOPICS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-#[async_trait]
 impl BuiltInTool for Help {
     const NAME: &str = "help";
     const TITLE: &str = "Help";

@@ -22,7 +22,6 @@ use crate::builtin::{
     web_address::{self, web_address},
     world::World,
 };
-use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,7 +96,6 @@ struct Picture {
     shown: Image,
 }
 
-#[async_trait]
 impl BuiltInTool for ImageRecognition {
     const NAME: &str = "image_recognition";
     const TITLE: &str = "Recognise an image";

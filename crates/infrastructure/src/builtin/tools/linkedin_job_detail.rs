@@ -4,7 +4,6 @@ use crate::{
     builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World},
     services::linkedin::{Criterion, GuestPages, Job, JobId, LinkedinSettings, Pace},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,7 +76,6 @@ struct Output {
     description: String,
 }
 
-#[async_trait]
 impl BuiltInTool for LinkedinJobDetail {
     const NAME: &str = "linkedin_job_detail";
     const TITLE: &str = "Read a job at LinkedIn";

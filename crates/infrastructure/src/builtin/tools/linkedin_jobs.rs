@@ -7,7 +7,6 @@ use crate::{
         WORKPLACE,
     },
 };
-use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -152,7 +151,6 @@ impl From<Card> for JobInList {
     }
 }
 
-#[async_trait]
 impl BuiltInTool for LinkedinJobs {
     const NAME: &str = "linkedin_jobs";
     const TITLE: &str = "Search jobs at LinkedIn";

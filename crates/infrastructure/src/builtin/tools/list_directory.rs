@@ -11,7 +11,6 @@ use crate::{
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -73,7 +72,6 @@ fn yes() -> bool {
     true
 }
 
-#[async_trait]
 impl BuiltInTool for ListDirectory {
     const NAME: &str = "list_directory";
     const TITLE: &str = "List directory";

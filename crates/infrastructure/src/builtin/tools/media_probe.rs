@@ -13,7 +13,6 @@ use crate::{
     },
     sandbox::launcher::Input as StandardInput,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -106,7 +105,6 @@ impl Input {
     }
 }
 
-#[async_trait]
 impl BuiltInTool for MediaProbe {
     const NAME: &str = "media_probe";
     const TITLE: &str = "Probe sound and video";

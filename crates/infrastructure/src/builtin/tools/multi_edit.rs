@@ -22,7 +22,6 @@ use crate::{
     },
     sandbox::workspace::{granted::GrantedWorkspace, path_error::PathError},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -130,7 +129,6 @@ struct File {
     diff: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for MultiEdit {
     const NAME: &str = "multi_edit";
     const TITLE: &str = "Edit several places";

@@ -7,7 +7,6 @@ use crate::{
     },
     host::interfaces::interfaces,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,7 +51,6 @@ struct Address {
     address: String,
 }
 
-#[async_trait]
 impl BuiltInTool for NetworkInfo {
     const NAME: &str = "network_info";
     const TITLE: &str = "Network information";

@@ -22,7 +22,6 @@ use crate::{
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -120,7 +119,6 @@ struct Output {
     diff: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for NotebookEdit {
     const NAME: &str = "notebook_edit";
     const TITLE: &str = "Edit notebook";

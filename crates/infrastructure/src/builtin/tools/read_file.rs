@@ -35,7 +35,6 @@ use crate::{
     documents::{DocumentKind, DocumentReader, Wanted, is_document},
     sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace, stop::Stop},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -218,7 +217,6 @@ impl From<DocumentKind> for Kind {
     }
 }
 
-#[async_trait]
 impl BuiltInTool for ReadFile {
     const NAME: &str = "read_file";
     const TITLE: &str = "Read file";

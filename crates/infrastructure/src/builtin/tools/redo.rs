@@ -10,7 +10,6 @@ use crate::builtin::{
     schema::output_schema,
     world::World,
 };
-use async_trait::async_trait;
 use serde_json::Value;
 use toolstead_domain::{
     access::Access,
@@ -24,7 +23,6 @@ use toolstead_domain::{
 /// Does again what was undone.
 pub(crate) struct Redo;
 
-#[async_trait]
 impl BuiltInTool for Redo {
     const NAME: &str = "redo";
     const TITLE: &str = "Redo";

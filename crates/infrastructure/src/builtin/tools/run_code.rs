@@ -21,7 +21,6 @@ use crate::{
     },
     sandbox::launcher::Input as StandardInput,
 };
-use async_trait::async_trait;
 use language::{Function, Language, Start};
 use report::{Output, Report};
 use schemars::JsonSchema;
@@ -80,7 +79,6 @@ pub(crate) struct Input {
     description: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for RunCode {
     const NAME: &str = "run_code";
     const TITLE: &str = "Run code that calls tools";

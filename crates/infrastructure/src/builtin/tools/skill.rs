@@ -1,7 +1,6 @@
 //! The tool `skill`.
 
 use crate::builtin::{built_in_tool::BuiltInTool, run::Run, world::World};
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -38,7 +37,6 @@ pub(crate) struct Input {
     arguments: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for Skill {
     const NAME: &str = "skill";
     const TITLE: &str = "Skill";

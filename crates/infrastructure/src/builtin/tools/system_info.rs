@@ -11,7 +11,6 @@ use crate::{
     },
     host::machine::Machine,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,7 +55,6 @@ struct Output {
     runtime_version: String,
 }
 
-#[async_trait]
 impl BuiltInTool for SystemInfo {
     const NAME: &str = "system_info";
     const TITLE: &str = "System information";

@@ -4,7 +4,6 @@ use crate::builtin::{
     answer::answer, built_in_tool::BuiltInTool, commands::tasks::Status, files::seen_files::Viewer, run::Run,
     schema::output_schema, world::World,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,7 +44,6 @@ struct Output {
     closed: bool,
 }
 
-#[async_trait]
 impl BuiltInTool for TaskInput {
     const NAME: &str = "task_input";
     const TITLE: &str = "Write to a task";

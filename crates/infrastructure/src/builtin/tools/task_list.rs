@@ -8,7 +8,6 @@ use crate::builtin::{
     run::Run,
     schema::output_schema,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,7 +45,6 @@ struct Output {
     tasks: Vec<TaskFacts>,
 }
 
-#[async_trait]
 impl BuiltInTool for TaskList {
     const NAME: &str = "task_list";
     const TITLE: &str = "List tasks";

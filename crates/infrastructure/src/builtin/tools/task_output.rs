@@ -13,7 +13,6 @@ use crate::builtin::{
     run::Run,
     schema::output_schema,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,7 +99,6 @@ struct Output {
     undone_or_refused: Vec<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for TaskOutput {
     const NAME: &str = "task_output";
     const TITLE: &str = "Show a task's output";

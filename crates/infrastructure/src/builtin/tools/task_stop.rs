@@ -11,7 +11,6 @@ use crate::{
     },
     sandbox::launcher::ChildSignal,
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,7 +63,6 @@ struct Output {
     task: TaskFacts,
 }
 
-#[async_trait]
 impl BuiltInTool for TaskStop {
     const NAME: &str = "task_stop";
     const TITLE: &str = "Stop a task";

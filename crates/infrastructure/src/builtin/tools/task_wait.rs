@@ -8,7 +8,6 @@ use crate::builtin::{
     run::Run,
     schema::output_schema,
 };
-use async_trait::async_trait;
 use futures::future::{join_all, select_all};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +56,6 @@ struct Output {
     timed_out: bool,
 }
 
-#[async_trait]
 impl BuiltInTool for TaskWait {
     const NAME: &str = "task_wait";
     const TITLE: &str = "Wait for tasks";

@@ -1,7 +1,6 @@
 //! The tool `think`.
 
 use crate::builtin::{built_in_tool::BuiltInTool, run::Run};
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
@@ -19,7 +18,6 @@ pub(crate) struct Input {
     _thought: String,
 }
 
-#[async_trait]
 impl BuiltInTool for Think {
     const NAME: &str = "think";
     const TITLE: &str = "Think";

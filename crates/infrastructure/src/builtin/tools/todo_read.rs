@@ -7,7 +7,6 @@ use crate::builtin::{
     schema::output_schema,
     text::todos::{self, StoredTodo},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,7 +46,6 @@ struct Statistics {
     canceled: usize,
 }
 
-#[async_trait]
 impl BuiltInTool for TodoRead {
     const NAME: &str = "todo_read";
     const TITLE: &str = "Read todos";

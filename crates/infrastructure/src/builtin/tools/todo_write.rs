@@ -7,7 +7,6 @@ use crate::builtin::{
     schema::output_schema,
     text::todos::{self, StoredTodo},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -92,7 +91,6 @@ struct Output {
     warnings: Vec<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for TodoWrite {
     const NAME: &str = "todo_write";
     const TITLE: &str = "Write todos";

@@ -10,7 +10,6 @@ use crate::builtin::{
     schema::output_schema,
     world::World,
 };
-use async_trait::async_trait;
 use serde_json::Value;
 use toolstead_domain::{
     access::Access,
@@ -24,7 +23,6 @@ use toolstead_domain::{
 /// Takes back what a call did to files.
 pub(crate) struct Undo;
 
-#[async_trait]
 impl BuiltInTool for Undo {
     const NAME: &str = "undo";
     const TITLE: &str = "Undo";

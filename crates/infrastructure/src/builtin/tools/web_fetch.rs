@@ -18,7 +18,6 @@ use crate::builtin::{
     web_address::{self, web_address},
     world::World,
 };
-use async_trait::async_trait;
 use foreign::{cleaned, one_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -162,7 +161,6 @@ enum Processed {
     Nothing,
 }
 
-#[async_trait]
 impl BuiltInTool for WebFetch {
     const NAME: &str = "web_fetch";
     const TITLE: &str = "Fetch a page";

@@ -1,7 +1,6 @@
 //! The tool `web_search`.
 
 use crate::builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World};
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,7 +93,6 @@ struct Found {
     age: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for WebSearch {
     const NAME: &str = "web_search";
     const TITLE: &str = "Search the web";

@@ -1,7 +1,6 @@
 //! The tool `working_directory`.
 
 use crate::builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema};
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,7 +30,6 @@ struct Root {
     writable: bool,
 }
 
-#[async_trait]
 impl BuiltInTool for WorkingDirectory {
     const NAME: &str = "working_directory";
     const TITLE: &str = "Working directory";

@@ -21,7 +21,6 @@ use crate::{
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,7 +112,6 @@ pub(crate) struct Output {
     pub(crate) diff: Option<String>,
 }
 
-#[async_trait]
 impl BuiltInTool for WriteFile {
     const NAME: &str = "write_file";
     const TITLE: &str = "Write file";
