@@ -275,6 +275,28 @@ fn with_json_every_failure_is_an_object_with_its_kind() {
 }
 
 #[test]
+fn one_program_is_the_command_line_or_the_server_by_the_name_it_is_started_under() {
+    // On the file system of the build: links cannot leave it.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let version = |name: &str| {
+        let output = std::process::Command::new(folder.path().join(name)).arg("--version").output().unwrap();
+        (output.status.code(), stdout(&output).split(' ').next().unwrap().to_owned(), stderr(&output))
+    };
+    let launcher = folder.path().join("toolstead-server");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_toolstead-server"), &launcher).unwrap();
+    let (code, _, message) = version("toolstead-server");
+    assert!(code == Some(70) && message.contains("install `toolstead` and `toolstead-server`"), "{message}");
+
+    std::fs::hard_link(env!("CARGO_BIN_EXE_toolstead"), folder.path().join("toolstead")).unwrap();
+    assert_eq!(version("toolstead-server"), (Some(0), "toolstead-server".into(), String::new()));
+    assert_eq!(version("toolstead"), (Some(0), "toolstead".into(), String::new()));
+
+    std::fs::remove_file(&launcher).unwrap();
+    std::os::unix::fs::symlink("toolstead", &launcher).unwrap();
+    assert_eq!(version("toolstead-server"), (Some(0), "toolstead-server".into(), String::new()));
+}
+
+#[test]
 fn what_a_failing_command_printed_is_a_result() {
     let home = Home::new();
     let output = home.run(&["--allow", "Bash", "call", "bash", r#"{"command":"echo out; exit 3"}"#]);

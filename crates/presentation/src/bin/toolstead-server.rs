@@ -19,7 +19,10 @@ fn main() -> ExitCode {
         // Returns only if the program could not be started.
         Ok(program) => {
             let error = Command::new(&program).arg0(SERVER).args(env::args_os().skip(1)).exec();
-            format!("cannot start `{}`: {error}; install `toolstead` and `{SERVER}` in the same folder", program.display())
+            format!(
+                "cannot start `{}`: {error}; install `toolstead` and `{SERVER}` in the same folder",
+                program.display()
+            )
         }
         Err(error) => format!("cannot find the folder of `{SERVER}`: {error}; is /proc mounted?"),
     };
