@@ -4,6 +4,8 @@
 .PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs bench count
 
 ROOMS := accounts browser builtin documents egress hooks host http mcp mcp-stdio models sandbox schema-validation services shell-analysis sqlite web
+# Tests through the binaries wait for other programs: with two threads per processor another test uses that time.
+TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
 RS := git ls-files --cached --others --exclude-standard --deduplicate '*.rs'
 
 help:           ## shows this list
@@ -14,7 +16,10 @@ run:            ## builds and starts the server on embedded defaults; prints its
 	cargo run --profile quick --locked --quiet --bin toolstead-server
 
 test: peers     ## installs the real peers and runs every test
-	cargo test --workspace --locked
+	cargo test --workspace --locked --tests --no-run
+	cargo test --workspace --locked --lib
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --locked --test '*' --bench counts
+	cargo test --workspace --locked --doc
 
 check: fmt-check lint doc  ## formatting, lints and documentation, warnings as errors
 

@@ -12,9 +12,9 @@ use crate::{
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 const REVISIONS: &[&str] = &["2025-11-25", "2026-07-28"];
@@ -137,25 +137,42 @@ struct Fixture {
     sdk: &'static str,
     program: fn() -> PathBuf,
     script: &'static str,
+    direct: &'static OnceLock<PathBuf>,
 }
 
-const PYTHON: Fixture = Fixture { sdk: "python", program: || python_program("python"), script: "fixture_server.py" };
-const TYPESCRIPT: Fixture =
-    Fixture { sdk: "typescript", program: || node_program("node"), script: "fixture_server.mjs" };
+static DIRECT_PYTHON: OnceLock<PathBuf> = OnceLock::new();
+static DIRECT_TYPESCRIPT: OnceLock<PathBuf> = OnceLock::new();
+
+const PYTHON: Fixture = Fixture {
+    sdk: "python",
+    program: || python_program("python"),
+    script: "fixture_server.py",
+    direct: &DIRECT_PYTHON,
+};
+const TYPESCRIPT: Fixture = Fixture {
+    sdk: "typescript",
+    program: || node_program("node"),
+    script: "fixture_server.mjs",
+    direct: &DIRECT_TYPESCRIPT,
+};
 
 impl Fixture {
     fn over_http(self) -> Listening {
         Listening::start(Command::new((self.program)()).arg(peer(self.script)).arg("--http"))
     }
 
-    /// What the suite gives when it speaks to this fixture itself, at each revision: all that is required.
-    fn directly(self) -> tempfile::TempDir {
-        let (folder, fixture) = (tempfile::tempdir().unwrap(), self.over_http());
-        let url = format!("http://127.0.0.1:{}/mcp", fixture.port);
-        for revision in REVISIONS {
-            judge(&["direct", &url, revision, folder.path().join(revision).to_str().unwrap()], &[]).unwrap();
-        }
-        folder
+    /// Runs the suite against this fixture itself, once for all tests, and returns the folder with the results of each
+    /// revision: everything that is required has passed.
+    fn direct_results(self) -> &'static Path {
+        self.direct.get_or_init(|| {
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("direct").join(self.sdk);
+            let fixture = self.over_http();
+            let url = format!("http://127.0.0.1:{}/mcp", fixture.port);
+            for revision in REVISIONS {
+                judge(&["direct", &url, revision, folder.join(revision).to_str().unwrap()], &[]).unwrap();
+            }
+            folder
+        })
     }
 }
 
@@ -169,7 +186,7 @@ enum Way {
 /// Every pair of generations: the suite at one revision, the upstream at another. Each has a fixture of its own, as the direct
 /// run had, since some of the scenarios change it.
 fn nothing_is_lost(fixture: Fixture, way: Way) {
-    let direct = fixture.directly();
+    let direct = fixture.direct_results();
     let mut reports = Vec::new();
     for upstream in REVISIONS {
         for revision in REVISIONS {
@@ -184,7 +201,7 @@ fn nothing_is_lost(fixture: Fixture, way: Way) {
                  may_ask = [\"elicitation\", \"sampling\", \"roots\"]\nprotocol = \"{upstream}\"\n"
             );
             let server = Server::start(&home, &config);
-            let direct = direct.path().join(revision);
+            let direct = direct.join(revision);
             let more = ["--direct", direct.to_str().unwrap()];
             // An old server by stdio is several processes, which some scenarios meet.
             let by = if way == Way::Stdio && *upstream == REVISIONS[0] { "-stdio" } else { "" };
