@@ -14,7 +14,7 @@ const MAX_LEVEL: usize = 6;
 /// More words that texts within texts hand on to what runs them are opaque together.
 const MAX_READING_WORDS: usize = 1_000_000;
 
-/// The time that parsing a text and all texts within it may take.
+/// Processor time for parsing a text and all texts within it.
 const PARSE_TIME: Duration = Duration::from_secs(2);
 
 /// How far an analysis may still go.
@@ -91,12 +91,12 @@ impl Limits {
         left.is_some()
     }
 
-    /// The time that is left for parsing.
+    /// Returns the processor time that is left for parsing.
     pub(super) fn parsing(&self) -> Duration {
         self.left.parsing.get()
     }
 
-    /// Counts time that went into parsing.
+    /// Subtracts processor time that parsing used.
     pub(super) fn take_parsing(&self, time: Duration) {
         self.left.parsing.set(self.left.parsing.get().saturating_sub(time));
     }

@@ -2,22 +2,29 @@
 //! more than bash and cuts some texts differently, so a tree without errors proves nothing by itself.
 
 use crate::shell_analysis::limits::Limits;
-use std::{ops::ControlFlow, time::Instant};
+use rustix::time::{ClockId, clock_gettime};
+use std::{ops::ControlFlow, time::Duration};
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-/// The tree of a text, if it can be had in time.
+/// Returns the processor time of this thread. Unlike the clock, it does not advance while other programs run.
+fn processor_time() -> Duration {
+    // Never negative, so that the conversion cannot fail.
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}
+
+/// Parses a text. Returns `None` where that would take more processor time than is left.
 pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-    let start = Instant::now();
+    let start = processor_time();
     let end = start + limits.parsing();
     let mut in_time = |_: &tree_sitter::ParseState| {
-        if Instant::now() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if processor_time() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let bytes = text.as_bytes();
     let mut read = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
     let tree = parser.parse_with_options(&mut read, None, Some(ParseOptions::new().progress_callback(&mut in_time)));
-    limits.take_parsing(start.elapsed());
+    limits.take_parsing(processor_time().saturating_sub(start));
     if tree.is_none() {
         limits.spend();
     }
