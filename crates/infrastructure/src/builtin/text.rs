@@ -1,5 +1,6 @@
 //! Text: encodings, lines, windows on them, edits, and the words of answers.
 
+mod comparison_time;
 pub(crate) mod hex_window;
 pub(crate) mod line_ending;
 pub(crate) mod line_index;

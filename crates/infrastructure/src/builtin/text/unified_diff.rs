@@ -1,13 +1,14 @@
 //! What a change did, as a unified diff for people.
 
-use similar::{DiffTag, TextDiff};
+use crate::builtin::text::comparison_time;
+use similar::{DiffTag, TextDiff, TextDiffConfig};
 use std::{borrow::Cow, ops::Range, time::Duration};
 
 /// Larger texts are not compared.
 const MAX_COMPARED_BYTES: usize = 2 << 20;
 /// Longer diffs are left out: nobody reads them, and the change itself is told in other ways.
 const MAX_DIFF_BYTES: usize = 64 << 10;
-/// When comparing takes longer, it becomes coarser.
+/// When a comparison uses more processor time, it becomes coarser.
 const TIME_TO_COMPARE: Duration = Duration::from_millis(200);
 
 /// The diff of two texts under a name; `None` where there is no difference, or it is too large to be of use.
@@ -17,10 +18,14 @@ pub(crate) fn unified_diff(name: &str, old: &str, new: &str) -> Option<String> {
     }
     let (old, new) = (marked(old), marked(new));
     let (old, new) = (lines(&old), lines(&new));
-    let diff = TextDiff::configure().timeout(TIME_TO_COMPARE).newline_terminated(true).diff_slices(&old, &new);
+    let diff = compared(TextDiff::configure().newline_terminated(true), &old, &new);
     let (before, after) = (format!("a/{name}"), format!("b/{name}"));
     let text = diff.unified_diff().context_radius(3).header(&before, &after).to_string();
     (!text.is_empty() && text.len() <= MAX_DIFF_BYTES).then_some(text)
+}
+
+fn compared<'t>(config: &TextDiffConfig, old: &[&'t str], new: &[&'t str]) -> TextDiff<'t, 't, str> {
+    comparison_time::within(TIME_TO_COMPARE, |deadline| config.clone().deadline(deadline).diff_slices(old, new))
 }
 
 /// The text with a mark for a carriage return at its very end, which would be taken for the end of a line.
@@ -43,7 +48,7 @@ pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<Range<usize>> {
         return Vec::new();
     }
     let (old, new) = (lines(old), lines(new));
-    let diff = TextDiff::configure().timeout(TIME_TO_COMPARE).diff_slices(&old, &new);
+    let diff = compared(&TextDiff::configure(), &old, &new);
     let places = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
     places.map(|op| op.new_range().start..op.new_range().end.max(op.new_range().start + 1)).collect()
 }
@@ -56,7 +61,7 @@ pub(crate) fn line_counts(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     }
     let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
     let (old, new) = (lines(old), lines(new));
-    let diff = TextDiff::configure().timeout(TIME_TO_COMPARE).diff_slices(&old, &new);
+    let diff = compared(&TextDiff::configure(), &old, &new);
     let differing = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
     Some(differing.fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len())))
 }

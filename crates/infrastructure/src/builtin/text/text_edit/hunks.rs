@@ -1,17 +1,14 @@
 //! What of a place really changes, line by line, so that the rest of it stays as it is to the byte.
 
 use crate::builtin::text::{
+    comparison_time,
     line_ending::in_lines,
     text_edit::{folded::plain, place::Place},
 };
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
-use std::{
-    ops::Range,
-    rc::Rc,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, rc::Rc, time::Duration};
 
-/// When comparing takes longer, it becomes coarser.
+/// When a comparison uses more processor time, it becomes coarser.
 const TIME_TO_COMPARE: Duration = Duration::from_millis(100);
 
 /// A range of the view, and what comes there.
@@ -44,8 +41,9 @@ impl LineDiff {
     }
 
     fn of(place: &Place, old: &[&str], new: &[&str]) -> Self {
-        let deadline = Instant::now().checked_add(TIME_TO_COMPARE);
-        let mut changes = capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline);
+        let mut changes = comparison_time::within(TIME_TO_COMPARE, |deadline| {
+            capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline))
+        });
         changes.retain(|op| !matches!(op, DiffOp::Equal { .. }));
         Self { old: place.old.clone(), new: place.new.clone(), changes }
     }
