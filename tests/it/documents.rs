@@ -11,6 +11,9 @@ use std::{
 };
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
+/// Limit of every wait. Ends only a test that would hang.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/documents")
 }
@@ -58,7 +61,7 @@ fn children_of(ancestor: u32) -> Vec<PathBuf> {
 
 /// Returns when nothing that came of this process runs any more: an answer need not wait for the last of its reader.
 fn until_alone(ancestor: u32) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     loop {
         let children = children_of(ancestor);
         if children.is_empty() {
@@ -80,7 +83,7 @@ fn is_confined(process: &Path) -> bool {
 
 /// A child of this process, as soon as there is one that reads.
 fn reader_of(parent: u32) -> PathBuf {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         if let Some(child) = children_of(parent).into_iter().find(|child| is_confined(child)) {
             return child;
@@ -232,7 +235,7 @@ fn a_document_that_eats_memory_ends_its_reader_alone() {
 
 #[test]
 fn a_document_that_eats_time_ends_its_reader_alone() {
-    let text = "the reader ran out of time. Ask for a few pages";
+    let text = "the reader used more than 1 second of processor time. Ask for a few pages";
     check_contained("document_seconds = 1", "time.docx", &long_docx(4 << 20), text);
 }
 
@@ -297,7 +300,7 @@ fn many_reads_at_once_share_a_few_readers() {
         readers
     };
     for left in (1..=calls).rev() {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + PATIENCE;
         let readers = loop {
             let readers = stopped();
             if readers.len() >= left.min(seats) {
@@ -330,7 +333,7 @@ fn a_reader_ends_with_its_runtime_and_with_its_call() {
 
 /// Returns when the process has ended; what nobody has waited for yet counts.
 fn until_gone(process: &Path) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     let lives = || {
         let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
         stat.rsplit(')')

@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::{
     fmt,
     io::{self, Read},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Runs helpers.
@@ -23,13 +23,28 @@ pub trait HelperPort: fmt::Debug + Send + Sync {
     async fn call(&self, call: HelperCall) -> Result<Vec<u8>, HelperError>;
 }
 
+/// Smallest backstop of a helper on the clock.
+const MIN_BACKSTOP: Duration = Duration::from_secs(60);
+/// Backstop on the clock, as a multiple of the processor time.
+const BACKSTOP_FACTOR: u32 = 20;
+
 /// Limits of a helper process.
+///
+/// A helper that blocks without using the processor is ended by a backstop on the clock, which a busy machine does not
+/// reach: 20 times [`seconds`](Self::seconds), and at least one minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelperBounds {
     /// Maximum processor time, in seconds.
     pub seconds: u64,
     /// Maximum address space, in bytes.
     pub memory_bytes: u64,
+}
+
+impl HelperBounds {
+    /// Returns the wall-clock time after which the helper is ended.
+    pub fn backstop(self) -> Duration {
+        Duration::from_secs(self.seconds).saturating_mul(BACKSTOP_FACTOR).max(MIN_BACKSTOP)
+    }
 }
 
 /// One request to a helper.
@@ -46,8 +61,8 @@ pub struct HelperCall {
     pub answer_bytes: u64,
     /// Limits of the process.
     pub bounds: HelperBounds,
-    /// Deadline of the answer.
-    pub deadline: Instant,
+    /// End of the call that the helper works for. `None` where the caller drops the future at that time.
+    pub deadline: Option<Instant>,
 }
 
 impl HelperCall {
@@ -79,9 +94,12 @@ pub enum HelperError {
     /// The process did not start, or is not a helper.
     #[error("the helper did not start: {0}")]
     NotStarted(String),
-    /// The deadline or the limit of processor time has passed.
-    #[error("the helper ran out of time")]
-    OutOfTime,
+    /// The helper used up its processor time, in seconds.
+    #[error("the helper used more than {} of processor time", counted_seconds(*.0))]
+    OutOfProcessorTime(u64),
+    /// The helper did not answer before the backstop or the end of the call.
+    #[error("the helper did not answer in time")]
+    Late,
     /// The helper reached its memory limit.
     #[error("the helper ran out of memory")]
     OutOfMemory,
@@ -99,6 +117,11 @@ pub enum HelperError {
     /// The input could not be read.
     #[error("the input could not be read")]
     Input(#[source] io::Error),
+}
+
+/// Returns a number of seconds with its noun: `1 second`, `2 seconds`.
+pub(crate) fn counted_seconds(seconds: u64) -> String {
+    format!("{seconds} second{}", if seconds == 1 { "" } else { "s" })
 }
 
 /// Refuses all work, for programs that are built without the feature `sandbox`.

@@ -5,14 +5,18 @@
 #![allow(clippy::print_stdout, reason = "it says what it ran, as the harness does")]
 #![expect(clippy::disallowed_methods, reason = "it reads pages that are installed behind the tools' back")]
 
+use serde_json::{Value, json};
 use std::{
     fs,
+    io::{self, Cursor, Read},
     path::{Path, PathBuf},
+    sync::mpsc,
     time::{Duration, Instant},
 };
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
+    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     sandbox::helper::Helpers,
     web::page::{Form, Page, PageLimits, PageOrder, read},
 };
@@ -26,7 +30,9 @@ fn main() {
     let filter = std::env::args().nth(1).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let reader = Reader { helpers: Helpers::default(), runtime };
-    let tests: [(&str, Test); 7] = [
+    let tests: [(&str, Test); 9] = [
+        ("a_helper_is_bounded_in_processor_time_and_not_by_the_clock", processor_time),
+        ("a_helper_that_blocks_ends_with_its_call", blocked),
         ("half_a_megabyte_of_nested_lists_ends_within_seconds_of_the_processor", nested_lists),
         ("hostile_markup_is_answered_within_the_bounds", hostile_markup),
         ("attributes_without_end_cost_the_child_alone", attributes_without_end),
@@ -55,6 +61,55 @@ impl Reader {
         let deadline = Instant::now() + Duration::from_secs(120);
         self.runtime.block_on(read(&self.helpers, limits, deadline, order))
     }
+}
+
+/// An input that begins when something is received, or when the other side is gone.
+struct Late(mpsc::Receiver<()>, Duration, Cursor<String>);
+
+impl Read for Late {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let _ = self.0.recv_timeout(self.1);
+        self.1 = Duration::ZERO;
+        self.2.read(buffer)
+    }
+}
+
+impl Reader {
+    /// Validates in a helper that has one second of processor time, and waits for its input for at most this long.
+    fn validate(&self, schema: &Value, wait: Duration, deadline: Option<Instant>) -> Result<Vec<u8>, HelperError> {
+        // Dropped with this function, so that no thread waits for it any more.
+        let (_keep, waits) = mpsc::channel();
+        let question = json!({"schema": schema, "value": {}}).to_string();
+        let call = HelperCall {
+            name: "schemas",
+            order: HelperCall::order_of(&json!({"asserts_formats": true})).unwrap(),
+            input: Box::new(Late(waits, wait, Cursor::new(question))),
+            input_bytes: 1 << 20,
+            answer_bytes: 1 << 20,
+            bounds: HelperBounds { seconds: 1, memory_bytes: 1 << 30 },
+            deadline,
+        };
+        self.runtime.block_on(self.helpers.call(call))
+    }
+}
+
+fn processor_time(reader: &Reader) {
+    let verdict = reader.validate(&json!({"type": "object"}), Duration::from_millis(1_500), None).unwrap();
+    assert_eq!(verdict, b"\"Valid\"");
+    let link = |at: usize| {
+        let before = json!({"$ref": format!("#/$defs/l{}", at - 1)});
+        (format!("l{at}"), json!({"allOf": [before, before]}))
+    };
+    let mut links: serde_json::Map<String, Value> = (1..=60).map(link).collect();
+    links.insert("l0".into(), json!({"type": "object"}));
+    let error = reader.validate(&json!({"$ref": "#/$defs/l60", "$defs": links}), Duration::ZERO, None).unwrap_err();
+    assert_eq!(error.to_string(), "the helper used more than 1 second of processor time");
+}
+
+fn blocked(reader: &Reader) {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let error = reader.validate(&json!({}), Duration::from_secs(600), Some(deadline)).unwrap_err();
+    assert!(matches!(error, HelperError::Late), "{error}");
 }
 
 fn nested_lists(reader: &Reader) {

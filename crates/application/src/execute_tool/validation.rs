@@ -65,7 +65,8 @@ fn unknown(tool: &Tool, schema: &ToolInputSchema, why: NotValidated) -> ExecuteT
         return ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message));
     }
     let (kind, next) = match &why {
-        NotValidated::OutOfTime => (ErrorKind::Timeout, "Call it with fewer or simpler arguments."),
+        NotValidated::OutOfProcessorTime(_) => (ErrorKind::Timeout, "Call it with fewer or simpler arguments."),
+        NotValidated::Late => (ErrorKind::Timeout, "Call it again."),
         NotValidated::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
         _ => (ErrorKind::Unavailable, "Use another tool; whoever runs Toolstead finds more in its log."),
     };

@@ -8,7 +8,8 @@ use serde_json::Value;
 ///
 /// Implementers guarantee:
 /// - the verdict is that of the schema, and what is wrong is told as the validation in this process tells it;
-/// - it comes within a bounded time and memory, or not at all: whatever schema and value do, this process goes on;
+/// - it comes within a bounded processor time and memory, or not at all: whatever schema and value do, this process
+///   continues, and the verdict is the same on a busy machine;
 /// - dropping the future ends the work.
 #[async_trait]
 pub trait SchemaValidator: Send + Sync + 'static {
@@ -28,9 +29,12 @@ pub enum NotValidated {
     /// The schema is none.
     #[error(transparent)]
     Schema(#[from] InvalidSchema),
-    /// It took too long.
-    #[error("it takes too long")]
-    OutOfTime,
+    /// The validation used more processor time than this, for example "1 second".
+    #[error("the validation used more than {0} of processor time")]
+    OutOfProcessorTime(String),
+    /// The validation did not answer in time.
+    #[error("the validation did not answer in time")]
+    Late,
     /// It needs too much memory.
     #[error("it needs too much memory")]
     OutOfMemory,

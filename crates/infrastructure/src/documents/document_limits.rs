@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct DocumentLimits {
     /// Bytes of a document.
     pub document_bytes: u64,
-    /// Seconds that reading it takes at most.
+    /// Processor time for reading it, in seconds.
     pub document_seconds: u64,
     /// Bytes of address space of the process that reads it.
     pub document_memory_bytes: u64,

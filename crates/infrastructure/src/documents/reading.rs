@@ -9,13 +9,10 @@ use crate::{
         rendering::{Shown, Window, shown},
         selection::Selection,
     },
-    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
+    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds},
     sandbox::helper::Helpers,
 };
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Instant};
 use toolstead_domain::{error_kind::ErrorKind, ports::output_store::StoredContent, tool_failure::ToolFailure};
 
 /// Bytes of the child's answer: its text, with room for what JSON escapes.
@@ -100,7 +97,6 @@ impl DocumentReader<'_> {
         }
         let pages = wanted.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
         let order = Order { pages, limits: limits.clone() };
-        let time = Duration::from_secs(limits.document_seconds);
         let call = HelperCall {
             name: HELPER,
             order: HelperCall::order_of(&order).map_err(|error| failed(&path, error))?,
@@ -109,7 +105,7 @@ impl DocumentReader<'_> {
             input_bytes: limits.document_bytes + 1,
             answer_bytes: MAX_ANSWER_BYTES,
             bounds: HelperBounds { seconds: limits.document_seconds, memory_bytes: limits.document_memory_bytes },
-            deadline: Instant::now().checked_add(time).map_or(self.deadline, |end| end.min(self.deadline)),
+            deadline: Some(self.deadline),
         };
         let answer = self.helpers.call(call).await.map_err(|error| failed(&path, error))?;
         let window = Window {
@@ -148,6 +144,7 @@ fn room(output_characters: usize) -> usize {
 /// The failure of the call, by the end that the child came to.
 fn failed(path: &str, error: HelperError) -> ToolFailure {
     const PARTS: &str = "Ask for a few pages with `pages`, or for a simpler copy of the document.";
+    let used_up: String;
     let (kind, reason, next) = match &error {
         HelperError::NoSandbox => (
             ErrorKind::Unavailable,
@@ -164,7 +161,11 @@ fn failed(path: &str, error: HelperError) -> ToolFailure {
             "the process that reads documents did not start",
             "Try it once more; if that does not do, whoever runs Toolstead finds the reason in its log.",
         ),
-        HelperError::OutOfTime => (ErrorKind::Timeout, "the reader ran out of time", PARTS),
+        HelperError::OutOfProcessorTime(seconds) => {
+            used_up = format!("the reader used more than {} of processor time", counted_seconds(*seconds));
+            (ErrorKind::Timeout, used_up.as_str(), PARTS)
+        }
+        HelperError::Late => (ErrorKind::Timeout, "the reader did not answer in time", PARTS),
         HelperError::OutOfMemory => (ErrorKind::TooLarge, "the reader ran out of memory", PARTS),
         HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "its text is too large", PARTS),
         HelperError::Died { .. } => (

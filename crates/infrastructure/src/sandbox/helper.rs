@@ -31,13 +31,13 @@ use std::{
     process,
     sync::{OnceLock, atomic::Ordering},
     thread,
-    time::Duration,
+    time::Instant,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     sync::Semaphore,
     task::spawn_blocking,
-    time::{timeout, timeout_at},
+    time::timeout_at,
 };
 use toolstead_domain::sandbox_policy::SandboxPolicy;
 
@@ -45,8 +45,6 @@ use toolstead_domain::sandbox_policy::SandboxPolicy;
 const MARKER: &str = "TOOLSTEAD_HELPER";
 /// The first line of a helper.
 const READY: &str = "toolstead-helper 1 ready";
-/// A helper that is not ready by then is none.
-const TIME_TO_GET_READY: Duration = Duration::from_secs(5);
 /// An order with its line break.
 const MAX_ORDER_BYTES: u64 = 64 << 10;
 /// As much of what a helper prints to stderr is kept.
@@ -101,7 +99,8 @@ fn serve(work: Work) -> io::Result<i32> {
 fn confine(bounds: HelperBounds) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::thread::set_no_new_privs(true)?;
-    // The hard limit of time is a second later: the first signal ends the process, the second cannot be held off.
+    // The hard limit of time is a second later: the first signal ends the process, the second cannot be held off. Both
+    // count the time of all threads on the processor, so that a busy machine takes nothing away.
     for (resource, soft, hard) in [
         (Resource::As, bounds.memory_bytes, bounds.memory_bytes),
         (Resource::Cpu, bounds.seconds, bounds.seconds + 1),
@@ -163,7 +162,7 @@ impl Helpers {
         let mut stdout = BufReader::new(stdout);
         let mut first = Vec::new();
         let mut beginning = (&mut stdout).take(READY.len() as u64 + 1);
-        let is_ready = matches!(timeout(TIME_TO_GET_READY, beginning.read_until(b'\n', &mut first)).await, Ok(Ok(_)));
+        let is_ready = beginning.read_until(b'\n', &mut first).await.is_ok();
         if !is_ready || String::from_utf8_lossy(&first).trim_end() != READY {
             return Err(not_started("what was started did not say that it is a helper"));
         }
@@ -191,7 +190,7 @@ impl Helpers {
         }
         match (child.exited().await, read) {
             (Exit::Code(0), Ok(_)) => Ok(answer),
-            (exit, _) => Err(fault(exit, complaint)),
+            (exit, _) => Err(fault(exit, complaint, call.bounds)),
         }
     }
 
@@ -211,10 +210,20 @@ impl HelperPort for Helpers {
         if !PROCESS.has_helper_door.load(Ordering::Relaxed) {
             return Err(HelperError::NoDoor);
         }
-        let deadline = call.deadline.into();
-        let seat = timeout_at(deadline, self.seats.acquire()).await.map_err(|_| HelperError::OutOfTime)?;
-        let _seat = seat.map_err(not_started)?;
-        timeout_at(deadline, self.answered(call)).await.map_err(|_| HelperError::OutOfTime)?
+        let deadline = call.deadline;
+        let _seat = within(deadline, self.seats.acquire()).await?.map_err(not_started)?;
+        // The time that others used before it got its seat is not counted.
+        let backstop = Instant::now().checked_add(call.bounds.backstop());
+        let end = [deadline, backstop].into_iter().flatten().min();
+        within(end, self.answered(call)).await?
+    }
+}
+
+/// Waits for the work until this end, if there is one.
+async fn within<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Result<T, HelperError> {
+    match end {
+        Some(end) => timeout_at(end.into(), work).await.map_err(|_| HelperError::Late),
+        None => Ok(work.await),
     }
 }
 
@@ -265,13 +274,13 @@ async fn tail(stderr: &mut (impl AsyncReadExt + Unpin)) -> String {
 }
 
 /// What an end before the answer means.
-fn fault(exit: Exit, stderr: String) -> HelperError {
+fn fault(exit: Exit, stderr: String, bounds: HelperBounds) -> HelperError {
     match exit {
-        Exit::Signal(signal) if signal == Signal::XCPU.as_raw() => HelperError::OutOfTime,
+        Exit::Signal(signal) if signal == Signal::XCPU.as_raw() => HelperError::OutOfProcessorTime(bounds.seconds),
         // So Rust's allocator ends a program; nothing but its text tells this abort from others.
         Exit::Signal(_) if stderr.contains("memory allocation of") => HelperError::OutOfMemory,
         Exit::OutOfMemory(_) => HelperError::OutOfMemory,
-        Exit::TimedOut(_) => HelperError::OutOfTime,
+        Exit::TimedOut(_) => HelperError::Late,
         exit => HelperError::Died { exit: exit.to_string(), stderr },
     }
 }

@@ -1,13 +1,12 @@
 //! Validation against schemas that could cost too much: in a child process that may be lost.
 
-use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort};
+use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
     io::{Cursor, Read},
     sync::Arc,
-    time::{Duration, Instant},
 };
 use toolstead_domain::{
     ports::schema_validator::{NotValidated, SchemaValidator},
@@ -16,9 +15,8 @@ use toolstead_domain::{
 
 /// The name of the helper that validates.
 pub(crate) const HELPER: &str = "schemas";
-/// Its time on the processor, and on the clock with the start of the process.
+/// Its processor time, with the start of the process.
 const SECONDS: u64 = 1;
-const PATIENCE: Duration = Duration::from_secs(3);
 /// Its memory, as address space.
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Bytes of schema and value together: a message's largest size, and the schema.
@@ -81,7 +79,8 @@ impl SchemaValidator for HelperSchemaValidator {
             input_bytes: MAX_INPUT_BYTES,
             answer_bytes: MAX_ANSWER_BYTES,
             bounds: HelperBounds { seconds: SECONDS, memory_bytes: MEMORY_BYTES },
-            deadline: Instant::now() + PATIENCE,
+            // The caller drops this future at the end of its call.
+            deadline: None,
         };
         let answer = self.helpers.call(call).await.map_err(failed)?;
         let verdict = serde_json::from_slice(&answer).map_err(|error| NotValidated::Ended(error.to_string()))?;
@@ -107,7 +106,8 @@ impl SchemaValidator for HelperSchemaValidator {
 
 fn failed(error: HelperError) -> NotValidated {
     match error {
-        HelperError::OutOfTime => NotValidated::OutOfTime,
+        HelperError::OutOfProcessorTime(seconds) => NotValidated::OutOfProcessorTime(counted_seconds(seconds)),
+        HelperError::Late => NotValidated::Late,
         HelperError::OutOfMemory => NotValidated::OutOfMemory,
         HelperError::NoSandbox | HelperError::NoDoor | HelperError::NotStarted(_) => {
             NotValidated::Unavailable(format!("the schema is validated in a process of its own, and {error}"))

@@ -45,7 +45,7 @@ pub struct PageLimits {
     pub page_bytes: u64,
     /// Bytes of text that are made of it; the rest is left out, with a note.
     pub text_bytes: usize,
-    /// Seconds on the processor.
+    /// Processor time, in seconds.
     pub seconds: u64,
     /// Bytes of address space of the process that reads it.
     pub memory_bytes: u64,

@@ -228,7 +228,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["files", "search_seconds"], whole(DAY), Capped, SMALLER, Some("10"), "Time after which `grep` ends with what it found."),
     key(&["files", "list_entries"], whole(100_000_000), Capped, SMALLER, Some("100000"), "Entries of folders that `glob` and `list_directory` look at."),
     key(&["files", "document_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 30 }, Capped, SMALLER, Some("52428800"), "Bytes of a document (PDF, docx, xlsx, pptx, notebook)."),
-    key(&["files", "document_seconds"], whole(DAY), Capped, SMALLER, Some("60"), "Seconds that reading a document takes at most."),
+    key(&["files", "document_seconds"], whole(DAY), Capped, SMALLER, Some("60"), "Maximum processor time for reading a document."),
     key(&["files", "document_memory_bytes"], Kind::Integer { least: 256 << 20, most: 1 << 40 }, Capped, SMALLER, Some("1073741824"), "Memory of the child process that reads a document, as address space."),
     key(&["files", "zip_entries"], whole(1_000_000), Capped, SMALLER, Some("10000"), "Entries of a zip archive, such as a docx is."),
     key(&["files", "zip_entry_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 32 }, Capped, SMALLER, Some("52428800"), "Bytes that one entry of a zip archive unpacks to."),

@@ -26,7 +26,8 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
     check(ScriptedSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
     let why = "(of its schema: it contains itself, and refers twice to one place of what it describes)";
     for (failure, kind) in [
-        (NotValidated::OutOfTime, "refused timeout"),
+        (NotValidated::OutOfProcessorTime("1 second".into()), "refused timeout"),
+        (NotValidated::Late, "refused timeout"),
         (NotValidated::OutOfMemory, "refused too_large"),
         (NotValidated::Unavailable("there is no other process".into()), "refused unavailable"),
         (NotValidated::Ended("killed".into()), "refused unavailable"),

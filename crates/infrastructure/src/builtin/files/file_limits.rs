@@ -27,7 +27,7 @@ pub struct FileLimits {
     pub list_entries: usize,
     /// Bytes of a document (PDF, docx, xlsx, pptx, notebook).
     pub document_bytes: u64,
-    /// Seconds that reading a document takes at most.
+    /// Processor time for reading a document, in seconds.
     pub document_seconds: u64,
     /// Bytes of address space of the process that reads a document.
     pub document_memory_bytes: u64,

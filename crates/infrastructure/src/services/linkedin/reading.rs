@@ -1,12 +1,9 @@
 //! Reading a guest page: its bytes go to a child process, and what it is comes back.
 
 use super::pages::{Found, Order};
-use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort};
+use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
 use bytes::Bytes;
-use std::{
-    io::Cursor,
-    time::{Duration, Instant},
-};
+use std::{io::Cursor, time::Instant};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// Name of the helper that parses guest pages.
@@ -26,8 +23,6 @@ pub(super) async fn read(
     page: Bytes,
     deadline: Instant,
 ) -> Result<Found, ToolFailure> {
-    // Twice the time on the clock: the machine may be busy.
-    let time = Instant::now() + 2 * Duration::from_secs(BOUNDS.seconds);
     let call = HelperCall {
         name: HELPER,
         order: HelperCall::order_of(order).map_err(failed)?,
@@ -35,7 +30,7 @@ pub(super) async fn read(
         input_bytes: PAGE_BYTES as u64,
         answer_bytes: ANSWER_BYTES,
         bounds: BOUNDS,
-        deadline: time.min(deadline),
+        deadline: Some(deadline),
     };
     let answer = helpers.call(call).await.map_err(failed)?;
     let found = serde_json::from_slice::<Option<Found>>(&answer).ok().flatten();
@@ -44,6 +39,7 @@ pub(super) async fn read(
 
 /// The meaning of the child's end for the model.
 fn failed(error: HelperError) -> ToolFailure {
+    let used_up: String;
     let (kind, reason) = match &error {
         HelperError::NoSandbox => {
             (ErrorKind::Unavailable, "the program that runs Toolstead was built without the feature `sandbox`")
@@ -53,7 +49,11 @@ fn failed(error: HelperError) -> ToolFailure {
             "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",
         ),
         HelperError::NotStarted(_) => (ErrorKind::Unavailable, "the process that reads pages did not start"),
-        HelperError::OutOfTime => (ErrorKind::Timeout, "the reader ran out of time"),
+        HelperError::OutOfProcessorTime(seconds) => {
+            used_up = format!("the reader used more than {} of processor time", counted_seconds(*seconds));
+            (ErrorKind::Timeout, used_up.as_str())
+        }
+        HelperError::Late => (ErrorKind::Timeout, "the reader did not answer in time"),
         HelperError::OutOfMemory => (ErrorKind::TooLarge, "the reader ran out of memory"),
         HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "it holds too much"),
         HelperError::Died { .. } => (ErrorKind::UpstreamProtocol, "the reader was ended by it"),

@@ -84,7 +84,7 @@ pub(super) async fn hits(
         input: Box::new(Cursor::new(page)),
         answer_bytes: ANSWER_BYTES,
         bounds: BOUNDS,
-        deadline,
+        deadline: Some(deadline),
     };
     let answer = helpers.call(call).await.map_err(|error| match error {
         HelperError::NoSandbox | HelperError::NoDoor | HelperError::NotStarted(_) => {

@@ -2,14 +2,10 @@
 
 use super::{Form, HELPER, Order, Page, PageLimits};
 use crate::{
-    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
+    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds},
     web::charset::charset_of,
 };
-use std::{
-    fmt,
-    io::Cursor,
-    time::{Duration, Instant},
-};
+use std::{fmt, io::Cursor, time::Instant};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
@@ -51,9 +47,12 @@ pub async fn read(
     let is_cut = html.get_ref().len() as u64 > limits.page_bytes;
     let mut notes = Vec::new();
     let answer = match asked(helpers, &limits, deadline, &order, html.clone()).await {
-        Err(HelperError::OutOfTime | HelperError::OutOfMemory | HelperError::Died { .. })
-            if order.form == Form::Article =>
-        {
+        Err(
+            HelperError::OutOfProcessorTime(_)
+            | HelperError::Late
+            | HelperError::OutOfMemory
+            | HelperError::Died { .. },
+        ) if order.form == Form::Article => {
             notes.push("the article could not be told from the rest of the page, so this is all of it".to_owned());
             order.form = Form::Markdown;
             asked(helpers, &limits, deadline, &order, html).await
@@ -87,8 +86,6 @@ async fn asked(
     order: &Order,
     html: Cursor<bytes::Bytes>,
 ) -> Result<Vec<u8>, HelperError> {
-    // Twice the time on the clock: the machine may be busy.
-    let time = Duration::from_secs(limits.seconds.saturating_mul(2));
     let call = HelperCall {
         name: HELPER,
         order: HelperCall::order_of(order)?,
@@ -97,7 +94,7 @@ async fn asked(
         // JSON escapes a character as six bytes at most.
         answer_bytes: BESIDE_THE_TEXT + 6 * limits.text_bytes as u64,
         bounds: HelperBounds { seconds: limits.seconds, memory_bytes: limits.memory_bytes },
-        deadline: Instant::now().checked_add(time).map_or(deadline, |end| end.min(deadline)),
+        deadline: Some(deadline),
     };
     helpers.call(call).await
 }
@@ -105,6 +102,7 @@ async fn asked(
 /// The failure of the call, by the end that the child came to.
 fn failed(url: &Url, error: HelperError) -> ToolFailure {
     const RAW: &str = "Ask for it raw, or for another page that says the same.";
+    let used_up: String;
     let (kind, reason, next) = match &error {
         HelperError::NoSandbox => (
             ErrorKind::Unavailable,
@@ -121,7 +119,11 @@ fn failed(url: &Url, error: HelperError) -> ToolFailure {
             "the process that reads pages did not start",
             "Try it once more; if that does not do, whoever runs Toolstead finds the reason in its log.",
         ),
-        HelperError::OutOfTime => (ErrorKind::Timeout, "the reader ran out of time", RAW),
+        HelperError::OutOfProcessorTime(seconds) => {
+            used_up = format!("the reader used more than {} of processor time", counted_seconds(*seconds));
+            (ErrorKind::Timeout, used_up.as_str(), RAW)
+        }
+        HelperError::Late => (ErrorKind::Timeout, "the reader did not answer in time", RAW),
         HelperError::OutOfMemory => (ErrorKind::TooLarge, "the reader ran out of memory", RAW),
         HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "its text is too large", RAW),
         HelperError::Died { .. } => (
