@@ -128,7 +128,7 @@ fn changes_are_recorded_while_every_thread_that_may_block_waits_for_that() {
         }
         database.close().await;
     };
-    let ended = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), edits).await });
+    let ended = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), edits).await });
     // A thread that waits for ever would keep the runtime from ending.
     runtime.shutdown_background();
     assert!(ended.is_ok(), "the edits wait for each other");
@@ -178,7 +178,7 @@ async fn opening_deletes_what_need_not_be_kept() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), deleted).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(120), deleted).await.unwrap();
         database.close().await;
     }
 }
@@ -292,7 +292,7 @@ async fn contents_keep_within_their_size_also_while_a_process_runs_on() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), within).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(120), within).await.unwrap();
     database.close().await;
 }
 

@@ -11,7 +11,7 @@ use super::{execution_row::RecordedRow, fault::Fault, packed_row::PackedRow};
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read as _, Write},
     mem,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -112,14 +112,36 @@ impl Place {
         Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
     }
 
-    /// All rows on record, whichever process recorded them; some of them are in the database by now. Those of one process
-    /// are in their order.
+    /// Returns all rows on record, whichever process recorded them; some of them are in the database by now. Those of one
+    /// process are in their order, and none of them is older than what the database had before.
     pub(super) fn rows(&self) -> Result<Vec<RecordedRow<'static>>, Fault> {
         let mut rows = Vec::new();
-        for (_, path) in self.files().map_err(Fault::Files)? {
-            rows.extend(rows_in(&path).map_err(Fault::Files)?.rows);
+        for (path, file) in self.opened().map_err(Fault::Files)? {
+            rows.extend(read_rows(file, &path).map_err(Fault::Files)?.rows);
         }
         Ok(rows)
+    }
+
+    /// Opens every file before one is read. A file may go at any time, and then its rows are in the database; where one is
+    /// gone before it is opened, those before it may hold an older state of the same calls, so all are listed again.
+    fn opened(&self) -> io::Result<Vec<(PathBuf, File)>> {
+        let mut gone = None;
+        'listing: loop {
+            let mut opened = Vec::new();
+            for (_, path) in self.files()? {
+                match File::open(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        // A name that is still listed leads to no file.
+                        if gone.as_ref() != Some(&path) {
+                            gone = Some(path);
+                            continue 'listing;
+                        }
+                    }
+                    file => opened.push((path, file?)),
+                }
+            }
+            return Ok(opened);
+        }
     }
 
     fn file(&self, instance: Uuid, number: u32) -> PathBuf {
@@ -316,12 +338,18 @@ pub(super) struct Read {
     pub(super) is_damaged: bool,
 }
 
-/// Reads a file. What was written by half was never acknowledged, and a file that is gone was committed.
+/// Reads a file. A file that is gone was committed.
 pub(super) fn rows_in(path: &Path) -> io::Result<Read> {
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Read::default()),
-        text => text?,
-    };
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::default()),
+        file => read_rows(file?, path),
+    }
+}
+
+/// Reads an open file. What was written by half was never acknowledged.
+fn read_rows(mut file: File, path: &Path) -> io::Result<Read> {
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
     let mut read = Read::default();
     for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() > 1 && line.ends_with(b"\n")) {
         match serde_json::from_slice(line) {
@@ -495,6 +523,38 @@ mod tests {
             let read = rows_in(&path).unwrap();
             assert_eq!((ids(&read.rows), read.is_damaged), (of([1]).to_vec(), is_damaged));
         }
+    }
+
+    #[test]
+    fn a_file_that_goes_while_others_are_read_leaves_no_older_state_of_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let row =
+            |execution| [serde_json::to_vec(&RecordedRow::new(&execution, MINE)).unwrap(), b"\n".to_vec()].concat();
+        let [older, newer] = [0, 1].map(|number| place(&folder).file(MINE, number));
+        // A pipe shows when it is opened to be read, and holds its reader up.
+        rustix::fs::mknodat(rustix::fs::CWD, &older, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        fs::write(&newer, row(samples::execution(1))).unwrap();
+        let read = std::thread::spawn({
+            let place = place(&folder);
+            move || place.rows().unwrap().last().map(|row| row.ended)
+        });
+        let mut pipe = OpenOptions::new().write(true).open(&older).unwrap();
+        // Both are committed, and go in this order.
+        for path in [older, newer] {
+            fs::remove_file(path).unwrap();
+        }
+        // Fails where the reader has begun anew.
+        let _ = pipe.write_all(&row(samples::running_execution(1)));
+        drop(pipe);
+        let last = read.join().unwrap();
+        assert!(last.is_none_or(|ended| ended.is_some()), "the older state of the call alone");
+    }
+
+    #[test]
+    fn a_name_that_leads_to_no_file_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(folder.path().join("missing"), place(&folder).file(MINE, 0)).unwrap();
+        assert!(place(&folder).rows().unwrap().is_empty());
     }
 
     /// A row as this version writes it. A later one has to read it.

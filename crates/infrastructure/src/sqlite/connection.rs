@@ -13,6 +13,9 @@ use std::{
 
 /// More readers than that would only wait for the same two or four cores.
 const MAX_READERS: u32 = 4;
+/// Minimum time to wait for a reader of the pool. Locks have a time of their own; this wait is for other readers, which a
+/// busy machine makes slow.
+const WAIT_FOR_READER: Duration = Duration::from_secs(30);
 /// After a checkpoint the write-ahead log is cut to this size, in bytes.
 const KEPT_LOG_BYTES: u32 = 64 << 20;
 
@@ -54,7 +57,7 @@ pub(super) fn connect_recorder(path: &Path, options: &DatabaseOptions) -> Result
 pub(super) fn readers(path: &Path, options: &DatabaseOptions) -> SqlitePool {
     SqlitePoolOptions::new()
         .max_connections(MAX_READERS)
-        .acquire_timeout(options.busy_timeout)
+        .acquire_timeout(options.busy_timeout.max(WAIT_FOR_READER))
         // A connection to a file does not go stale, and asking it before each use costs a change of threads.
         .test_before_acquire(false)
         .idle_timeout(None)
@@ -68,7 +71,7 @@ pub(super) fn readers_of_the_file_alone(path: &Path, options: &DatabaseOptions) 
     let connect = base(path, options).read_only(true).immutable(true);
     SqlitePoolOptions::new()
         .max_connections(MAX_READERS)
-        .acquire_timeout(options.busy_timeout)
+        .acquire_timeout(options.busy_timeout.max(WAIT_FOR_READER))
         .connect_lazy_with(connect)
 }
 

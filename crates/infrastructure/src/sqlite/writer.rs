@@ -465,7 +465,7 @@ mod tests {
     /// Waits until the database itself, without the backlog, has so many rows.
     async fn until_committed(options: &DatabaseOptions, rows: i64) {
         let pool = readers(&options.path, options);
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let found: i64 = sqlx::query_scalar("SELECT count(*) FROM tool_executions").fetch_one(&pool).await.unwrap();
             if found == rows {
