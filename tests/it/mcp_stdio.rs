@@ -3,18 +3,19 @@
 use crate::support::{
     PATIENCE, StdioClient, TestApp, call, echo, endless, initialize, legacy, modern, serve_streams, soon, text_of,
 };
+use async_trait::async_trait;
 use rmcp::{
     ServiceExt,
     model::{CallToolRequestParams, ClientConfig, ProtocolVersion, SubscriptionFilter},
     service::{ClientLifecycleMode, ClientServiceExt},
 };
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::{Instant, timeout},
 };
-use tokio::{io::AsyncWriteExt, time::timeout};
+use tokio_util::sync::CancellationToken;
 use toolstead_domain::{
     client_profile::LogLevel,
     error_kind::ErrorKind,
@@ -31,7 +32,17 @@ use toolstead_domain::{
     tool_name::ToolName,
     tool_result::ToolResult,
 };
-use toolstead_presentation::mcp_server::{server_identity::ServerIdentity, stdio::StdioSettings};
+use toolstead_presentation::{
+    app::App,
+    mcp_server::{
+        server_identity::ServerIdentity,
+        stdio::{
+            StdioSettings,
+            client_roots::{SortedFolders, Workplace},
+            serve_stdio_in,
+        },
+    },
+};
 
 fn progress(progress: f64) -> Progress {
     Progress { total: Some(100.0), ..Progress::at(progress) }
@@ -584,7 +595,7 @@ async fn a_large_catalogue_comes_in_pages_and_a_cursor_of_a_forgotten_list_is_re
     check_error(&stale, -32602, "invalid_input");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_end_of_input_lets_answers_out_and_ends_what_is_left() {
     let app = TestApp::with([echo(), endless()]).await;
     let mut client = StdioClient::start(&app, StdioSettings::default());
@@ -601,7 +612,57 @@ async fn the_end_of_input_lets_answers_out_and_ends_what_is_left() {
     assert!(app.app.open_calls.is_empty());
 }
 
-#[tokio::test]
+/// Makes its application half a minute late.
+struct LateWorkplace(App);
+
+#[async_trait(?Send)]
+impl Workplace for LateWorkplace {
+    async fn sort(&self, _: Vec<PathBuf>) -> SortedFolders {
+        SortedFolders::default()
+    }
+
+    async fn trust(&self, _: PathBuf) {}
+
+    async fn open(&self, _: Vec<PathBuf>) -> Option<App> {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        Some(self.0.clone())
+    }
+
+    async fn close_all(&self) {}
+
+    async fn retire(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_answered_after_the_end_of_input_however_long_the_application_takes_to_start() {
+    let app = TestApp::with([echo()]).await;
+    for is_stopped in [false, true] {
+        let (mut ours, theirs) = tokio::io::duplex(64 << 10);
+        let (reader, writer) = tokio::io::split(theirs);
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        for message in [initialize("2025-11-25"), initialized, legacy(1, "tools/list", json!({}))] {
+            ours.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        }
+        ours.shutdown().await.unwrap();
+        let (workplace, stop) = (LateWorkplace(app.app.clone()), CancellationToken::new());
+        let serving = serve_stdio_in(&workplace, StdioSettings::default(), PATIENCE, reader, writer, stop.clone());
+        let stopping = async {
+            if is_stopped {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                stop.cancel();
+            }
+        };
+        let begun = Instant::now();
+        let (served, ()) = tokio::join!(serving, stopping);
+        served.unwrap();
+        let mut answers = String::new();
+        ours.read_to_string(&mut answers).await.unwrap();
+        assert_eq!(answers.contains("\"echo\""), !is_stopped, "{answers}");
+        assert!(!is_stopped || begun.elapsed().as_secs_f64() < 3.0, "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_cancels_and_answers_what_runs() {
     let app = TestApp::with([endless()]).await;
     let mut client = StdioClient::legacy(&app).await;

@@ -62,6 +62,11 @@ impl InFlight {
         Err(invalid_request(ErrorKind::InvalidInput, message))
     }
 
+    /// Returns `true` if every request is answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// The client takes a request back. Ids that are unknown or answered already are ignored, since the two may cross.
     pub(super) fn cancel(&self, id: &Id) {
         let requests = self.lock().get(id).cloned().unwrap_or_default();

@@ -23,12 +23,15 @@ use toolstead_domain::{principal::Principal, tool_execution::CancelReason};
 use toolstead_infrastructure::mcp::wire::lines::{BoundedLines, Line, LineSender, MAX_MESSAGE_BYTES};
 
 /// After the end of input, calls may still end by themselves for this long, so that `… | toolstead mcp` gets its
-/// answers. Then they are cancelled; all together stays under the second in which the process must be gone.
+/// answers. Then they are cancelled.
 const LAST_CALLS: Duration = Duration::from_millis(400);
+/// Time for the answers to lists after the end of input. Only a list that waits for a slow server reaches it.
+const LAST_LISTS: Duration = Duration::from_secs(5);
 /// How long cancelled calls have to record their outcome.
 const LAST_RECORDS: Duration = Duration::from_millis(300);
-/// How long the other side has to take the last answers.
-const LAST_LINES: Duration = Duration::from_millis(200);
+/// Time for the other side to take the last answers, after the end of input and after a stop.
+const LAST_LINES: Duration = Duration::from_secs(2);
+const LAST_LINES_AFTER_STOP: Duration = Duration::from_millis(200);
 /// What may be told of the client's folders before it is heard.
 const WAITING_OCCASIONS: usize = 16;
 
@@ -59,8 +62,9 @@ impl Default for StdioSettings {
     }
 }
 
-/// Serves one client until its input ends, it reads no more, or `stop` is given. Returns within a second after that;
-/// by then every call of the client has ended and is recorded, and answers that were due are written.
+/// Serves one client until its input ends, it reads no more, or `stop` is given. Then every call of the client ends and is
+/// recorded, and answers that are due are written. Returns within a second after that, or later where the client takes its
+/// answers slowly or has asked for a list that is not known yet; `stop` ends these waits.
 ///
 /// The application stays open: whoever made it closes it ([`App::close`]) before the process ends.
 ///
@@ -148,17 +152,30 @@ async fn serve<R: AsyncRead + Unpin + Send>(
         () = &mut beside => End::Stopped,
         written = &mut writing => End::Output(written.unwrap_or_else(|panic| Err(io::Error::other(panic)))),
     };
+    if matches!(end, End::Input(_)) {
+        connection.input_ended();
+        // Where the application is still being made, that takes as long as the machine needs for it.
+        tokio::select! {
+            () = connection.lists_answered(LAST_LISTS) => {}
+            () = stop.cancelled() => {}
+            () = &mut beside, if !beside.is_terminated() => {}
+        }
+    }
     let ending = async {
         match end {
             End::Input(read) => {
-                connection.input_ended();
                 connection.end(LAST_CALLS, CancelReason::Client, LAST_RECORDS).await;
-                write_rest(connection, writing).await;
+                tokio::select! {
+                    () = write_rest(connection, &mut writing, LAST_LINES) => {}
+                    () = stop.cancelled() => {}
+                }
+                writing.abort();
                 read
             }
             End::Stopped => {
                 connection.end(Duration::ZERO, CancelReason::Shutdown, LAST_RECORDS).await;
-                write_rest(connection, writing).await;
+                write_rest(connection, &mut writing, LAST_LINES_AFTER_STOP).await;
+                writing.abort();
                 Ok(())
             }
             End::Output(written) => {
@@ -184,10 +201,8 @@ enum End {
     Output(io::Result<()>),
 }
 
-/// Writes what is queued, as far as the other side takes it.
-async fn write_rest(connection: Connection, mut writing: JoinHandle<io::Result<()>>) {
+/// Writes what is queued, as far as the other side takes it within this time.
+async fn write_rest(connection: Connection, writing: &mut JoinHandle<io::Result<()>>, time: Duration) {
     drop(connection);
-    if tokio::time::timeout(LAST_LINES, &mut writing).await.is_err() {
-        writing.abort();
-    }
+    let _ = tokio::time::timeout(time, writing).await;
 }

@@ -67,6 +67,9 @@ pub(super) struct Connection {
     turns: Arc<Semaphore>,
     room: Arc<Semaphore>,
     subscriptions: Arc<Semaphore>,
+    /// Requests for lists and resources to watch, which end by themselves.
+    lists: TaskTracker,
+    /// All else that runs beside the reading of messages.
     tasks: TaskTracker,
     /// Given when subscriptions are to end.
     ending: CancellationToken,
@@ -95,6 +98,7 @@ impl Connection {
             turns: Arc::new(Semaphore::new(settings.max_in_flight)),
             room: Arc::new(Semaphore::new(settings.max_waiting_bytes.min(Semaphore::MAX_PERMITS))),
             subscriptions: Arc::new(Semaphore::new(MAX_SUBSCRIPTIONS)),
+            lists: TaskTracker::new(),
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
         }
@@ -350,7 +354,7 @@ impl Connection {
     ) -> Result<Option<Answer>, RpcError> {
         let Pending { running, _room } = self.begin(id, bytes)?;
         let lines = self.lines.clone();
-        self.tasks.spawn(async move {
+        self.lists.spawn(async move {
             let _room = _room;
             tokio::select! {
                 answer = answer => {
@@ -502,14 +506,26 @@ impl Connection {
         self.tell(Occasion::Gone);
     }
 
+    /// Returns once the application is there, if a request waits for it, and then once every list is answered, after `time`
+    /// at the latest.
+    pub(super) async fn lists_answered(&self, time: Duration) {
+        if self.in_flight.is_empty() || self.served.server().await.is_none() {
+            return;
+        }
+        self.lists.close();
+        let _ = timeout(time, self.lists.wait()).await;
+    }
+
     /// Ends every request: after `grace`, those that still run are cancelled and have `records` to be recorded.
     pub(super) async fn end(&mut self, grace: Duration, reason: CancelReason, records: Duration) {
         self.session.close();
         self.ending.cancel();
         self.tasks.close();
-        if timeout(grace, self.tasks.wait()).await.is_err() {
+        self.lists.close();
+        let all_ended = async || tokio::join!(self.tasks.wait(), self.lists.wait());
+        if timeout(grace, all_ended()).await.is_err() {
             self.in_flight.cancel_all(reason);
-            if timeout(records, self.tasks.wait()).await.is_err() {
+            if timeout(records, all_ended()).await.is_err() {
                 tracing::warn!("some calls are still being recorded");
             }
         }
