@@ -35,9 +35,10 @@ use toolstead_domain::{
 const MAX_ALTERNATIVES: usize = 1000;
 /// "Unlimited" depth ends here: paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
-/// As many names are looked at for one that is like a missing one, and for so long.
+/// Maximum number of names that are compared with a missing one, and the time for that. The number is the bound; a slow
+/// disk reaches the time.
 const NAMES_LOOKED_AT: usize = 10_000;
-const LOOKING_TIME: Duration = Duration::from_millis(200);
+const LOOKING_TIME: Duration = Duration::from_secs(1);
 
 /// Patterns that every path matches, which need not be asked about each.
 const EVERYTHING: [&str; 2] = ["**", "**/*"];

@@ -18,8 +18,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// A signal that may be ignored is given so long to have an effect.
+/// Time for a signal that may be ignored to have an effect.
 const EFFECT: Duration = Duration::from_millis(500);
+/// Time for a kill to have an effect. No process can ignore it, so only a busy machine takes long.
+const KILL_EFFECT: Duration = Duration::from_secs(30);
 
 /// Ends a task.
 pub(crate) struct TaskStop;
@@ -94,7 +96,7 @@ impl BuiltInTool for TaskStop {
         let time = match (input.signal, input.force) {
             (_, true) => {
                 command.kill();
-                GRACE
+                KILL_EFFECT
             }
             (Some(signal), false) => {
                 command.signal(match signal {
@@ -110,7 +112,7 @@ impl BuiltInTool for TaskStop {
             }
             (None, false) => {
                 command.stop();
-                GRACE + EFFECT + EFFECT
+                GRACE + KILL_EFFECT
             }
         };
         let _ = timeout(time, command.ended()).await;

@@ -54,7 +54,7 @@ const REAPED_AT_ONCE: usize = 64;
 /// So long a run goes on after its payload, while something is left of it.
 const TIME_FOR_LEFTOVERS: Duration = Duration::from_millis(500);
 /// So long where it can print nothing: a process that ends closes its files before it is gone.
-const TIME_TO_BE_GONE: Duration = Duration::from_millis(50);
+const TIME_TO_BE_GONE: Duration = Duration::from_millis(200);
 
 /// What a run begins with.
 #[derive(Debug)]

@@ -45,7 +45,7 @@ use toolstead_domain::{
 };
 
 /// A keeper has so long for each part of its answer to who comes.
-const TIME_TO_ANSWER: Duration = Duration::from_secs(3);
+const TIME_TO_ANSWER: Duration = Duration::from_secs(15);
 /// What is told to the keeper at last has so long to leave.
 const FAREWELL: Duration = Duration::from_secs(2);
 
