@@ -56,7 +56,7 @@ async fn a_session_that_is_forgotten_takes_its_browser_along() {
     assert!(!browsers.is_none());
     browsers.end();
     // The server, which runs on, removes the folder of processes that have ended.
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(120);
     while folders(&shop.home) > 0 {
         assert!(Instant::now() < end, "its folder stays");
         std::thread::yield_now();

@@ -307,7 +307,7 @@ impl Browsers {
     /// Waits until none of them runs.
     #[track_caller]
     pub(crate) fn end(&self) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_secs(120);
         for (process, held) in &self.processes {
             let left = end.saturating_duration_since(Instant::now());
             assert!(

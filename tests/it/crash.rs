@@ -69,7 +69,7 @@ async fn open_session(client: &reqwest::Client, url: &str) -> String {
 
 /// Waits for a condition that another process brings about.
 async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !done().await {
         assert!(Instant::now() < deadline, "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -99,7 +99,7 @@ async fn a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new() {
         // Sometimes in the first write, sometimes later; how far it has come by then is chance,
         assert_eq!(lines.filter(|line| line == "writing").take(1 + round % 4).count(), 1 + round % 4);
         // unless it is to be caught with a draft beside the file.
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(120);
         while round % 2 == 1 && names_in(folder.path()).len() == 1 && Instant::now() < end {}
         kill(other.0.id(), Signal::KILL);
         other.0.wait().unwrap();

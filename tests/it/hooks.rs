@@ -542,7 +542,7 @@ fn a_call_that_is_taken_back_ends_its_hooks() {
     assert_eq!(child.wait().unwrap().code(), Some(5));
     let began = Instant::now();
     while Path::new(&format!("/proc/{hook}")).exists() {
-        assert!(began.elapsed() < Duration::from_secs(20), "the hook lives on");
+        assert!(began.elapsed() < Duration::from_secs(120), "the hook lives on");
         std::thread::yield_now();
     }
     assert_eq!(bench.last_row()["outcome"], "cancelled");

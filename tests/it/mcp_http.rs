@@ -1,7 +1,8 @@
 //! The MCP server over streamable HTTP.
 
 use crate::support::{
-    Events, HttpFront, TOKEN, TestApp, call, echo, endless, initialize, legacy, messages, modern, only, soon, text_of,
+    Events, HttpFront, PATIENCE, TOKEN, TestApp, call, echo, endless, initialize, legacy, messages, modern, only, soon,
+    text_of,
 };
 use reqwest::{Method, StatusCode};
 use rmcp::{
@@ -862,13 +863,14 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     };
     let readyz = "GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     assert!(ask(&mut open, readyz).await.starts_with("HTTP/1.1 200"));
-    let stopping = tokio::spawn(front.server.take().unwrap().stop(Duration::from_secs(2)));
+    let stopping = tokio::spawn(front.server.take().unwrap().stop(PATIENCE / 2));
     soon(async { while ask(&mut open, readyz).await.starts_with("HTTP/1.1 200") {} }).await;
     let post =
         format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 0\r\n\r\n");
     assert!(ask(&mut open, &post).await.starts_with("HTTP/1.1 503"));
     soon(async { while TcpStream::connect(front.address).await.is_ok() {} }).await;
-    // The call had its time, then it was cancelled and answered.
+    // The call had its time, which passes at once from here on; then it was cancelled and answered.
+    tokio::time::pause();
     let response = soon(running).await.unwrap().unwrap();
     check_error(&(response.status().as_u16(), only(messages(response).await)), 200, -32603, "cancelled");
     soon(stopping).await.unwrap();

@@ -57,7 +57,7 @@ impl Gateway {
 
     /// Calls until the answer is what it should be; the server behind the tool is on its way.
     pub(crate) fn call_until(&mut self, tool: &str, arguments: &Value, done: impl Fn(&Value) -> bool) -> Value {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
         loop {
             let answer = self.call(tool, arguments.clone());
             if done(&answer) {

@@ -82,7 +82,7 @@ fn run(home: &Home, arguments: &[&str]) -> Output {
 /// Waits until a process with this command line is there, or is not.
 fn until_sleeps(mark: &str, is_there: bool) {
     let wanted = format!("sleep\0{mark}\0");
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(120);
     loop {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let mut lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());

@@ -31,7 +31,7 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 const PYTHON: &str = "/usr/bin/python3";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn server(mark: &str) -> String {
     SERVER.replace("MARK", mark)

@@ -9,7 +9,7 @@ use std::{
 };
 
 const ALLOWED: &str = "[permissions]\nallow = [\"Read\", \"Write\", \"Bash\"]\n";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `toolstead mcp`, and a client in one session of it.
 struct Client {

@@ -114,7 +114,7 @@ fn who_takes_a_call_back_takes_the_calls_of_its_command_back() {
     let mut command = home.toolstead(&["call", "bash", &arguments, "--config"]);
     let mut child =
         command.arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let runs = |row: &&Value| row["tool"] == "bash" && row["outcome"] == "running";
     while rows(&home).iter().filter(runs).count() < 2 {
         assert!(Instant::now() < deadline, "both are on record: {:?}", rows(&home));

@@ -6,7 +6,7 @@ const [target, ...args] = process.argv.slice(2);
 if (!target) throw new Error('usage: everything.mjs URL | COMMAND ARG…');
 const { TOKEN, SDK = '2', MODE = 'auto' } = process.env;
 const URI = 'demo://resource/dynamic/text/7';
-const PATIENCE_MILLISECONDS = 30_000;
+const PATIENCE_MILLISECONDS = 120_000;
 
 /** A client with `capabilities`, connected; `on(METHOD, handler)` answers requests, and `heard` is fulfilled by an update of URI. */
 async function connect(capabilities, answers) {

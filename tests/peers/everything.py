@@ -19,7 +19,7 @@ from mcp_types import CreateMessageResult, ElicitResult, PromptReference, Resour
 
 URI = "demo://resource/dynamic/text/7"
 MODE = os.environ.get("MODE", "auto")
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 
 
 async def answer(context, params) -> CreateMessageResult:

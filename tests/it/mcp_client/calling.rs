@@ -42,7 +42,7 @@ use toolstead_infrastructure::{
 use uuid::Uuid;
 
 /// Everything that a test waits for comes sooner than this.
-pub(super) const SOON: Duration = Duration::from_secs(60);
+pub(super) const SOON: Duration = Duration::from_secs(120);
 
 /// Progress and log messages as they came.
 #[derive(Debug, Default)]

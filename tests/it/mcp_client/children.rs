@@ -1,6 +1,6 @@
 //! Servers that are children: what they get, and how they end.
 
-use super::calling::{call, config, deps, stdio, text, until_ready};
+use super::calling::{SOON, call, config, deps, stdio, text, until_ready};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, time::Duration};
 use tokio::time::timeout;
@@ -61,7 +61,7 @@ async fn a_child_ends_with_its_server_whether_closed_or_dropped() {
         let process = format!("/proc/{}", told(&server).await["pid"]);
         assert!(Path::new(&process).exists());
         if closes {
-            timeout(Duration::from_secs(2), server.close()).await.unwrap();
+            timeout(SOON, server.close()).await.unwrap();
             assert_eq!(server.state(), ProviderState::Closed);
         }
         drop(server);
@@ -70,7 +70,7 @@ async fn a_child_ends_with_its_server_whether_closed_or_dropped() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(Duration::from_secs(10), gone).await.expect("the child is gone and waited for");
+        timeout(SOON, gone).await.expect("the child is gone and waited for");
     }
 }
 

@@ -160,7 +160,7 @@ async fn the_sdks_server_is_spoken_with_over_http_in_each_generation() {
     for protocol in EACH_GENERATION {
         let (transport, _grow) = over_http(&stop).await;
         let server = is_listed_and_called(transport, protocol).await;
-        tokio::time::timeout(Duration::from_secs(10), server.close()).await.unwrap();
+        tokio::time::timeout(SOON, server.close()).await.unwrap();
     }
 }
 

@@ -194,7 +194,7 @@ mod tests {
             resource: resource(GRANT, &base_url),
             judge: &|_| Ok(()),
             caller: &SilentCaller,
-            deadline: Instant::now() + Duration::from_secs(20),
+            deadline: Instant::now() + Duration::from_secs(120),
         };
         let done = work(Calendar::new(account, &base_url)).await;
         (done, server.seen().len())

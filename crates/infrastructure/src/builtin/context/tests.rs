@@ -90,7 +90,7 @@ impl Bench {
             id: samples::call_id(1),
             principal: &principal,
             session: "s",
-            deadline: Instant::now() + Duration::from_secs(20),
+            deadline: Instant::now() + Duration::from_secs(120),
             grant: &grant,
             client: &client,
             beside: Default::default(),

@@ -9,7 +9,7 @@ use tokio::{
 /// Where the tests' public server is, as all but the fake network see it.
 const PUBLIC: &str = "93.184.216.34";
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Rig {
     proxy: EgressProxy,

@@ -60,7 +60,7 @@ async fn until(what: &str, done: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    timeout(Duration::from_secs(10), waiting).await.expect(what);
+    timeout(Duration::from_secs(120), waiting).await.expect(what);
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_polite_child_ends_with_its_input() {
     let launcher = Launcher::start().unwrap();
     let child = launcher.launch(shell("cat")).await.unwrap();
     let pid = child.id().to_string();
-    timeout(Duration::from_secs(5), child.terminate(Duration::from_secs(60))).await.unwrap();
+    timeout(Duration::from_secs(120), child.terminate(Duration::from_secs(600))).await.unwrap();
     assert!(is_gone(&pid));
 }
 
@@ -142,7 +142,7 @@ async fn a_stubborn_child_and_its_grandchildren_are_killed() {
     let script = "trap '' TERM HUP; sleep 1000 & echo $!; while :; do sleep 1000; done";
     let mut child = launcher.launch(shell(script)).await.unwrap();
     let (pid, grandchild) = (child.id().to_string(), first_line(&mut child).await);
-    timeout(Duration::from_secs(5), child.terminate(Duration::from_millis(100))).await.unwrap();
+    timeout(Duration::from_secs(120), child.terminate(Duration::from_millis(100))).await.unwrap();
     until("both are gone", || is_gone(&pid) && is_gone(&grandchild)).await;
 }
 

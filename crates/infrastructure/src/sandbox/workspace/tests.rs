@@ -535,7 +535,7 @@ impl Visitor for Meeting {
             *there += 1;
             self.come.notify_all();
             let missing = |there: &mut usize| *there < self.wanted;
-            let late = self.come.wait_timeout_while(there, Duration::from_secs(20), missing).unwrap().1;
+            let late = self.come.wait_timeout_while(there, Duration::from_secs(120), missing).unwrap().1;
             assert!(!late.timed_out(), "not enough threads come");
         }
         Visit::Continue
@@ -663,7 +663,7 @@ fn no_swap_of_a_folder_and_a_link_leads_outside() {
             }
         });
         let mut done = [0; 3];
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + Duration::from_secs(120);
         while done != [100; 3] && Instant::now() < end {
             match place.read("swap/secret") {
                 Ok(content) => {

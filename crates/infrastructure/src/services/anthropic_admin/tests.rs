@@ -24,7 +24,7 @@ async fn asked(
     let server = TestServer::plain(reply).await;
     let settings = AnthropicAdmin { base_url: server.url("/gate"), key: Secret::new(KEY) };
     let reach = Reach::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let api = AdminApi { settings: &settings, reach: &reach, judge: &|_| Ok(()), deadline };
     let report = api.report(query, max_pages).await;
     let seen = server.seen();

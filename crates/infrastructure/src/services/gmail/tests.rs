@@ -30,7 +30,7 @@ async fn with<T>(server: &TestServer, work: impl AsyncFnOnce(&Gmail<'_>) -> T) -
         resource: resource(GRANT, &base),
         judge: &|_| Ok(()),
         caller: &SilentCaller,
-        deadline: Instant::now() + Duration::from_secs(20),
+        deadline: Instant::now() + Duration::from_secs(120),
     };
     work(&Gmail::new(account, &base)).await
 }

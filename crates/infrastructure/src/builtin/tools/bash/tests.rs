@@ -43,7 +43,7 @@ fn lives(mark: &str) -> bool {
 fn gone(mark: &str) {
     let start = Instant::now();
     while lives(mark) {
-        assert!(start.elapsed() < Duration::from_secs(10), "{mark} is still there");
+        assert!(start.elapsed() < Duration::from_secs(120), "{mark} is still there");
         std::thread::yield_now();
     }
 }
@@ -188,7 +188,8 @@ fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
     let started = Instant::now();
     let mark = long(4);
     let result = run(&bench, &format!("sleep {mark} & echo done"));
-    assert!(started.elapsed() < Duration::from_secs(3));
+    // What is left would run for much longer.
+    assert!(started.elapsed() < Duration::from_secs(120));
     let text = result.joined_text();
     assert!(text.starts_with("done\n") && text.contains("`background: true`"), "{text}");
     gone(&mark);
@@ -443,7 +444,7 @@ fn the_end_of_a_task_is_told_once_with_the_next_result() {
     // It may be over before the call that started it is answered.
     let first = bench.call("bash", json!({"command": "exit 7", "background": true})).unwrap();
     let (mut told, started) = (first.joined_text(), Instant::now());
-    while !told.contains("ended with exit code 7") && started.elapsed() < Duration::from_secs(20) {
+    while !told.contains("ended with exit code 7") && started.elapsed() < Duration::from_secs(120) {
         told = next();
     }
     assert!(told.contains("`task_1` (exit 7) ended with exit code 7"), "{told}");
@@ -559,7 +560,7 @@ fn what_was_undone_of_a_task_is_told_with_its_end() {
     // Nobody asks: it is told with the next result.
     let bench = Bench::new();
     let (mut told, started) = (bench.text("bash", begin), Instant::now());
-    while !told.contains("ended with exit code 0") && started.elapsed() < Duration::from_secs(20) {
+    while !told.contains("ended with exit code 0") && started.elapsed() < Duration::from_secs(120) {
         told = bench.text("echo", json!({"message": "x"}));
     }
     assert!(told.contains("`.mcp.json.refused`"), "{told}");
@@ -575,7 +576,7 @@ fn a_command_that_leaves_what_must_not_be_trusted_fails() {
     let replace = || {
         let start = Instant::now();
         while !ready.exists() {
-            assert!(start.elapsed() < Duration::from_secs(20));
+            assert!(start.elapsed() < Duration::from_secs(120));
             std::thread::yield_now();
         }
         std::fs::write(&other, "{}").unwrap();

@@ -20,7 +20,7 @@ use toolstead_domain::{
 use uuid::Uuid;
 
 /// Everything that a test waits for comes sooner than this.
-pub(super) const SOON: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_secs(120);
 
 /// A caller that keeps what it hears.
 #[derive(Debug, Default)]

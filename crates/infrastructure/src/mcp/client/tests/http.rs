@@ -379,7 +379,7 @@ async fn a_server_that_cannot_be_reached_is_down_and_comes_back() {
 async fn a_call_that_is_dropped_is_taken_back_from_an_old_server() {
     let (_end, server, log) = calling(|_| Reply::Hang).await;
     let (kind, _) =
-        call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_millis(50)).await.unwrap_err();
+        call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_millis(300)).await.unwrap_err();
     assert_eq!(kind, ErrorKind::Timeout);
     noted(&log, |log| log.iter().any(|request| request.rpc() == "notifications/cancelled")).await;
     let [cancelled] = requests(&log, "notifications/cancelled").try_into().unwrap();
@@ -397,7 +397,7 @@ async fn the_end_of_its_stream_tells_a_new_server_that_a_call_is_taken_back() {
     .await;
     let server = start(config);
     until_ready(&server).await;
-    call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_millis(50)).await.unwrap_err();
+    call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_millis(300)).await.unwrap_err();
     // Another exchange, so that a notification would have been on its way.
     timeout(SOON, server.refresh()).await.unwrap();
     assert!(requests(&log, "notifications/cancelled").is_empty());

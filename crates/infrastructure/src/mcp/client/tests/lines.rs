@@ -292,7 +292,7 @@ async fn a_call_that_is_dropped_is_taken_back_and_its_late_answer_harms_nobody()
     until(&server, |status| status.notes == ["answers that nobody waited for: 2"]).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_past_its_deadline_ends_typed_and_is_taken_back() {
     let (config, mut queue) = held_calls();
     let server = start(config);
@@ -306,7 +306,7 @@ async fn a_call_past_its_deadline_ends_typed_and_is_taken_back() {
     assert_eq!(methods, ["tools/call", "notifications/cancelled"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn silence_is_cut_short_and_signs_of_life_are_not() {
     let (mut config, mut queue) = held_calls();
     config.timeouts.idle = Some(Duration::from_secs(1));
@@ -412,7 +412,7 @@ async fn a_server_that_is_down_is_left_alone_and_calls_do_not_wait_for_it() {
     assert!(text.contains("cannot be called now: it closed its output"), "{text}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_makes_a_server_that_was_left_alone_be_tried_at_once() {
     let (mut config, heard) = noting(|connection: usize, _: &str, _: &Value| match connection {
         0..=3 => Reaction::End,
@@ -433,7 +433,7 @@ async fn a_call_makes_a_server_that_was_left_alone_be_tried_at_once() {
     timeout(SOON, called).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_storm_of_news_becomes_few_lists_and_each_change_is_told() {
     let heard = Heard::default();
     let noted = heard.clone();

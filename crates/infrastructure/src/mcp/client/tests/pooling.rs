@@ -305,7 +305,7 @@ async fn who_waits_for_a_connection_waits_no_longer_than_its_call_may_take() {
     let held = join_all((0..8).map(|_| call_as(&server, &client, "echo", json!({"hold": true}), &person, SOON)));
     let late = async {
         until_seen(&seen, |seen| seen.running == 8).await;
-        let late = call_as(&server, &client, "echo", json!({}), &person, Duration::from_millis(30)).await;
+        let late = call_as(&server, &client, "echo", json!({}), &person, Duration::from_millis(200)).await;
         gate.send_replace(true);
         late
     };
@@ -371,7 +371,7 @@ async fn connections_of_calls_that_were_given_up_count_until_they_have_ended() {
         }
     }
     let call = |time| call_as(&server, &client, "echo", json!({}), &person, time);
-    let (kind, text) = call(Duration::from_millis(30)).await.unwrap_err();
+    let (kind, text) = call(Duration::from_millis(200)).await.unwrap_err();
     assert_eq!(kind, ErrorKind::Unavailable, "{text}");
     assert_eq!(seen.borrow().declared.len(), 9);
     gate.send_replace(true);

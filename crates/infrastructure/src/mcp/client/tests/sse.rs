@@ -239,7 +239,7 @@ async fn an_event_over_the_limit_ends_the_connection_before_it_is_held() {
 #[tokio::test]
 async fn a_call_that_nobody_waits_for_is_taken_back() {
     let (_end, old, server) = ready(|_, request| (request.rpc() == "tools/call").then(accepted)).await;
-    let time = Duration::from_millis(50);
+    let time = Duration::from_millis(300);
     let (kind, _) = call_with(&server, "echo", json!({}), &Listener::default(), time).await.unwrap_err();
     assert_eq!(kind, ErrorKind::Timeout);
     let [call] = old.requests("tools/call").try_into().unwrap();

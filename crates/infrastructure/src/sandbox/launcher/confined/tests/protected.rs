@@ -321,7 +321,7 @@ fn what_one_run_plants_was_not_there_before_for_another() {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            timeout(Duration::from_secs(30), planted).await.unwrap();
+            timeout(Duration::from_secs(120), planted).await.unwrap();
             let second = format!("touch begun; until {gone}; do sleep 0.01; done; {plant}");
             let second = world.launcher.launch(world.spec(&second)).await.unwrap();
             let (first, second) = tokio::join!(ended(first), ended(second));
@@ -674,7 +674,7 @@ fn a_run_whose_init_is_ended_is_told_as_not_put_right() {
         child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
         let init = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         rustix::process::kill_process(init, Signal::KILL).unwrap();
-        assert_eq!(timeout(Duration::from_secs(10), child.exited()).await.unwrap(), Exit::Signal(9));
+        assert_eq!(timeout(Duration::from_secs(120), child.exited()).await.unwrap(), Exit::Signal(9));
         assert!(child.left()[0].contains("was not put right"), "{:?}", child.left());
         assert!(child.left()[0].contains(".mcp.json") && child.undone().is_empty());
     });
@@ -714,7 +714,7 @@ fn what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        timeout(Duration::from_secs(10), put_right).await.unwrap();
+        timeout(Duration::from_secs(120), put_right).await.unwrap();
     });
 }
 

@@ -17,7 +17,7 @@ fn alone(test: &str, prepared: &[fn(&mut Command)], body: impl AsyncFnOnce()) {
 
 /// What is found within a time that no test needs.
 fn in_time<T>(found: impl Fn() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(120);
     loop {
         if let Some(found) = found() {
             return found;

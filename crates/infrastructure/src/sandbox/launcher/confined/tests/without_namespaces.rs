@@ -60,7 +60,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(Duration::from_secs(30), waiting).await.unwrap_or_else(|_| panic!("{what}"));
+    timeout(Duration::from_secs(120), waiting).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 fn is_gone(pid: i32) -> bool {
@@ -364,7 +364,7 @@ fn everything_ends_with_a_run_whoever_of_its_keepers_is_killed() {
             let keeper = i32::try_from(child.id()).unwrap();
             let killed = if is_of_init { child_of(keeper) } else { keeper };
             rustix::process::kill_process(Pid::from_raw(killed).unwrap(), Signal::KILL).unwrap();
-            timeout(Duration::from_secs(30), child.exited()).await.unwrap();
+            timeout(Duration::from_secs(120), child.exited()).await.unwrap();
             until("a daemon is gone whose keeper was killed", || is_gone(daemon)).await;
             assert_eq!(child.left().len(), usize::from(is_of_init), "{:?}", child.left());
         }
