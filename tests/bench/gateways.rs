@@ -4,8 +4,8 @@
 
 use crate::{
     Outcome,
+    echo::announce,
     load::{Connection, Target, header},
-    references::announce,
     rows::{ECHO, Reference},
 };
 use std::{

@@ -8,6 +8,7 @@
 mod browsing;
 mod cost;
 mod decide;
+mod echo;
 mod files;
 mod gateways;
 mod load;

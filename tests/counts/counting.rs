@@ -4,6 +4,7 @@
 use mimalloc::MiMalloc;
 use std::{
     alloc::{GlobalAlloc, Layout},
+    io::Read,
     process::ExitCode,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -15,7 +16,7 @@ use toolstead_presentation::{
 
 /// The name under which this program is started as such a server.
 pub(crate) const NAME: &str = "toolstead-server-counted";
-/// What its last line begins with.
+/// First word of a line with counts.
 pub(crate) const COUNTED: &str = "counted";
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -62,11 +63,18 @@ pub(crate) fn is_counted_server() -> bool {
     std::env::args_os().next().is_some_and(|name| name == NAME)
 }
 
-/// The life of the server; its last line says what was counted.
+/// Runs the server. A thread prints the counts for every byte on standard input.
 pub(crate) fn serve() -> ExitCode {
     let serve: Serve = parsed();
     telemetry::start(serve.verbosity(), &Environment::of_process());
-    let code = runtime::run(serve.run(), || ());
-    println!("{COUNTED} {} {}", ALLOCATIONS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
-    code
+    std::thread::spawn(report);
+    runtime::run(serve.run(), || ())
+}
+
+fn report() {
+    let (mut input, mut request) = (std::io::stdin().lock(), [0]);
+    while matches!(input.read(&mut request), Ok(1)) {
+        let (allocations, bytes) = (ALLOCATIONS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
+        println!("{COUNTED} {allocations} {bytes}");
+    }
 }

@@ -1,6 +1,9 @@
 //! A server in a process of its own, and one connection to it.
 
-use crate::{Outcome, counting};
+use crate::{
+    Outcome, counting,
+    subject::{Subject, Upstream},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     cell::RefCell,
@@ -10,12 +13,14 @@ use std::{
     net::TcpStream,
     os::unix::process::CommandExt,
     path::PathBuf,
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     thread::sleep,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const TOKEN: &str = "count-token-count-token-count-token";
+/// Time for an upstream tool to appear.
+const TIME_FOR_TOOL: Duration = Duration::from_secs(20);
 /// How long strace has to write its summary, once the server has ended.
 const TIME_FOR_SUMMARY: Duration = Duration::from_secs(20);
 
@@ -27,15 +32,18 @@ pub(crate) enum Program {
 
 pub(crate) struct Served {
     child: Child,
+    input: RefCell<ChildStdin>,
     output: RefCell<BufReader<ChildStdout>>,
     connection: RefCell<BufReader<TcpStream>>,
     /// What stands in every request.
     headers: String,
     home: tempfile::TempDir,
+    _upstream: Upstream,
 }
 
 impl Served {
-    pub(crate) fn start(program: Program) -> Outcome<Self> {
+    /// Starts the server that the subject is called on, and waits until it offers the tool.
+    pub(crate) fn start(program: Program, subject: &Subject) -> Outcome<Self> {
         let command = match program {
             Program::Plain => Command::new(env!("CARGO_BIN_EXE_toolstead-server")),
             Program::Counted => {
@@ -44,11 +52,11 @@ impl Served {
                 command
             }
         };
-        Self::of(command, tempfile::tempdir()?)
+        Self::of(command, tempfile::tempdir()?, subject)
     }
 
     /// The same under strace, which counts; `None` where there is none.
-    pub(crate) fn traced() -> Outcome<Option<Self>> {
+    pub(crate) fn traced(subject: &Subject) -> Outcome<Option<Self>> {
         if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
             return Ok(None);
         }
@@ -56,12 +64,17 @@ impl Served {
         let mut command = Command::new("strace");
         // With `-D` the child is the server, and not strace.
         command.args(["-D", "-f", "-c", "-o"]).arg(summary_in(&home)).arg(env!("CARGO_BIN_EXE_toolstead-server"));
-        Self::of(command, home).map(Some)
+        Self::of(command, home, subject).map(Some)
     }
 
-    fn of(mut command: Command, home: tempfile::TempDir) -> Outcome<Self> {
+    fn of(mut command: Command, home: tempfile::TempDir, subject: &Subject) -> Outcome<Self> {
+        let upstream = Upstream::start(subject)?;
         let file = home.path().join("count.toml");
-        let settings = format!("[workspace]\nroots = [{:?}]\n[permissions]\nallow = [\"Bash(*)\"]\n", home.path());
+        let settings = format!(
+            "[workspace]\nroots = [{:?}]\n[permissions]\nallow = [\"Bash(*)\"]\n{}",
+            home.path(),
+            upstream.config
+        );
         fs::write(&file, settings)?;
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home.path());
         command.env("TOOLSTEAD_SERVER_TOKEN", TOKEN).current_dir(home.path());
@@ -69,7 +82,8 @@ impl Served {
             command.env(name, home.path().join(folder));
         }
         command.arg("-q").arg("--config").arg(&file).args(["--listen", "127.0.0.1:0"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let input = RefCell::new(child.stdin.take().ok_or("no stdin")?);
         let mut output = BufReader::new(child.stdout.take().ok_or("no stdout")?);
         let mut line = String::new();
         let address = loop {
@@ -87,12 +101,18 @@ impl Served {
             "host: {address}\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n"
         );
         let (output, connection) = (RefCell::new(output), RefCell::new(BufReader::new(stream)));
-        let mut served = Self { child, output, connection, headers, home };
+        let mut served = Self { child, input, output, connection, headers, home, _upstream: upstream };
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"count","version":"1"}}}"#;
         let (head, _) = served.exchange(initialize)?;
         let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).ok_or("no session")?;
         served.headers += &format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
         served.exchange(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+        let deadline = Instant::now() + TIME_FOR_TOOL;
+        while let Err(error) = served.call(subject, 1) {
+            if Instant::now() > deadline {
+                return Err(error);
+            }
+        }
         Ok(served)
     }
 
@@ -100,8 +120,9 @@ impl Served {
         self.child.id()
     }
 
-    /// Makes so many calls, one after the other. Each must succeed.
-    pub(crate) fn call(&self, tool: &str, arguments: &str, times: u32) -> Outcome<()> {
+    /// Makes this number of calls, one after the other. Each must succeed.
+    pub(crate) fn call(&self, subject: &Subject, times: u32) -> Outcome<()> {
+        let Subject { tool, arguments, .. } = subject;
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
         );
@@ -134,12 +155,17 @@ impl Served {
         Ok((head.replace('\r', ""), String::from_utf8(body)?))
     }
 
-    /// Ends it, and returns what it says at last: its allocations, and their bytes.
-    pub(crate) fn counted(mut self) -> Outcome<[f64; 2]> {
-        let said = self.end()?;
-        let counted =
-            said.lines().find_map(|line| line.strip_prefix(counting::COUNTED)).ok_or("nothing was counted")?;
-        let mut numbers = counted.split_whitespace().map(str::parse::<f64>);
+    /// Returns the number of allocations of the server so far, and their bytes.
+    pub(crate) fn counted(&self) -> Outcome<[u64; 2]> {
+        self.input.borrow_mut().write_all(b"\n")?;
+        let (mut output, mut line) = (self.output.borrow_mut(), String::new());
+        while !line.starts_with(counting::COUNTED) {
+            line.clear();
+            if output.read_line(&mut line)? == 0 {
+                return Err("the server ended early".into());
+            }
+        }
+        let mut numbers = line.split_whitespace().skip(1).map(str::parse::<u64>);
         let mut next = || numbers.next().ok_or("too few numbers");
         Ok([next()??, next()??])
     }
@@ -164,14 +190,14 @@ impl Served {
         }
     }
 
-    fn end(&mut self) -> Outcome<String> {
+    fn end(&mut self) -> Outcome<()> {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
             kill_process(process, Signal::TERM)?;
         }
-        let mut said = String::new();
-        self.output.get_mut().read_to_string(&mut said)?;
+        // Without a reader the server could block on its last lines.
+        std::io::copy(self.output.get_mut(), &mut std::io::sink())?;
         self.child.wait()?;
-        Ok(said)
+        Ok(())
     }
 }
 
