@@ -1,7 +1,7 @@
 # One target a job; CI runs the same ones. `make` shows what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs bench count
+.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs limits bench count
 
 ROOMS := accounts browser builtin documents egress hooks host http mcp mcp-stdio models sandbox schema-validation services shell-analysis sqlite web
 # Tests through the binaries wait for other programs: with two threads per processor another test uses that time.
@@ -60,6 +60,9 @@ example:        # programs outside of the workspace that embed Toolstead
 
 tool-docs:      ## writes docs/tools/ and the table of docs/dialects.md anew
 	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it -- tool_docs dialect_cost
+
+limits:         ## lowers the limits of the language gate to today's counts
+	TOOLSTEAD_WRITE_LIMITS=1 cargo test --workspace --locked --test it language:: -- --nocapture
 
 bench: peers    ## measures against references in the same run and prints the ratios
 	cargo bench --locked --workspace --bench budgets

@@ -43,6 +43,8 @@ mod embedding;
 mod faces;
 /// What servers say reaches clients as they said it.
 mod fidelity;
+/// Limits on wording that the style rules forbid.
+mod language;
 /// Jobs at LinkedIn, with fake guest pages over HTTP.
 mod linkedin;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
