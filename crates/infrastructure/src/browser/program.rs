@@ -38,7 +38,11 @@ const ARGUMENTS: &[&str] = &[
     // Frames of other sites stand in the tree of their page.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,\
-     AutofillServerCommunication,Prerender2,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater",
+     AutofillServerCommunication,Prerender2,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,\
+     NetworkTimeServiceQuerying,HttpsUpgrades",
+    // Of services that a full browser asks by itself, the addresses have a port that it refuses before it asks the proxy.
+    "--gaia-url=http://127.0.0.1:1",
+    "--component-updater=url-source=http://127.0.0.1:1/",
     // A page out of a memory is not fetched, so that nobody would judge it.
     "--disable-back-forward-cache",
     "--disable-background-networking",
@@ -48,12 +52,13 @@ const ARGUMENTS: &[&str] = &[
     "--disable-domain-reliability",
     "--disable-extensions",
     "--disable-gpu",
+    // A full browser blocks what a headless one opens. Pages of popups are judged as all others.
+    "--disable-popup-blocking",
     "--disable-sync",
     "--metrics-recording-only",
     "--mute-audio",
     "--no-default-browser-check",
     "--no-first-run",
-    "--no-pings",
     "--no-service-autorun",
     "--password-store=basic",
     "--window-size=1280,800",

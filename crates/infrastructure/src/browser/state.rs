@@ -326,6 +326,11 @@ impl State {
             ("Runtime.enable", json!({})),
             ("Log.enable", json!({})),
             ("Accessibility.enable", json!({})),
+            // The window of a full browser has bars, which take their part of `--window-size`.
+            (
+                "Emulation.setDeviceMetricsOverride",
+                json!({"width": 1280, "height": 800, "deviceScaleFactor": 0, "mobile": false}),
+            ),
         ] {
             // A tab whose pages nobody judges never begins to run.
             if !heard.post(&target, method, params) {
@@ -586,6 +591,8 @@ impl Tab {
                     let said = entry.get("text").map(plain).unwrap_or_default();
                     let url = text(entry, "url").map(address).unwrap_or_default();
                     self.message(match said.strip_prefix("Failed to load resource: ") {
+                        // A full browser requests it for every site, and a headless one never does.
+                        Some(_) if url.ends_with("/favicon.ico") => return,
                         Some(why) => format!("request failed: {why} ({url})"),
                         None => format!("error: {said}"),
                     });
