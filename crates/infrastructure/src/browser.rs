@@ -8,9 +8,10 @@ pub(crate) mod accessibility;
 pub(crate) mod actions;
 pub(crate) mod attributes;
 pub mod browsers;
-mod devtools;
+pub(crate) mod devtools;
 mod gone;
 pub(crate) mod keyboard;
+pub(crate) mod process;
 mod program;
 pub(crate) mod references;
 pub(crate) mod session;
@@ -19,6 +20,7 @@ pub(crate) mod snapshot;
 pub(crate) mod state;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod wrapper;
 
 #[cfg(test)]
 pub(crate) mod tests;

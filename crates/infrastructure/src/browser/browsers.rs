@@ -11,7 +11,7 @@ use crate::{
     egress::{
         connector::{Connector, Network, SystemNetwork},
         host::{Host, HostPatterns},
-        proxy::{ProxyLimits, ProxyPolicy},
+        proxy::{HostRules, ProxyLimits, ProxyPolicy},
     },
     sandbox::{
         launcher::{LaunchError, Launcher},
@@ -21,7 +21,7 @@ use crate::{
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::{Duration, Instant},
 };
@@ -32,6 +32,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
     access::Access,
+    error_chain::with_causes,
     error_kind::ErrorKind,
     permission::{decision::Verdict, grant::Grant},
     principal::Principal,
@@ -43,8 +44,6 @@ use toolstead_domain::{
 const MAX_BROWSERS: usize = 8;
 /// Those of one principal, so that something is left for others.
 const MAX_OF_ONE: usize = 6;
-/// A browser is given so long to start.
-const STARTING: Duration = Duration::from_secs(60);
 /// Connections of a browser at once.
 const CONNECTIONS: usize = 256;
 /// A browser passes on so much in its life, in bytes.
@@ -57,6 +56,8 @@ pub struct BrowserSettings {
     pub program: Option<PathBuf>,
     /// A browser that nobody used for so long ends.
     pub idle: Duration,
+    /// Maximum time of the start.
+    pub start_limit: Duration,
     /// The environment that it starts from: built, never inherited.
     pub environment: BTreeMap<String, String>,
     /// The bounds (`[limits]`).
@@ -76,6 +77,7 @@ impl Default for BrowserSettings {
         Self {
             program: None,
             idle: Duration::from_secs(300),
+            start_limit: Duration::from_secs(60),
             environment: crate::child_environment::base(|_| None),
             limits: SandboxLimits::default(),
             requires_landlock: false,
@@ -84,6 +86,15 @@ impl Default for BrowserSettings {
             private_hosts: HostPatterns::default(),
         }
     }
+}
+
+/// A browser that was started to see whether it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedBrowser {
+    /// The program.
+    pub program: PathBuf,
+    /// Its product and version, as in `Chrome 156.0.8078.79`.
+    pub product: String,
 }
 
 /// The one whose browser it is.
@@ -138,6 +149,21 @@ impl Browsers {
     /// The reason why there is none, with what helps.
     pub fn found(&self) -> Result<PathBuf, String> {
         self.program(&WritableRoots::default())
+    }
+
+    /// Starts a browser as a call would, which may reach nothing, reads its version and ends it. Takes at most `limit` twice.
+    ///
+    /// # Errors
+    /// `unavailable` where it cannot be started here, `execution_failed` where it was not.
+    pub async fn check(&self, writable: &WritableRoots, limit: Duration) -> Result<CheckedBrowser, ToolFailure> {
+        let program = self.program(writable).map_err(unavailable)?;
+        let (judge, rules) = (Arc::new(|_: &str| Verdict::Deny), Arc::new(|_: &Host| Verdict::Deny));
+        let (session, _folder) = self.session(program.clone(), judge, rules, "doctor".to_owned(), limit).await?;
+        let failed = |reason: String| ToolFailure::new(ErrorKind::ExecutionFailed, reason);
+        match timeout(limit, session.product()).await {
+            Ok(product) => Ok(CheckedBrowser { program, product: product.map_err(|error| failed(error.to_string()))? }),
+            Err(_) => Err(failed("the browser started, and did not answer in time".into())),
+        }
     }
 
     /// The reason why there can be none, with what helps. Blocks.
@@ -262,13 +288,7 @@ impl Browsers {
     }
 
     async fn start(&self, place: &Arc<Place>, call: String, writable: &WritableRoots) -> Result<Running, ToolFailure> {
-        let settings = &self.settings;
-        let unavailable = |reason: String| ToolFailure::new(ErrorKind::Unavailable, reason);
-        let file = self.program(writable).map_err(unavailable)?;
-        let failed = |message: &str| ToolFailure::new(ErrorKind::ExecutionFailed, message.to_owned());
-        let folder = SharedFolder::make(settings.folder.clone()).await;
-        let folder = folder.map_err(|error| failed("the folder of the browser could not be made").caused_by(error))?;
-        let launcher = self.launcher().map_err(|error| failed("no program can be started here").caused_by(error))?;
+        let program = self.program(writable).map_err(unavailable)?;
         let (judging, rules) = (place.grant.clone(), place.grant.clone());
         let judge: HostJudge = Arc::new(move |host| {
             let (grant, access) = (lock(&judging), Access::ReachHost(host.into()));
@@ -278,9 +298,31 @@ impl Browsers {
                 false => grant.objection(&access).max(Verdict::Ask),
             }
         });
+        let rules: Arc<HostRules> =
+            Arc::new(move |host| lock(&rules).objection(&Access::ReachHost(host.to_string().into())));
+        let (session, folder) = self.session(program, judge, rules, call, self.settings.start_limit).await?;
+        let watching = tokio::spawn(watch(Arc::downgrade(place), session.end(), self.settings.idle));
+        Ok(Running { session, folder, _watching: AbortOnDropHandle::new(watching) })
+    }
+
+    /// Starts a browser. `judge` decides about pages, `rules` about all other requests.
+    async fn session(
+        &self,
+        program: PathBuf,
+        judge: HostJudge,
+        rules: Arc<HostRules>,
+        call: String,
+        limit: Duration,
+    ) -> Result<(Session, SharedFolder), ToolFailure> {
+        let settings = &self.settings;
+        let failed = |message: &str| ToolFailure::new(ErrorKind::ExecutionFailed, message.to_owned());
+        let folder = SharedFolder::make(settings.folder.clone()).await;
+        let folder = folder.map_err(|error| failed("the folder of the browser could not be made").caused_by(error))?;
+        let launcher = self.launcher().map_err(|error| failed("no program can be started here").caused_by(error))?;
+        let file = program.clone();
         let program = Program {
             launcher: launcher.clone(),
-            file,
+            file: program,
             policy: SandboxPolicy {
                 limits: settings.limits.clone(),
                 ..SandboxPolicy::closed(settings.environment.clone())
@@ -290,18 +332,12 @@ impl Browsers {
             proxy: ProxyPolicy {
                 call: call.into(),
                 hosts: HostPatterns::everything(),
-                rules: Arc::new(move |host: &Host| -> Verdict {
-                    lock(&rules).objection(&Access::ReachHost(host.to_string().into()))
-                }),
+                rules,
                 limits: ProxyLimits { connections: CONNECTIONS, bytes: Some(MAX_TRAFFIC), ..ProxyLimits::default() },
             },
         };
-        // One that starts and says nothing is ended.
-        let starting = timeout(STARTING, Session::start(program, judge)).await;
-        let session =
-            starting.map_err(|_| failed("the browser was started and does not answer"))?.map_err(not_started)?;
-        let watching = tokio::spawn(watch(Arc::downgrade(place), session.end(), self.settings.idle));
-        Ok(Running { session, folder, _watching: AbortOnDropHandle::new(watching) })
+        let started = Session::start(program, judge, limit).await;
+        Ok((started.map_err(|error| not_started(&file, error))?, folder))
     }
 
     fn launcher(&self) -> std::io::Result<&Launcher> {
@@ -361,13 +397,18 @@ async fn watch(place: Weak<Place>, end: End, idle: Duration) {
     let Some(held) = place.upgrade() else { return };
     // The call that works with it is told, and lets go of it.
     let mut running = held.session.lock().await;
-    if running.as_ref().is_some_and(|running| running.session.has_ended()) {
+    if let Some(ended) = running.as_ref().filter(|running| running.session.has_ended()) {
+        ended.session.log_ending().await;
         *running = None;
     }
 }
 
-/// The failure that a caller hears where a browser was not started.
-fn not_started(error: NotStarted) -> ToolFailure {
+fn unavailable(reason: String) -> ToolFailure {
+    ToolFailure::new(ErrorKind::Unavailable, reason)
+}
+
+/// Returns the failure of a call for which no browser started.
+fn not_started(program: &Path, error: NotStarted) -> ToolFailure {
     match &error {
         NotStarted::Launch(LaunchError::Unconfinable { missing, remedy }) => {
             let message = format!("no browser is started here, because it could not be confined: {missing}");
@@ -375,7 +416,16 @@ fn not_started(error: NotStarted) -> ToolFailure {
             ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error)
         }
         NotStarted::NoNetwork => ToolFailure::new(ErrorKind::Unavailable, error.to_string()),
-        _ => ToolFailure::new(ErrorKind::ExecutionFailed, "the browser could not be started").caused_by(error),
+        _ => {
+            // How a browser ended is logged with its exit status.
+            if let NotStarted::Silent { .. } = &error {
+                tracing::warn!(program = %program.display(), "{error}");
+            }
+            let message = format!("`{}` could not be started: {}", program.display(), with_causes(&error));
+            let next = "Tell the user that `toolstead doctor` starts the browser, and that `[browser] program` names \
+                        another one.";
+            ToolFailure::new(ErrorKind::ExecutionFailed, message).next(next).caused_by(error)
+        }
     }
 }
 
@@ -426,7 +476,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_confined_no_browser_starts_and_it_is_said_what_helps() {
         let error = LaunchError::Unconfinable { missing: "no namespaces".into(), remedy: "allow them".into() };
-        let failure = not_started(error.into());
+        let failure = not_started(Path::new("/usr/bin/chromium"), error.into());
         assert_eq!(failure.kind, ErrorKind::Unavailable);
         let said = failure.text();
         assert!(said.contains("could not be confined: no namespaces") && said.contains("allow them"), "{said}");

@@ -3,6 +3,7 @@
 //! What the browser sends is hostile: a page decides about much of it. Answers go to those who wait for them; events go to
 //! one listener, in their order, which must not wait. What nobody here knows is passed over.
 
+use crate::browser::process::{Ending, Process};
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{
@@ -11,7 +12,7 @@ use std::{
     fmt, io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 use tokio::{
@@ -35,6 +36,8 @@ const MAX_UNWRITTEN: usize = 1_024;
 pub(crate) struct DevTools {
     commands: mpsc::Sender<Vec<u8>>,
     shared: Arc<Shared>,
+    /// `None` in tests without one.
+    process: Option<Arc<Process>>,
     _reading: AbortOnDropHandle<()>,
     _writing: AbortOnDropHandle<()>,
 }
@@ -59,8 +62,11 @@ pub(crate) struct Answer(Vec<u8>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DevToolsError {
     /// The browser is gone, or broke the protocol.
-    #[error("the browser ended")]
-    Ended,
+    #[error("the browser ended{0}")]
+    Ended(Ending),
+    /// The browser was closed by this side.
+    #[error("the browser was closed")]
+    Closed,
     /// It refused.
     #[error("the browser refused `{method}`: {message}")]
     Refused {
@@ -77,6 +83,8 @@ struct Shared {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
     ended: CancellationToken,
+    /// Set before `ended` if this side ends the connection.
+    is_closed: AtomicBool,
 }
 
 /// The end of a connection, for whoever does not hold it.
@@ -110,6 +118,9 @@ impl End {
     /// Ends the connection: whoever waits for an answer is told so at once. `false` where it has ended already.
     pub(crate) fn now(&self) -> bool {
         let is_first = !self.shared.ended.is_cancelled();
+        if is_first {
+            self.shared.is_closed.store(true, Ordering::Release);
+        }
         self.shared.end();
         is_first
     }
@@ -121,18 +132,20 @@ impl End {
 }
 
 impl DevTools {
-    /// Speaks over these pipes. Events go to `heard`, which is called by the task that reads: it may send commands by
-    /// [`post`](Self::post) and never waits.
+    /// Speaks over these pipes of a process. Events go to `heard`, which is called by the task that reads: it may send
+    /// commands by [`post`](Self::post) and never waits.
     pub(crate) fn over(
         output: impl AsyncRead + Unpin + Send + 'static,
         input: impl AsyncWrite + Unpin + Send + 'static,
+        process: Option<Arc<Process>>,
         heard: impl FnMut(Heard<'_>) + Send + 'static,
     ) -> Self {
         let (commands, unwritten) = mpsc::channel(MAX_UNWRITTEN);
         let shared = Arc::<Shared>::default();
         let writing = tokio::spawn(write(input, unwritten, shared.ended.clone()));
         let reading = tokio::spawn(read(output, shared.clone(), commands.clone(), heard));
-        Self { commands, shared, _reading: AbortOnDropHandle::new(reading), _writing: AbortOnDropHandle::new(writing) }
+        let (reading, writing) = (AbortOnDropHandle::new(reading), AbortOnDropHandle::new(writing));
+        Self { commands, shared, process, _reading: reading, _writing: writing }
     }
 
     /// Gives a command and waits for its answer.
@@ -149,24 +162,33 @@ impl DevTools {
     /// # Errors
     /// [`DevToolsError`].
     pub(crate) async fn ask(&self, target: &Target, method: &str, params: Value) -> Result<Answer, DevToolsError> {
+        match self.answer(target, method, params).await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
+            None => Err(self.ended().await),
+        }
+    }
+
+    /// Gives a command and waits for its answer, or for the reason why the browser refused it. `None` if the connection ends.
+    async fn answer(&self, target: &Target, method: &str, params: Value) -> Option<Result<Answer, String>> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
-        match &mut self.shared.waiting().0 {
-            Some(waiting) => _ = waiting.insert(number, answer),
-            None => return Err(DevToolsError::Ended),
-        }
+        self.shared.waiting().0.as_mut()?.insert(number, answer);
         let _forget = Forget { shared: &self.shared, number };
         tokio::select! {
-            sent = self.commands.send(message(number, target, method, params)) => {
-                sent.map_err(|_| DevToolsError::Ended)?;
-            }
+            sent = self.commands.send(message(number, target, method, params)) => sent.ok()?,
             // A browser that reads nothing may end before the command is on its way.
-            _ = &mut answered => return Err(DevToolsError::Ended),
+            _ = &mut answered => return None,
         }
-        match answered.await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
-            Err(_) => Err(DevToolsError::Ended),
+        answered.await.ok()
+    }
+
+    /// Returns why the connection ended. Waits a moment for the exit status of the browser.
+    pub(crate) async fn ended(&self) -> DevToolsError {
+        match &self.process {
+            _ if self.shared.is_closed.load(Ordering::Acquire) => DevToolsError::Closed,
+            None => DevToolsError::Ended(Ending::default()),
+            Some(process) => DevToolsError::Ended(process.ending().await),
         }
     }
 
@@ -406,7 +428,7 @@ mod tests {
         let (ours, output) = duplex(16);
         let (theirs, input) = duplex(16);
         let played = Played { output, input: Messages { output: input, unread: Vec::new(), searched: 0 } };
-        (DevTools::over(ours, theirs, heard), played)
+        (DevTools::over(ours, theirs, None, heard), played)
     }
 
     #[tokio::test]
@@ -472,9 +494,22 @@ mod tests {
             Some(browser)
         };
         let (answer, _browser) = tokio::join!(asking, browser);
-        assert_eq!(answer, Err(DevToolsError::Ended), "{last:?}");
+        let ended = DevToolsError::Ended(Ending::default());
+        assert_eq!(answer, Err(ended.clone()), "{last:?}");
         assert!(devtools.has_ended());
-        assert_eq!(devtools.call(&target, "A.a", json!({})).await, Err(DevToolsError::Ended));
+        assert_eq!(devtools.call(&target, "A.a", json!({})).await, Err(ended));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_waits_while_this_side_closes_the_browser_fails_with_that() {
+        let (devtools, mut browser) = connection(|_| {});
+        let (end, target) = (devtools.end(), Target(None));
+        let closing = async {
+            browser.heard().await;
+            assert!(end.now() && !end.now());
+        };
+        let (answer, ()) = tokio::join!(devtools.call(&target, "A.a", json!({})), closing);
+        assert_eq!(answer, Err(DevToolsError::Closed));
     }
 
     #[tokio::test]

@@ -4,16 +4,25 @@
 //! run its only network.
 
 use crate::{
+    browser::{
+        devtools::DevToolsError,
+        process::{LastLines, Process},
+        wrapper,
+    },
     egress::{
         connector::Connector,
         proxy::{EgressProxy, ProxyPolicy},
     },
     sandbox::{
-        launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
+        launcher::{Input, LaunchError, LaunchSpec, Launcher},
         writable::WritableRoots,
     },
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::net::unix::pipe;
 use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
 
@@ -21,9 +30,8 @@ use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
 const NAMES: [&str; 5] =
     ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-/// Puts the pipes where the browser expects them, and starts it. Its words go nowhere: a pipe that nobody reads fills up, and
-/// then it stands still.
-const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
+/// Starts the browser with the pipes at the descriptors that it expects. Its standard error stays the pipe of the run.
+const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
 
 /// The arguments of every browser.
 const ARGUMENTS: &[&str] = &[
@@ -69,7 +77,7 @@ const ARGUMENTS: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) launcher: Launcher,
-    /// The file that was found.
+    /// The program, as [`find`] returns it.
     pub(crate) file: PathBuf,
     /// What its run may touch, without the network.
     pub(crate) policy: SandboxPolicy,
@@ -86,14 +94,14 @@ pub(crate) struct Started {
     pub(crate) output: pipe::Receiver,
     pub(crate) input: pipe::Sender,
     pub(crate) proxy: EgressProxy,
-    pub(crate) child: Child,
+    pub(crate) process: Arc<Process>,
 }
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotStarted {
     /// The sandbox or the system refused.
-    #[error("the browser was not started")]
+    #[error(transparent)]
     Launch(#[from] LaunchError),
     /// Its way out could not be opened.
     #[error("the way of the browser to the network could not be opened")]
@@ -101,25 +109,45 @@ pub(crate) enum NotStarted {
     /// Its pipes or its network are not there, as in a sandbox without namespaces.
     #[error("the browser needs a sandbox with a network of its own")]
     NoNetwork,
-    /// It does not answer.
-    #[error("the browser started and does not answer: {0}")]
-    Silent(String),
+    /// The browser ended, or refused a command, before it was ready.
+    #[error(transparent)]
+    NotReady(#[from] DevToolsError),
+    /// The browser did not answer in time.
+    #[error("the browser runs, and did not answer within {} seconds{lines}", limit.as_secs())]
+    Silent {
+        /// Maximum time of the start.
+        limit: Duration,
+        /// What the browser wrote so far.
+        lines: LastLines,
+    },
 }
 
-/// The browser of the configuration, else the first one of the machine that no tool can write to. Blocks.
+/// Returns the program of the configured browser, else of the first one of the machine, where no tool can write to it.
+/// Blocks.
 ///
 /// # Errors
-/// Why there is none, with what helps.
+/// The reason why there is none, and what to do.
 pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -> Result<PathBuf, String> {
     let named_text = named.map(|named| named.to_string_lossy().into_owned());
     let names: Vec<&str> = match &named_text {
         Some(named) => vec![named],
         None => NAMES.to_vec(),
     };
-    let found = names.iter().find_map(|name| Launcher::found_outside(name, path, writable).0);
-    found.ok_or_else(|| match named {
-        Some(named) => format!("`[browser] program` names `{}`, which is not there", named.display()),
-        None => "no browser is installed: install `chromium` or `chromium-headless-shell`, or say `[browser] program`"
+    let program = |name: &&str| {
+        let file = Launcher::found_outside(name, path, writable).0?;
+        wrapper::program_of(&file, writable)
+    };
+    names.iter().find_map(program).ok_or_else(|| match named {
+        Some(named) if wrapper::is_executable(named) => format!(
+            "`[browser] program` names `{}`, which cannot be used: it must not be a snap, and tools must not be able to \
+             write to it or to the program that it starts",
+            named.display()
+        ),
+        Some(named) => {
+            format!("`[browser] program` names `{}`, which is not there or is not executable", named.display())
+        }
+        None => "no browser that starts in the sandbox is installed: install the package `chromium` or \
+                 `chromium-headless-shell` (no snap), or name a program in `[browser] program`"
             .into(),
     })
 }
@@ -131,6 +159,11 @@ impl Program {
         // Any list that is not empty: the proxy decides about hosts.
         policy.write_roots.push(self.folder);
         policy.network = NetworkPolicy::Hosts(vec!["*.invalid".into()]);
+        // The sandbox shows the installations on the `PATH`, and the browser's may be another, such as `/opt/google/chrome`.
+        if let Some(folder) = self.file.parent() {
+            let path = policy.environment.entry("PATH".into()).or_default();
+            *path = format!("{path}:{}", folder.display());
+        }
         let file = self.file.to_string_lossy().into_owned();
         let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
         let spec = LaunchSpec {
@@ -146,6 +179,6 @@ impl Program {
             return Err(NotStarted::NoNetwork);
         };
         let proxy = EgressProxy::start(listener.into(), self.connector, self.proxy).map_err(NotStarted::Proxy)?;
-        Ok(Started { output, input, proxy, child })
+        Ok(Started { output, input, proxy, process: Process::new(self.file, child) })
     }
 }

@@ -4,13 +4,13 @@ use crate::{
     browser::{
         accessibility::{FrameTree, NodeId, plain_text},
         devtools::{DevTools, DevToolsError, End, Target},
-        program::{self, Program},
+        process::Ending,
+        program::{NotStarted, Program, Started},
         references::{Element, Reference},
         snapshot::{Change, Snapshot},
         state::{Frame, HostJudge, MAX_ID_BYTES, NotShown, State, Tab, TabNumber},
     },
     egress::proxy::{EgressProxy, RefusedHost},
-    sandbox::launcher::Child,
 };
 use serde_json::{Value, json};
 use std::{
@@ -43,7 +43,6 @@ pub(crate) struct Session {
     /// The folder that the browser shares with us.
     folder: PathBuf,
     proxy: EgressProxy,
-    _child: Child,
 }
 
 #[derive(Debug, Default)]
@@ -116,27 +115,45 @@ pub(crate) struct Lost {
 }
 
 impl Session {
-    /// Starts a browser.
+    /// Starts a browser, which has to be ready within `limit`.
     ///
     /// # Errors
-    /// What keeps it from starting, for people.
-    pub(crate) async fn start(program: Program, judge: HostJudge) -> Result<Self, program::NotStarted> {
+    /// The reason why it did not start.
+    pub(crate) async fn start(program: Program, judge: HostJudge, limit: Duration) -> Result<Self, NotStarted> {
         let folder = program.folder.clone();
-        let program::Started { output, input, proxy, child } = program.start().await?;
+        let Started { output, input, proxy, process } = program.start().await?;
         let shared = Arc::<Shared>::default();
         shared.state().judged_by(judge);
         let (changed, changes) = watch::channel(0);
         let hearing = shared.clone();
-        let devtools = DevTools::over(output, input, move |heard| {
+        let devtools = DevTools::over(output, input, Some(process.clone()), move |heard| {
             hearing.state().hear(&heard);
             changed.send_modify(|count| *count += 1);
         });
-        let session = Self { devtools, shared, changes, folder, proxy, _child: child };
-        session.prepare().await.map_err(|error| program::NotStarted::Silent(error.to_string()))?;
+        let session = Self { devtools, shared, changes, folder, proxy };
+        match timeout(limit, session.prepare()).await {
+            Ok(prepared) => prepared?,
+            Err(_) => return Err(NotStarted::Silent { limit, lines: process.last_lines() }),
+        }
         Ok(session)
     }
 
-    async fn prepare(&self) -> Result<(), SessionError> {
+    /// Returns the product of the browser and its version, in plain characters.
+    ///
+    /// # Errors
+    /// [`DevToolsError`].
+    pub(crate) async fn product(&self) -> Result<String, DevToolsError> {
+        let version = self.devtools.call(&Target(None), "Browser.getVersion", json!({})).await?;
+        let product = version.get("product").and_then(Value::as_str).unwrap_or("an unknown product");
+        Ok(plain_text(&product.replacen('/', " ", 1)))
+    }
+
+    /// Logs how the browser ended, unless this side closed it.
+    pub(crate) async fn log_ending(&self) {
+        self.devtools.ended().await;
+    }
+
+    async fn prepare(&self) -> Result<(), DevToolsError> {
         let browser = Target(None);
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
         self.devtools.call(&browser, "Target.setDiscoverTargets", json!({"discover": true})).await?;
@@ -326,7 +343,7 @@ impl Session {
                     return Ok(found);
                 }
                 if changes.changed().await.is_err() {
-                    return Err(DevToolsError::Ended.into());
+                    return Err(self.devtools.ended().await.into());
                 }
             }
         };
@@ -539,7 +556,7 @@ async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, SessionError> {
     // It ends early only if it panics.
-    spawn_blocking(work).await.unwrap_or(Err(SessionError::DevTools(DevToolsError::Ended)))
+    spawn_blocking(work).await.unwrap_or(Err(DevToolsError::Ended(Ending::default()).into()))
 }
 
 impl Shared {

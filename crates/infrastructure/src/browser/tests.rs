@@ -4,6 +4,7 @@
 mod hands;
 mod measured;
 mod pages;
+mod programs;
 
 use crate::{
     browser::{
@@ -24,6 +25,7 @@ use crate::{
 };
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -93,15 +95,20 @@ fn end() -> Instant {
 
 /// A browser for which `shop.example` is allowed and served.
 async fn rig(pages: &'static [(&'static str, &'static str)]) -> Rig {
+    let path = toolstead_domain::sandbox_policy::SYSTEM_PATH;
+    rig_with(program::find(None, path, &WritableRoots::default()).unwrap(), pages).await
+}
+
+/// The same with this program.
+async fn rig_with(program: PathBuf, pages: &'static [(&'static str, &'static str)]) -> Rig {
     let network = Arc::new(FakeNetwork::default());
     network.name("shop.example", &[&["93.184.216.34"]]);
     network.name("evil.example", &[&["93.184.216.66"]]);
     network.server("93.184.216.34:80", server(pages).await);
     let folder = tempfile::tempdir().unwrap();
-    let path = toolstead_domain::sandbox_policy::SYSTEM_PATH;
     let program = Program {
         launcher: Launcher::start().unwrap(),
-        file: program::find(None, path, &WritableRoots::default()).unwrap(),
+        file: program,
         policy: SandboxPolicy::closed(child_environment::base(|_| None)),
         folder: folder.path().canonicalize().unwrap(),
         connector: Connector::new(network.clone(), HostPatterns::default()),
@@ -116,7 +123,8 @@ async fn rig(pages: &'static [(&'static str, &'static str)]) -> Rig {
         "shop.example" => Verdict::Allow,
         _ => Verdict::Ask,
     });
-    Rig { network, session: Session::start(program, judge).await.unwrap(), folder }
+    let session = Session::start(program, judge, Duration::from_secs(60)).await;
+    Rig { network, session: session.unwrap(), folder }
 }
 
 impl Rig {

@@ -3,6 +3,7 @@
 use crate::{
     browser::{
         browsers::{Lease, Owner},
+        devtools::DevToolsError,
         keyboard::Key,
         references::Reference,
         session::{Lost, Session, SessionError, Until},
@@ -240,6 +241,9 @@ pub(super) fn failed(error: SessionError) -> ToolFailure {
         SessionError::NotReached(_) => failure.next(
             "`[web] allow_private_hosts` in the user's configuration opens hosts of this machine and of private networks.",
         ),
+        SessionError::DevTools(DevToolsError::Ended(_)) => {
+            failure.next("Its pages are gone. `browser_navigate` starts a new one.")
+        }
         SessionError::NoAnswer => failure.next("`browser_close` ends the browser; `browser_navigate` starts a new one."),
         SessionError::Stale(_) | SessionError::UnknownElement(_) | SessionError::Unusable { .. } => {
             failure.next("`browser_get_page` shows the page as it is now.")

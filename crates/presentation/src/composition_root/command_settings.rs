@@ -30,6 +30,7 @@ pub(super) fn browser_settings(
     BrowserSettings {
         program: config.outside.browser.clone(),
         idle: config.outside.browser_idle,
+        start_limit: BrowserSettings::default().start_limit,
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         limits: config.sandbox_limits(),
         requires_landlock: config.sandbox.requires_landlock,

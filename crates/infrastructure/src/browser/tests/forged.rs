@@ -114,7 +114,7 @@ fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
         let judge: HostJudge = Arc::new(|host| if host == ALLOWED { Verdict::Allow } else { Verdict::Ask });
         state.lock().unwrap().judged_by(judge);
         let hearing = state.clone();
-        let devtools = DevTools::over(ours, theirs, move |heard| hearing.lock().unwrap().hear(&heard));
+        let devtools = DevTools::over(ours, theirs, None, move |heard| hearing.lock().unwrap().hear(&heard));
         let end = devtools.end();
         let target = Target(None);
         let asking = devtools.call(&target, "A.a", json!({}));

@@ -21,6 +21,7 @@ use toolstead_domain::{
 };
 
 mod borders;
+mod broken;
 mod ways_out;
 
 async fn tools(folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
@@ -41,12 +42,11 @@ async fn tools_showing(
 }
 
 fn tools_on(network: Arc<FakeNetwork>, folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
-    let browsers = Arc::new(Browsers::new(BrowserSettings {
-        idle,
-        folder: folder.join("browsers"),
-        network,
-        ..BrowserSettings::default()
-    }));
+    tools_under(BrowserSettings { idle, network, ..BrowserSettings::default() }, folder)
+}
+
+fn tools_under(settings: BrowserSettings, folder: &Path) -> (TestRun, Arc<Browsers>) {
+    let browsers = Arc::new(Browsers::new(BrowserSettings { folder: folder.join("browsers"), ..settings }));
     let root = folder.join("work");
     fs::create_dir(&root).unwrap();
     let roots = WorkspaceRoots { write: vec![root.canonicalize().unwrap()], ..Default::default() };
