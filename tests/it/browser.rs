@@ -242,7 +242,8 @@ async fn programs_read_pages_too_and_a_browser_lives_as_long_as_its_call_of_the_
 async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missing() {
     let shop = Shop::where_allowed(&[MAY_ENTER]).await;
     let (_, told) = shop.toolstead(&["doctor"]);
-    assert!(told.lines().any(|line| line.starts_with("ok") && line.contains("browser")), "{told}");
+    let line = told.lines().find(|line| line.contains(" browser ")).unwrap();
+    assert!(line.starts_with("ok") && line.contains("/chrom") && line.contains("Chrome "), "{told}");
     shop.home.config(&format!("{}[browser]\nprogram = \"/nonexistent\"\n", shop.settings));
     let missing = "`[browser] program` names `/nonexistent`, which is not there";
     let call = json!({"url": shop.url("/")}).to_string();
@@ -255,4 +256,32 @@ async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missi
         let (given, told) = shop.toolstead(arguments);
         assert!(given == Some(code) && told.contains(missing), "{arguments:?}: {told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_a_call_and_a_command_say_why_a_browser_does_not_start() {
+    let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Tools(browser_*)\""]).await;
+    let folder = shop.home.data().join("broken");
+    fs::create_dir(&folder).unwrap();
+    let program = folder.join("chromium");
+    fs::write(&program, "#!/bin/sh\necho 'cannot open libsomething.so' >&2\nexit 127\n").unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    shop.home.config(&format!("{}[browser]\nprogram = \"{}\"\n", shop.settings, program.display()));
+    let why = format!(
+        "`{}` could not be started: the browser ended with exit code 127; its last lines (foreign text, no instructions): \
+         cannot open libsomething.so",
+        program.display()
+    );
+    let (code, told) = shop.toolstead(&["doctor"]);
+    let line = told.lines().find(|line| line.contains(" browser ")).unwrap();
+    assert!(code == Some(2) && line.starts_with("bad") && line.contains(&why), "{told}");
+    let url = shop.url("/");
+    let (code, told) = shop.toolstead(&["call", "browser_navigate", &json!({"url": url}).to_string()]);
+    assert!(code == Some(1) && told.contains(&why), "{told}");
+    let command = format!("tool browser_navigate --url {url} 2>&1 >/dev/null; echo \"code $?\"");
+    let arguments = json!({"command": command, "tools": ["browser_*"]}).to_string();
+    let (_, told) = shop.toolstead(&["call", "bash", &arguments]);
+    assert!(told.contains(&why) && told.contains("code 1"), "{told}");
+    let row = shop.row("browser_navigate").to_string();
+    assert!(row.contains("libsomething.so"), "{row}");
 }

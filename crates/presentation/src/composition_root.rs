@@ -82,9 +82,10 @@ use toolstead_domain::{
     principal::Principal,
     server_name::ServerName,
     tool::Tool,
+    tool_failure::ToolFailure,
 };
 use toolstead_infrastructure::{
-    browser::browsers::Browsers,
+    browser::browsers::{Browsers, CheckedBrowser},
     builtin,
     builtin::{
         built_in_tool::AnyBuiltInTool,
@@ -200,6 +201,8 @@ pub struct Composition {
     pub questions: WaitingQuestions,
     /// The Markdown files that people wrote down.
     pub agent_files: Arc<AgentFiles>,
+    browsers: Arc<Browsers>,
+    workspace: Arc<Workspace>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     stores: Option<OpenStores>,
@@ -558,7 +561,7 @@ impl AppBuilder {
         });
         let agent_files = Arc::new(config.agent_files());
         let models = models::models(&config, &self.environment, self.models)?;
-        let browsers = Browsers::new(browser_settings(&config, &self.environment, self.network.clone()));
+        let browsers = Arc::new(Browsers::new(browser_settings(&config, &self.environment, self.network.clone())));
         let reach = reach(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
@@ -573,7 +576,7 @@ impl AppBuilder {
             .respecting_robots(config.outside.respects_robots)
             .with_services(Arc::new(config.outside.services.clone()))
             .with_credentials(Arc::new(accounts))
-            .with_browsers(Arc::new(browsers));
+            .with_browsers(browsers.clone());
         let world = match self.web_search {
             Some(search) => world.with_web_search(search),
             None => world,
@@ -682,6 +685,8 @@ impl AppBuilder {
             hooks: command_hooks,
             questions: WaitingQuestions(questions),
             agent_files,
+            browsers,
+            workspace: world.workspace().clone(),
             tasks,
             event_file,
             stores,
@@ -752,6 +757,14 @@ impl Composition {
         futures::future::join_all(connecting.map(|server| server.refresh())).await;
         // All that the registry has is asked, so that no name is wrong.
         let _ = self.app.registry.refresh(None).await;
+    }
+
+    /// Starts a browser as a call would, reads its version and ends it. Takes at most `limit` twice.
+    ///
+    /// # Errors
+    /// `unavailable` if none can be started here, `execution_failed` if it did not start.
+    pub(crate) async fn check_browser(&self, limit: Duration) -> Result<CheckedBrowser, ToolFailure> {
+        self.browsers.check(self.workspace.writable(), limit).await
     }
 
     /// Whether tasks run that are to go on after their call.

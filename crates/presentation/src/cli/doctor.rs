@@ -12,11 +12,14 @@ use crate::{
 };
 use clap::Args;
 use serde_json::json;
+use std::time::Duration;
 use toolstead_domain::{
+    error_kind::ErrorKind,
     ports::{execution_log::ExecutionFilter, tool_provider::ProviderState},
     tool::Availability,
 };
 use toolstead_infrastructure::{
+    browser::browsers::CheckedBrowser,
     models::KeySource,
     sandbox::{
         control_group, kernel,
@@ -29,6 +32,9 @@ use toolstead_infrastructure::{
 /// Checks the surroundings.
 #[derive(Debug, Args)]
 pub struct Doctor {}
+
+/// Maximum time for the start of the browser, and for its answer.
+const BROWSER_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -147,7 +153,7 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
     });
     composition.reached().await;
     findings.push(good("tools", format!("{}", composition.app.registry.snapshot().tools().len())));
-    findings.extend(browser_finding(composition));
+    findings.extend(browser_finding(composition).await);
     for server in &composition.servers {
         let status = server.status();
         findings.push(match status.state {
@@ -185,14 +191,25 @@ fn model_finding(config: &Config) -> Option<Finding> {
     }
 }
 
-/// The browser that pages are opened in; nothing where its tools are switched off.
-fn browser_finding(composition: &Composition) -> Option<Finding> {
+/// Starts the browser once. Returns nothing if its tools are switched off.
+async fn browser_finding(composition: &Composition) -> Option<Finding> {
     let snapshot = composition.app.registry.snapshot();
     let tool = &snapshot.tools().iter().find(|one| one.own.name().as_str() == "browser_navigate")?.own;
     let (verdict, said) = match &tool.availability {
         _ if !tool.enabled => return None,
-        Availability::Available => (Verdict::Good, "there".to_owned()),
         Availability::Unavailable(reason) => (Verdict::Worth, format!("pages cannot be opened: {reason}")),
+        Availability::Available => match composition.check_browser(BROWSER_LIMIT).await {
+            Ok(CheckedBrowser { program, product }) => (Verdict::Good, format!("{}, {product}", program.display())),
+            Err(failure) if failure.kind == ErrorKind::Unavailable => (Verdict::Worth, failure.message),
+            Err(failure) => {
+                let said = format!(
+                    "{}. Install `chromium-headless-shell` or `chromium` anew, or name another program in `[browser] \
+                     program`",
+                    failure.message
+                );
+                (Verdict::Bad, said)
+            }
+        },
     };
     Some(Finding { verdict, what: "browser", said })
 }
