@@ -34,14 +34,23 @@ if ! /usr/bin/python3 -m pytest --version >/dev/null 2>&1; then
   /usr/bin/python3 -m pytest --version >/dev/null 2>&1 || missing "pytest is missing for /usr/bin/python3: on Debian: apt-get install python3-pytest"
 fi
 
-# What pages are opened in.
-if ! command -v chromium-headless-shell >/dev/null && ! command -v chromium >/dev/null; then
+# What pages are opened in: one of Debian's two packages, whichever is there. TOOLSTEAD_TEST_BROWSERS names those that must be there.
+wanted=
+for browser in ${TOOLSTEAD_TEST_BROWSERS:-}; do
+  command -v "$browser" >/dev/null || wanted="${wanted:+$wanted }$browser"
+done
+if [ -z "$wanted" ] && ! command -v chromium-headless-shell >/dev/null && ! command -v chromium >/dev/null; then
+  wanted=chromium-headless-shell
+fi
+if [ -n "$wanted" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo 'setup.sh: chromium is missing, installing it' >&2
+    echo "setup.sh: a browser is missing, installing $wanted" >&2
     apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell >&2 || missing "apt-get could not install chromium-headless-shell"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $wanted >&2 || missing "apt-get could not install $wanted"
   fi
-  command -v chromium-headless-shell >/dev/null || missing "chromium is missing: on Debian: apt-get install chromium-headless-shell"
+  for browser in $wanted; do
+    command -v "$browser" >/dev/null || missing "a browser is missing: on Debian: apt-get install $browser"
+  done
 fi
 
 hash=$(cat package.json package-lock.json .npmrc requirements.txt | sha256sum | cut -d ' ' -f 1)
