@@ -175,7 +175,7 @@ fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
 /// Speaks on the socket by itself.
 const SPEAK: &str = "import socket,sys,os,json,time,threading,signal
 def connect():
- s=socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(os.environ['TOOLSTEAD_TOOLS']); return s
+ s=socket.socket(socket.AF_UNIX); s.settimeout(120); s.connect(os.environ['TOOLSTEAD_TOOLS']); return s
 def ask(text, s=None):
  s=s or connect(); s.sendall(text if isinstance(text,bytes) else text.encode()); return s.makefile('rb').readline()
 def kind(line): return json.loads(line).get('error',{}).get('kind','fine') if line else 'closed'

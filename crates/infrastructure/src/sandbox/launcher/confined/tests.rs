@@ -712,7 +712,7 @@ async fn a_run_that_is_not_ready_in_time_is_given_up() {
     )
     .unwrap();
     let error = ConfinedRun::begin(ours, Launcher::start().unwrap(), Layers::All).await.unwrap_err().to_string();
-    assert!(error.contains("not ready after 30 seconds"), "{error}");
+    assert!(error.contains("not ready after 60 seconds"), "{error}");
     // It was told to end.
     assert_eq!(rustix::io::read(&theirs, &mut [0; 1]), Ok(0));
 }

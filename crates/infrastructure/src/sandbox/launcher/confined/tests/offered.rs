@@ -5,7 +5,7 @@ use crate::sandbox::offered_tools::{SOCKET, VARIABLE};
 use tokio::net::UnixListener as Listener;
 
 /// Connects to the socket, and prints who answers.
-const ASK: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(5)\ntry:\n s.connect(sys.argv[1])\n \
+const ASK: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(120)\ntry:\n s.connect(sys.argv[1])\n \
                    print(s.recv(99).decode())\nexcept OSError as e:\n print(type(e).__name__)";
 
 fn asking(world: &World, before: &str) -> LaunchSpec {
@@ -51,8 +51,10 @@ fn a_run_reaches_its_own_socket_and_no_run_that_of_another() {
             ended(child.await.unwrap()).await
         };
         let fourth = async {
-            let mut child = world.launcher.launch(session(offering(asking(&world, "true")), "two")).await.unwrap();
+            let after = asking(&world, "until [ -e closed ]; do sleep 0.02; done");
+            let mut child = world.launcher.launch(session(offering(after), "two")).await.unwrap();
             drop(child.tools.take());
+            std::fs::write(world.work().join("closed"), "").unwrap();
             ended(child).await
         };
         let all = async { tokio::join!(second, third, fourth) };
