@@ -869,8 +869,10 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
         format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 0\r\n\r\n");
     assert!(ask(&mut open, &post).await.starts_with("HTTP/1.1 503"));
     soon(async { while TcpStream::connect(front.address).await.is_ok() {} }).await;
-    // The call had its time, which passes at once from here on; then it was cancelled and answered.
+    // The time of the call passes at once; then the call is cancelled and answered.
     tokio::time::pause();
+    tokio::time::advance(PATIENCE / 2).await;
+    tokio::time::resume();
     let response = soon(running).await.unwrap().unwrap();
     check_error(&(response.status().as_u16(), only(messages(response).await)), 200, -32603, "cancelled");
     soon(stopping).await.unwrap();

@@ -612,7 +612,7 @@ async fn the_end_of_input_lets_answers_out_and_ends_what_is_left() {
     assert!(app.app.open_calls.is_empty());
 }
 
-/// Makes its application half a minute late.
+/// Creates its application after 30 seconds.
 struct LateWorkplace(App);
 
 #[async_trait(?Send)]

@@ -412,7 +412,7 @@ async fn a_server_that_is_down_is_left_alone_and_calls_do_not_wait_for_it() {
     assert!(text.contains("cannot be called now: it closed its output"), "{text}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_call_makes_a_server_that_was_left_alone_be_tried_at_once() {
     let (mut config, heard) = noting(|connection: usize, _: &str, _: &Value| match connection {
         0..=3 => Reaction::End,

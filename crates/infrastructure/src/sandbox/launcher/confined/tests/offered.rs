@@ -54,7 +54,7 @@ fn a_run_reaches_its_own_socket_and_no_run_that_of_another() {
             let after = asking(&world, "until [ -e closed ]; do sleep 0.02; done");
             let mut child = world.launcher.launch(session(offering(after), "two")).await.unwrap();
             drop(child.tools.take());
-            std::fs::write(world.work().join("closed"), "").unwrap();
+            fs::write(world.work().join("closed"), "").unwrap();
             ended(child).await
         };
         let all = async { tokio::join!(second, third, fourth) };
