@@ -9,6 +9,7 @@
 
 use super::{execution_row::RecordedRow, fault::Fault, packed_row::PackedRow};
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write},
@@ -112,8 +113,8 @@ impl Place {
         Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
     }
 
-    /// Returns all rows on record, whichever process recorded them; some of them are in the database by now. Those of one
-    /// process are in their order, and none of them is older than what the database had before.
+    /// Returns all rows on record, whichever process recorded them; some of them are in the database by now. Those of
+    /// one process are in their order, and none of them is older than what the database had before.
     pub(super) fn rows(&self) -> Result<Vec<RecordedRow<'static>>, Fault> {
         let mut rows = Vec::new();
         for (path, file) in self.opened().map_err(Fault::Files)? {
@@ -122,18 +123,18 @@ impl Place {
         Ok(rows)
     }
 
-    /// Opens every file before one is read. A file may go at any time, and then its rows are in the database; where one is
-    /// gone before it is opened, those before it may hold an older state of the same calls, so all are listed again.
+    /// Opens every file before the first is read. A file may be deleted at any time, once its rows are in the database.
+    /// If one is missing, the files before it may contain an older state of the same calls, so all files are listed
+    /// again.
     fn opened(&self) -> io::Result<Vec<(PathBuf, File)>> {
-        let mut gone = None;
+        let mut gone = BTreeSet::new();
         'listing: loop {
             let mut opened = Vec::new();
             for (_, path) in self.files()? {
                 match File::open(&path) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                        // A name that is still listed leads to no file.
-                        if gone.as_ref() != Some(&path) {
-                            gone = Some(path);
+                        // A name that is listed again without a file is skipped.
+                        if gone.insert(path) {
                             continue 'listing;
                         }
                     }
@@ -338,7 +339,7 @@ pub(super) struct Read {
     pub(super) is_damaged: bool,
 }
 
-/// Reads a file. A file that is gone was committed.
+/// Reads a file. A missing file was committed.
 pub(super) fn rows_in(path: &Path) -> io::Result<Read> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::default()),
@@ -346,7 +347,7 @@ pub(super) fn rows_in(path: &Path) -> io::Result<Read> {
     }
 }
 
-/// Reads an open file. What was written by half was never acknowledged.
+/// Reads an open file. A half-written row was never acknowledged.
 fn read_rows(mut file: File, path: &Path) -> io::Result<Read> {
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
@@ -531,7 +532,7 @@ mod tests {
         let row =
             |execution| [serde_json::to_vec(&RecordedRow::new(&execution, MINE)).unwrap(), b"\n".to_vec()].concat();
         let [older, newer] = [0, 1].map(|number| place(&folder).file(MINE, number));
-        // A pipe shows when it is opened to be read, and holds its reader up.
+        // A named pipe blocks its reader until it is opened for writing.
         rustix::fs::mknodat(rustix::fs::CWD, &older, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         fs::write(&newer, row(samples::execution(1))).unwrap();
         let read = std::thread::spawn({
@@ -539,11 +540,11 @@ mod tests {
             move || place.rows().unwrap().last().map(|row| row.ended)
         });
         let mut pipe = OpenOptions::new().write(true).open(&older).unwrap();
-        // Both are committed, and go in this order.
+        // Both are committed, and are deleted in this order.
         for path in [older, newer] {
             fs::remove_file(path).unwrap();
         }
-        // Fails where the reader has begun anew.
+        // Fails if the reader has started again.
         let _ = pipe.write_all(&row(samples::running_execution(1)));
         drop(pipe);
         let last = read.join().unwrap();
@@ -553,7 +554,9 @@ mod tests {
     #[test]
     fn a_name_that_leads_to_no_file_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(folder.path().join("missing"), place(&folder).file(MINE, 0)).unwrap();
+        for number in 0..2 {
+            std::os::unix::fs::symlink(folder.path().join("missing"), place(&folder).file(MINE, number)).unwrap();
+        }
         assert!(place(&folder).rows().unwrap().is_empty());
     }
 

@@ -13,8 +13,8 @@ use std::{
 
 /// More readers than that would only wait for the same two or four cores.
 const MAX_READERS: u32 = 4;
-/// Minimum time to wait for a reader of the pool. Locks have a time of their own; this wait is for other readers, which a
-/// busy machine makes slow.
+/// Minimum timeout for a reader of the pool. Locks have a timeout of their own; this one covers other readers, which
+/// are slow on a busy machine.
 const WAIT_FOR_READER: Duration = Duration::from_secs(30);
 /// After a checkpoint the write-ahead log is cut to this size, in bytes.
 const KEPT_LOG_BYTES: u32 = 64 << 20;
