@@ -15,22 +15,22 @@ use std::{
 /// Runs helpers.
 #[async_trait]
 pub trait HelperPort: fmt::Debug + Send + Sync {
-    /// Starts a helper, sends it the order and the input, and returns its answer. The helper has ended when this returns,
-    /// and when this future is dropped.
+    /// Starts a helper, sends it the order and the input, and returns its answer. The helper has ended when this
+    /// returns, and when this future is dropped.
     ///
     /// # Errors
     /// [`HelperError`]. An implementation never does the work in this process instead.
     async fn call(&self, call: HelperCall) -> Result<Vec<u8>, HelperError>;
 }
 
-/// Smallest backstop of a helper on the clock.
+/// Minimum wall-clock backstop of a helper.
 const MIN_BACKSTOP: Duration = Duration::from_secs(60);
-/// Backstop on the clock, as a multiple of the processor time.
+/// Wall-clock backstop, as a multiple of the processor time.
 const BACKSTOP_FACTOR: u32 = 20;
 
 /// Limits of a helper process.
 ///
-/// A helper that blocks without using the processor is ended by a backstop on the clock, which a busy machine does not
+/// A helper that blocks without using the processor is ended by a wall-clock backstop, which a busy machine does not
 /// reach: 20 times [`seconds`](Self::seconds), and at least one minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelperBounds {
@@ -61,7 +61,7 @@ pub struct HelperCall {
     pub answer_bytes: u64,
     /// Limits of the process.
     pub bounds: HelperBounds,
-    /// End of the call that the helper works for. `None` where the caller drops the future at that time.
+    /// Deadline of the call that needs the helper. `None` if the caller drops the future at that time.
     pub deadline: Option<Instant>,
 }
 
@@ -109,7 +109,7 @@ pub enum HelperError {
     /// The helper ended before it answered.
     #[error("the helper failed: {exit}")]
     Died {
-        /// How the process ended.
+        /// Exit status of the process, as text.
         exit: String,
         /// The end of its standard error, for the operator.
         stderr: String,
@@ -132,5 +132,18 @@ pub struct NoHelpers;
 impl HelperPort for NoHelpers {
     async fn call(&self, _: HelperCall) -> Result<Vec<u8>, HelperError> {
         Err(HelperError::NoSandbox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backstop_is_twenty_times_the_processor_time_and_at_least_a_minute() {
+        for (seconds, backstop) in [(1, 60), (3, 60), (10, 200), (60, 1_200)] {
+            let bounds = HelperBounds { seconds, memory_bytes: 0 };
+            assert_eq!(bounds.backstop(), Duration::from_secs(backstop), "{seconds}");
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! The port for programs of the user's own that run unconfined, such as the command that prints the key of a model.
+//! The port for unconfined programs of the user, such as the command that prints the key of a model.
 //!
-//! With the feature `sandbox` the adapter is `sandbox::user_programs::UserPrograms`, which bounds the time and the output
-//! of each run and ends everything that it started.
+//! With the feature `sandbox` the adapter is `sandbox::user_programs::UserPrograms`, which bounds the time and the
+//! output of each run and ends everything that it started.
 
 use async_trait::async_trait;
 use std::{fmt, time::Duration};

@@ -63,7 +63,7 @@ impl Reader {
     }
 }
 
-/// An input that begins when something is received, or when the other side is gone.
+/// An input that starts when a message is received, the sender is dropped, or the timeout ends.
 struct Late(mpsc::Receiver<()>, Duration, Cursor<String>);
 
 impl Read for Late {
@@ -77,7 +77,7 @@ impl Read for Late {
 impl Reader {
     /// Validates in a helper that has one second of processor time, and waits for its input for at most this long.
     fn validate(&self, schema: &Value, wait: Duration, deadline: Option<Instant>) -> Result<Vec<u8>, HelperError> {
-        // Dropped with this function, so that no thread waits for it any more.
+        // Dropped at the end of this function, which ends the wait of the input.
         let (_keep, waits) = mpsc::channel();
         let question = json!({"schema": schema, "value": {}}).to_string();
         let call = HelperCall {
@@ -94,7 +94,7 @@ impl Reader {
 }
 
 fn processor_time(reader: &Reader) {
-    let verdict = reader.validate(&json!({"type": "object"}), Duration::from_millis(1_500), None).unwrap();
+    let verdict = reader.validate(&json!({"type": "object"}), Duration::from_millis(2_500), None).unwrap();
     assert_eq!(verdict, b"\"Valid\"");
     let link = |at: usize| {
         let before = json!({"$ref": format!("#/$defs/l{}", at - 1)});

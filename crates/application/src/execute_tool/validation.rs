@@ -68,7 +68,7 @@ fn unknown(tool: &Tool, schema: &ToolInputSchema, why: NotValidated) -> ExecuteT
         NotValidated::OutOfProcessorTime(_) => (ErrorKind::Timeout, "Call it with fewer or simpler arguments."),
         NotValidated::Late => (ErrorKind::Timeout, "Call it again."),
         NotValidated::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
-        _ => (ErrorKind::Unavailable, "Use another tool; whoever runs Toolstead finds more in its log."),
+        _ => (ErrorKind::Unavailable, "Use another tool; the operator finds the reason in the log."),
     };
     // The reason why they are not validated here, if it is the schema's and not that of these arguments.
     let because = schema.validate(&Value::Null).err().map_or_else(String::new, |error| match error {

@@ -49,6 +49,8 @@ const READY: &str = "toolstead-helper 1 ready";
 const MAX_ORDER_BYTES: u64 = 64 << 10;
 /// As much of what a helper prints to stderr is kept.
 const KEPT_STDERR_BYTES: usize = 4 << 10;
+/// Maximum processor time of short work, in seconds.
+const MAX_SHORT_SECONDS: u64 = 10;
 /// The exit code of a helper whose work panicked.
 const PANICKED: i32 = 101;
 
@@ -100,7 +102,7 @@ fn confine(bounds: HelperBounds) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::thread::set_no_new_privs(true)?;
     // The hard limit of time is a second later: the first signal ends the process, the second cannot be held off. Both
-    // count the time of all threads on the processor, so that a busy machine takes nothing away.
+    // count the processor time of all threads, which does not depend on the load of the machine.
     for (resource, soft, hard) in [
         (Resource::As, bounds.memory_bytes, bounds.memory_bytes),
         (Resource::Cpu, bounds.seconds, bounds.seconds + 1),
@@ -128,15 +130,24 @@ pub struct Helpers {
     launcher: OnceLock<Launcher>,
     requires_landlock: bool,
     allows_tier_2: bool,
-    seats: Semaphore,
+    /// Seats for short work, such as pages and schemas.
+    short: Semaphore,
+    /// Seats for long work, such as documents, so that it cannot hold up short work.
+    long: Semaphore,
 }
 
 impl Default for Helpers {
-    /// At most two helpers for each core run at once.
+    /// At most two helpers for each core run short work at once, and as many run long work.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let seats = Semaphore::new(2 * cores);
-        Self { launcher: OnceLock::new(), requires_landlock: false, allows_tier_2: false, seats }
+        let seats = || Semaphore::new(2 * cores);
+        Self {
+            launcher: OnceLock::new(),
+            requires_landlock: false,
+            allows_tier_2: false,
+            short: seats(),
+            long: seats(),
+        }
     }
 }
 
@@ -211,15 +222,16 @@ impl HelperPort for Helpers {
             return Err(HelperError::NoDoor);
         }
         let deadline = call.deadline;
-        let _seat = within(deadline, self.seats.acquire()).await?.map_err(not_started)?;
-        // The time that others used before it got its seat is not counted.
+        let seats = if call.bounds.seconds > MAX_SHORT_SECONDS { &self.long } else { &self.short };
+        let _seat = within(deadline, seats.acquire()).await?.map_err(not_started)?;
+        // Starts here, because the wait for a seat does not count.
         let backstop = Instant::now().checked_add(call.bounds.backstop());
         let end = [deadline, backstop].into_iter().flatten().min();
         within(end, self.answered(call)).await?
     }
 }
 
-/// Waits for the work until this end, if there is one.
+/// Waits for the work, until `end` if it is set.
 async fn within<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Result<T, HelperError> {
     match end {
         Some(end) => timeout_at(end.into(), work).await.map_err(|_| HelperError::Late),

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::{
     io::{Cursor, Read},
     sync::Arc,
+    time::Instant,
 };
 use toolstead_domain::{
     ports::schema_validator::{NotValidated, SchemaValidator},
@@ -15,10 +16,8 @@ use toolstead_domain::{
 
 /// The name of the helper that validates.
 pub(crate) const HELPER: &str = "schemas";
-/// Its processor time, with the start of the process.
-const SECONDS: u64 = 1;
-/// Its memory, as address space.
-const MEMORY_BYTES: u64 = 256 << 20;
+/// Limits of the process that validates.
+const BOUNDS: HelperBounds = HelperBounds { seconds: 1, memory_bytes: 256 << 20 };
 /// Bytes of schema and value together: a message's largest size, and the schema.
 const MAX_INPUT_BYTES: u64 = 17 << 20;
 /// Bytes of the answer: no violation is long.
@@ -78,9 +77,9 @@ impl SchemaValidator for HelperSchemaValidator {
             input: Box::new(Cursor::new(input)),
             input_bytes: MAX_INPUT_BYTES,
             answer_bytes: MAX_ANSWER_BYTES,
-            bounds: HelperBounds { seconds: SECONDS, memory_bytes: MEMORY_BYTES },
-            // The caller drops this future at the end of its call.
-            deadline: None,
+            bounds: BOUNDS,
+            // The caller drops this future at the end of its call; the wait for a seat is bounded as well.
+            deadline: Instant::now().checked_add(BOUNDS.backstop()),
         };
         let answer = self.helpers.call(call).await.map_err(failed)?;
         let verdict = serde_json::from_slice(&answer).map_err(|error| NotValidated::Ended(error.to_string()))?;

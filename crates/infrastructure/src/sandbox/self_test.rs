@@ -36,7 +36,8 @@ pub(super) use tries::enter;
 use tries::{Kind, MARKER, Task};
 use uuid::Uuid;
 
-/// Time for one confined run to end. Ends only a run that hangs: a busy machine does not decide which tier there is.
+/// Timeout of one confined run. Only a run that hangs reaches it, so that the load of the machine does not decide the
+/// tier.
 const TIME_TO_TRY: Duration = Duration::from_secs(60);
 const ROOM_FOR_CANARIES: &str =
     "make room in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp`, and let this user write there";

@@ -1,4 +1,4 @@
-//! Programs of the user's own, which nothing confines: the adapter of [`UserProgramPort`].
+//! Unconfined programs of the user: the adapter of [`UserProgramPort`].
 
 use crate::{
     sandbox::{

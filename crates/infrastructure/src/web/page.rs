@@ -117,8 +117,8 @@ struct Order {
     text_bytes: usize,
 }
 
-/// Parses a page: the work of the helper [`HELPER`]. Takes the bytes of a page and returns a [`Page`] as JSON. Call it only
-/// in a confined process.
+/// Parses a page: the work of the helper [`HELPER`]. Takes the bytes of a page and returns a [`Page`] as JSON. Call it
+/// only in a confined process.
 pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let page = serde_json::from_str::<Order>(order).ok().map(|order| {

@@ -7,13 +7,23 @@
 use super::{Promised, is_longer, keeper::Kept};
 use crate::{execute_tool::validation::validated, tool_registry::output_readers::OutputReaders};
 use serde_json::{Map, Value};
+use std::time::Duration;
+use tokio::time::timeout;
 use toolstead_domain::ports::schema_validator::NotValidated;
 
 /// Texts of so many characters and lists of so many items, from mild to harsh.
 const STEPS: &[(usize, usize)] = &[(8_000, 1_000), (2_000, 200), (1_000, 50), (400, 20), (200, 5), (100, 1), (60, 0)];
 
-/// The content, shortened until it fits the budget; `None` if it does not fit the schema then, or nobody can tell.
+/// Maximum time of all validations of one result, of which an upstream server chose the schema.
+const TIME_TO_SHORTEN: Duration = Duration::from_secs(30);
+
+/// Returns the content, shortened until it fits the budget. `None` if it does not fit the schema then, or if that cannot
+/// be validated in time.
 pub(super) async fn shortened(content: &Value, promised: Promised<'_>, budget: usize) -> Option<Value> {
+    timeout(TIME_TO_SHORTEN, fitting(content, promised, budget)).await.ok().flatten()
+}
+
+async fn fitting(content: &Value, promised: Promised<'_>, budget: usize) -> Option<Value> {
     for (characters, items) in STEPS {
         let short = short(content, *characters, *items);
         if is_longer(&short, budget) {

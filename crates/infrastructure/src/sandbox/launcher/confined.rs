@@ -38,8 +38,8 @@ const NOT_PUT_RIGHT: &str = "the workspace was not put right after this command,
 const NOT_ENDED: &str = "what this command started may still run, because what ends it was ended or did not answer: look \
                          for its processes, and end them";
 
-/// A run whose program does not run by then is ended: what it is to see may lie on a disk that does not answer. A busy
-/// machine does not reach it.
+/// Time for a run to start its program, after which the run is ended: its files may be on a disk that does not answer.
+/// A busy machine does not reach this limit.
 const TIME_TO_BEGIN: Duration = Duration::from_secs(60);
 
 /// A run and its init. Dropping it ends both.
