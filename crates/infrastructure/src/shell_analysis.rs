@@ -9,6 +9,7 @@ pub mod catalogue;
 mod folders;
 mod judging;
 mod limits;
+pub(crate) mod processor_time;
 mod reading;
 mod word;
 

@@ -1,37 +1,26 @@
 //! Comparisons of texts within a bound of processor time.
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::shell_analysis::processor_time::processor_time;
 use std::time::{Duration, Instant};
 
-/// Maximum number of attempts. Each has four times as long on the clock as the one before.
-const MAX_ATTEMPTS: u32 = 4;
+/// Maximum wall-clock timeout of the second attempt, as a multiple of the processor time.
+const MAX_FACTOR: f64 = 20.0;
 
-/// Runs a comparison that becomes coarser at its deadline, and returns the result that it has after `bound` of processor
-/// time.
+/// Runs a comparison that becomes coarser at its deadline, and returns the result that it has after about `bound` of
+/// processor time.
 ///
-/// The library of diffs has deadlines on the clock alone. A busy machine may give this thread little processor time
-/// until such a deadline; then the comparison is repeated with a later one, so that the result does not depend on the
-/// load.
+/// The diff library supports only wall-clock deadlines. A busy machine may give this thread little processor time
+/// until such a deadline. The comparison is repeated once then, with a deadline that is later in proportion, so that
+/// the result hardly depends on the load.
 pub(crate) fn within<T>(bound: Duration, compare: impl Fn(Instant) -> T) -> T {
-    let enough = bound * 3 / 4;
-    let mut time = bound;
-    let mut attempt = 1;
-    loop {
-        let (start, deadline) = (processor_time(), Instant::now() + time);
-        let compared = compare(deadline);
-        let used = processor_time().saturating_sub(start);
-        if Instant::now() <= deadline || used >= enough || attempt == MAX_ATTEMPTS {
-            return compared;
-        }
-        time *= 4;
-        attempt += 1;
+    let (start, deadline) = (processor_time(), Instant::now() + bound);
+    let compared = compare(deadline);
+    let used = processor_time().saturating_sub(start);
+    if Instant::now() <= deadline || used >= bound * 3 / 4 {
+        return compared;
     }
-}
-
-/// Returns the processor time of this thread. Unlike the clock, it does not advance while other programs run.
-fn processor_time() -> Duration {
-    // Never negative, so that the conversion cannot fail.
-    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+    let factor = (bound.as_secs_f64() / used.as_secs_f64().max(f64::EPSILON)).min(MAX_FACTOR);
+    compare(Instant::now() + bound.mul_f64(factor))
 }
 
 #[cfg(test)]
@@ -41,7 +30,7 @@ mod tests {
 
     const BOUND: Duration = Duration::from_millis(20);
 
-    /// Compares in this way; returns the number of attempts.
+    /// Runs a comparison and returns its number of attempts.
     fn attempts(bound: Duration, compare: impl Fn(Instant)) -> u32 {
         let attempts = Cell::new(0);
         within(bound, |deadline| {
@@ -52,13 +41,13 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_that_got_no_processor_time_before_its_deadline_is_repeated_a_few_times() {
+    fn a_comparison_that_got_no_processor_time_before_its_deadline_is_repeated_once() {
         let late = |deadline: Instant| {
             while Instant::now() <= deadline {
                 sleep(deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1));
             }
         };
-        assert_eq!(attempts(BOUND, late), MAX_ATTEMPTS);
+        assert_eq!(attempts(BOUND, late), 2);
     }
 
     #[test]

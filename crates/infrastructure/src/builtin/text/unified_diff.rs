@@ -8,7 +8,7 @@ use std::{borrow::Cow, ops::Range, time::Duration};
 const MAX_COMPARED_BYTES: usize = 2 << 20;
 /// Longer diffs are left out: nobody reads them, and the change itself is told in other ways.
 const MAX_DIFF_BYTES: usize = 64 << 10;
-/// When a comparison uses more processor time, it becomes coarser.
+/// Processor time after which a comparison becomes coarser.
 const TIME_TO_COMPARE: Duration = Duration::from_millis(200);
 
 /// The diff of two texts under a name; `None` where there is no difference, or it is too large to be of use.

@@ -35,8 +35,7 @@ use toolstead_domain::{
 const MAX_ALTERNATIVES: usize = 1000;
 /// "Unlimited" depth ends here: paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
-/// Maximum number of names that are compared with a missing one, and the time for that. The number is the bound; a slow
-/// disk reaches the time.
+/// Maximum number of names that are compared with a missing one, and a timeout that only a slow disk reaches.
 const NAMES_LOOKED_AT: usize = 10_000;
 const LOOKING_TIME: Duration = Duration::from_secs(1);
 

@@ -1,16 +1,9 @@
 //! The syntax tree, and the checks that bash reads the text the same way. The grammar is a highlighter's: it accepts
 //! more than bash and cuts some texts differently, so a tree without errors proves nothing by itself.
 
-use crate::shell_analysis::limits::Limits;
-use rustix::time::{ClockId, clock_gettime};
-use std::{ops::ControlFlow, time::Duration};
+use crate::shell_analysis::{limits::Limits, processor_time::processor_time};
+use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
-
-/// Returns the processor time of this thread. Unlike the clock, it does not advance while other programs run.
-fn processor_time() -> Duration {
-    // Never negative, so that the conversion cannot fail.
-    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
-}
 
 /// Parses a text. Returns `None` where that would take more processor time than is left.
 pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Tree> {

@@ -8,7 +8,7 @@ use crate::builtin::text::{
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::{ops::Range, rc::Rc, time::Duration};
 
-/// When a comparison uses more processor time, it becomes coarser.
+/// Processor time after which a comparison becomes coarser.
 const TIME_TO_COMPARE: Duration = Duration::from_millis(100);
 
 /// A range of the view, and what comes there.
