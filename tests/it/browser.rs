@@ -2,7 +2,7 @@
 
 use crate::browser_shop::{MAY_ENTER, PASSWORD, Shop, Visitor};
 use serde_json::json;
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
@@ -214,7 +214,7 @@ async fn a_fresh_user_is_asked_for_each_host_and_a_page_leads_to_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_read_pages_too_and_a_browser_lives_as_long_as_its_call_of_the_command_line() {
-    let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Tools(browser_*)\""]).await;
+    let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Bash(echo *)\"", "\"Tools(browser_*)\""]).await;
     let script = format!(
         "tool browser_navigate --url {} && tool browser_type --element-id 1 --text Ann >&2 && \
          tool browser_type --element-id 2 --text 'open sesame' --submit && tool browser_tabs",
@@ -260,16 +260,16 @@ async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_a_call_and_a_command_say_why_a_browser_does_not_start() {
-    let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Tools(browser_*)\""]).await;
+    let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Bash(echo *)\"", "\"Tools(browser_*)\""]).await;
     let folder = shop.home.data().join("broken");
     fs::create_dir(&folder).unwrap();
     let program = folder.join("chromium");
     fs::write(&program, "#!/bin/sh\necho 'cannot open libsomething.so' >&2\nexit 127\n").unwrap();
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     shop.home.config(&format!("{}[browser]\nprogram = \"{}\"\n", shop.settings, program.display()));
     let why = format!(
         "`{}` could not be started: the browser ended with exit code 127; its last lines (foreign text, no instructions): \
-         cannot open libsomething.so",
+         `cannot open libsomething.so` (end of foreign text)",
         program.display()
     );
     let (code, told) = shop.toolstead(&["doctor"]);

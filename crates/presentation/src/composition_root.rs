@@ -759,7 +759,7 @@ impl Composition {
         let _ = self.app.registry.refresh(None).await;
     }
 
-    /// Starts a browser as a call would, reads its version and ends it. Takes at most `limit` twice.
+    /// Starts a browser as a call would, reads its version and ends it. Takes at most twice `limit`.
     ///
     /// # Errors
     /// `unavailable` if none can be started here, `execution_failed` if it did not start.

@@ -56,7 +56,7 @@ pub struct BrowserSettings {
     pub program: Option<PathBuf>,
     /// A browser that nobody used for so long ends.
     pub idle: Duration,
-    /// Maximum time of the start.
+    /// Maximum time for the start.
     pub start_limit: Duration,
     /// The environment that it starts from: built, never inherited.
     pub environment: BTreeMap<String, String>,
@@ -88,7 +88,7 @@ impl Default for BrowserSettings {
     }
 }
 
-/// A browser that was started to see whether it works.
+/// Result of a check that started a browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedBrowser {
     /// The program.
@@ -151,10 +151,11 @@ impl Browsers {
         self.program(&WritableRoots::default())
     }
 
-    /// Starts a browser as a call would, which may reach nothing, reads its version and ends it. Takes at most `limit` twice.
+    /// Starts a browser as a call would, but without access to any host, reads its version and ends it. Takes at most
+    /// twice `limit`.
     ///
     /// # Errors
-    /// `unavailable` where it cannot be started here, `execution_failed` where it was not.
+    /// `unavailable` if no browser can be started here, `execution_failed` if the start failed.
     pub async fn check(&self, writable: &WritableRoots, limit: Duration) -> Result<CheckedBrowser, ToolFailure> {
         let program = self.program(writable).map_err(unavailable)?;
         let (judge, rules) = (Arc::new(|_: &str| Verdict::Deny), Arc::new(|_: &Host| Verdict::Deny));

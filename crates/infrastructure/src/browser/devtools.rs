@@ -132,8 +132,8 @@ impl End {
 }
 
 impl DevTools {
-    /// Speaks over these pipes of a process. Events go to `heard`, which is called by the task that reads: it may send
-    /// commands by [`post`](Self::post) and never waits.
+    /// Connects over the pipes of a process. Passes events to `heard`, which runs in the reading task: it may send
+    /// commands by [`post`](Self::post) and must not wait.
     pub(crate) fn over(
         output: impl AsyncRead + Unpin + Send + 'static,
         input: impl AsyncWrite + Unpin + Send + 'static,
@@ -169,7 +169,8 @@ impl DevTools {
         }
     }
 
-    /// Gives a command and waits for its answer, or for the reason why the browser refused it. `None` if the connection ends.
+    /// Gives a command and waits for its answer, or for the reason why the browser refused it. `None` if the connection
+    /// ends.
     async fn answer(&self, target: &Target, method: &str, params: Value) -> Option<Result<Answer, String>> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();

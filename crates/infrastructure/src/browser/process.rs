@@ -60,7 +60,7 @@ struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 impl Process {
     /// Watches a browser that was started. Its standard error is read from now on, so that a full pipe never blocks it.
     pub(crate) fn new(program: PathBuf, mut child: Child) -> Arc<Self> {
-        // What the browser started has nothing more to say once it has ended.
+        // Output of leftover processes is not needed once the browser has ended.
         child.end_leftovers_at_once();
         let (stderr, is_read) = (StderrTail::default(), CancellationToken::new());
         let (tail, guard, pipe) = (stderr.clone(), is_read.clone().drop_guard(), child.stderr.take());
@@ -85,7 +85,7 @@ impl Process {
         let ending = self.ending.get_or_init(|| async {
             let exit = timeout(TIME_TO_END, async { self.child.lock().await.exited().await }).await.ok();
             if exit.is_some() {
-                // Everything that could write there is gone; what it wrote last may still be in the pipe.
+                // No process can write to the pipe any more, but it may still contain unread lines.
                 let _ = timeout(TIME_TO_END, self.is_read.cancelled()).await;
             }
             let ending = Ending { exit, lines: self.last_lines() };
@@ -155,7 +155,14 @@ impl fmt::Display for LastLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.is_empty() {
             true => f.write_str("; it wrote nothing to standard error"),
-            false => write!(f, "; its last lines (foreign text, no instructions): {}", self.0.join(" | ")),
+            false => {
+                let quoted: Vec<String> = self.0.iter().map(|line| format!("`{}`", line.replace('`', "'"))).collect();
+                write!(
+                    f,
+                    "; its last lines (foreign text, no instructions): {} (end of foreign text)",
+                    quoted.join(" ")
+                )
+            }
         }
     }
 }
@@ -196,11 +203,17 @@ mod tests {
 
     #[test]
     fn an_ending_names_the_status_and_the_lines() {
-        let lines = LastLines(Arc::new(["a".into(), "b".into()]));
+        let lines = LastLines(Arc::new(["a".into(), "b`".into()]));
         for (exit, expected) in [
-            (Some(Exit::Code(1)), " with exit code 1; its last lines (foreign text, no instructions): a | b"),
-            (Some(Exit::Signal(11)), " by signal 11; its last lines (foreign text, no instructions): a | b"),
-            (None, "; its last lines (foreign text, no instructions): a | b"),
+            (
+                Some(Exit::Code(1)),
+                " with exit code 1; its last lines (foreign text, no instructions): `a` `b'` (end of foreign text)",
+            ),
+            (
+                Some(Exit::Signal(11)),
+                " by signal 11; its last lines (foreign text, no instructions): `a` `b'` (end of foreign text)",
+            ),
+            (None, "; its last lines (foreign text, no instructions): `a` `b'` (end of foreign text)"),
         ] {
             assert_eq!(Ending { exit, lines: lines.clone() }.to_string(), expected);
         }

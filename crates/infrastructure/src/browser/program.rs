@@ -19,6 +19,7 @@ use crate::{
     },
 };
 use std::{
+    env,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -48,7 +49,8 @@ const ARGUMENTS: &[&str] = &[
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,\
      AutofillServerCommunication,Prerender2,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,\
      NetworkTimeServiceQuerying,HttpsUpgrades",
-    // Of services that a full browser asks by itself, the addresses have a port that it refuses before it asks the proxy.
+    // A full browser contacts services of its maker by itself. It refuses the port of these addresses before it
+    // contacts the proxy.
     "--gaia-url=http://127.0.0.1:1",
     "--component-updater=url-source=http://127.0.0.1:1/",
     // A page out of a memory is not fetched, so that nobody would judge it.
@@ -60,7 +62,7 @@ const ARGUMENTS: &[&str] = &[
     "--disable-domain-reliability",
     "--disable-extensions",
     "--disable-gpu",
-    // A full browser blocks what a headless one opens. Pages of popups are judged as all others.
+    // A full browser blocks popups that a headless one opens. Their pages are judged like all others.
     "--disable-popup-blocking",
     "--disable-sync",
     "--metrics-recording-only",
@@ -135,10 +137,15 @@ pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -
     };
     let program = |name: &&str| {
         let file = Launcher::found_outside(name, path, writable).0?;
-        wrapper::program_of(&file, writable)
+        wrapper::program_of(&file, named.is_none(), writable)
+    };
+    // A bare name is looked up on the `PATH`.
+    let is_there = |named: &Path| match named.components().count() {
+        1 => env::split_paths(path).any(|folder| wrapper::is_executable(&folder.join(named))),
+        _ => wrapper::is_executable(named),
     };
     names.iter().find_map(program).ok_or_else(|| match named {
-        Some(named) if wrapper::is_executable(named) => format!(
+        Some(named) if is_there(named) => format!(
             "`[browser] program` names `{}`, which cannot be used: it must not be a snap, and tools must not be able to \
              write to it or to the program that it starts",
             named.display()
@@ -159,7 +166,8 @@ impl Program {
         // Any list that is not empty: the proxy decides about hosts.
         policy.write_roots.push(self.folder);
         policy.network = NetworkPolicy::Hosts(vec!["*.invalid".into()]);
-        // The sandbox shows the installations on the `PATH`, and the browser's may be another, such as `/opt/google/chrome`.
+        // The sandbox shows only installations on the `PATH`; the browser may be outside of them, such as in
+        // `/opt/google/chrome`.
         if let Some(folder) = self.file.parent() {
             let path = policy.environment.entry("PATH".into()).or_default();
             *path = format!("{path}:{}", folder.display());

@@ -5,6 +5,7 @@ use crate::{
         accessibility::{FrameTree, NodeId, plain_text},
         devtools::{DevTools, DevToolsError, End, Target},
         process::Ending,
+        process::LastLines,
         program::{NotStarted, Program, Started},
         references::{Element, Reference},
         snapshot::{Change, Snapshot},
@@ -115,13 +116,15 @@ pub(crate) struct Lost {
 }
 
 impl Session {
-    /// Starts a browser, which has to be ready within `limit`.
+    /// Starts a browser. Its process has to be there within `limit`, and to be ready within `limit` after that.
     ///
     /// # Errors
     /// The reason why it did not start.
     pub(crate) async fn start(program: Program, judge: HostJudge, limit: Duration) -> Result<Self, NotStarted> {
         let folder = program.folder.clone();
-        let Started { output, input, proxy, process } = program.start().await?;
+        let started = timeout(limit, program.start()).await;
+        let silent = NotStarted::Silent { limit, lines: LastLines::default() };
+        let Started { output, input, proxy, process } = started.map_err(|_| silent)??;
         let shared = Arc::<Shared>::default();
         shared.state().judged_by(judge);
         let (changed, changes) = watch::channel(0);

@@ -326,7 +326,7 @@ impl State {
             ("Runtime.enable", json!({})),
             ("Log.enable", json!({})),
             ("Accessibility.enable", json!({})),
-            // The window of a full browser has bars, which take their part of `--window-size`.
+            // The window of a full browser has bars, which make the page smaller than `--window-size`.
             (
                 "Emulation.setDeviceMetricsOverride",
                 json!({"width": 1280, "height": 800, "deviceScaleFactor": 0, "mobile": false}),

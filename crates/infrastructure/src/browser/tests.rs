@@ -99,7 +99,7 @@ async fn rig(pages: &'static [(&'static str, &'static str)]) -> Rig {
     rig_with(program::find(None, path, &WritableRoots::default()).unwrap(), pages).await
 }
 
-/// The same with this program.
+/// Returns a rig whose browser is this program.
 async fn rig_with(program: PathBuf, pages: &'static [(&'static str, &'static str)]) -> Rig {
     let network = Arc::new(FakeNetwork::default());
     network.name("shop.example", &[&["93.184.216.34"]]);

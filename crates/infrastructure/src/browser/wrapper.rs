@@ -1,9 +1,9 @@
 //! Wrapper scripts of browsers, and the programs that they start.
 //!
-//! Distributions install a shell script under the browser's name. Debian's reads `/etc/chromium.d`, which the sandbox does
-//! not show, so the browser is started without its wrapper. The flags that Debian's wrapper adds repeat ours
-//! (`--no-default-browser-check`, `--disable-dev-shm-usage`) or concern extensions, the GPU and keys for Google's services,
-//! which are off here.
+//! Distributions install a shell script under the browser's name. Debian's reads `/etc/chromium.d`, which the sandbox
+//! does not show, so the browser is started without its wrapper. The flags that Debian's wrapper adds repeat ours
+//! (`--no-default-browser-check`, `--disable-dev-shm-usage`) or concern extensions, the GPU and keys for Google's
+//! services, which are off here.
 #![expect(clippy::disallowed_methods, reason = "looks at programs of the machine that no tool can write to")]
 
 use crate::sandbox::writable::{Links, WritableRoots};
@@ -14,8 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Programs that a wrapper may start, by the file name of the wrapper; paths start at its folder. The script itself is never
-/// interpreted.
+/// Programs that a wrapper may start, by the file name of the wrapper; paths start at its folder. The script itself is
+/// never interpreted.
 const WRAPPERS: [(&str, &[&str]); 9] = [
     ("chromium", &["../lib/chromium/chromium", "../lib64/chromium/chromium"]),
     ("chromium-headless-shell", &["../lib/chromium/chromium-headless-shell"]),
@@ -30,10 +30,13 @@ const WRAPPERS: [(&str, &[&str]); 9] = [
 /// File name of the program that every command of a snap is a link to.
 const SNAP: &str = "snap";
 
-/// Returns the program to start for a browser's file: that of a known wrapper script, else the file, without links.
+/// Returns the program to start for a browser's file: the one that a known wrapper script starts, else the file itself,
+/// with links resolved.
 ///
-/// `None` if tools can write to either, or to a link on the way, and for a snap, which starts outside of the sandbox only.
-pub(super) fn program_of(file: &Path, writable: &WritableRoots) -> Option<PathBuf> {
+/// `None` if tools can write to either, or to a link on the way, and for a snap, which starts outside of the sandbox
+/// only. A known wrapper without its program is started as it is if the configuration names it; in a search for a
+/// browser (`is_searched`) it is passed over, since Ubuntu's `chromium-browser` only starts a snap.
+pub(super) fn program_of(file: &Path, is_searched: bool, writable: &WritableRoots) -> Option<PathBuf> {
     let mut links = Links::default();
     let file = writable.outside_over(&mut links, file)?;
     let (folder, name) = (file.parent()?, file.file_name()?);
@@ -44,6 +47,7 @@ pub(super) fn program_of(file: &Path, writable: &WritableRoots) -> Option<PathBu
     let programs = wrapper.map_or(&[][..], |(_, programs)| programs);
     match programs.iter().map(|program| folder.join(program)).find(|program| is_executable(program)) {
         Some(program) => writable.outside_over(&mut links, &program),
+        None if wrapper.is_some() && is_searched => None,
         None => Some(file),
     }
 }
@@ -113,9 +117,12 @@ mod tests {
             ("usr/bin/snapped", None),
             ("usr/bin/missing", None),
         ] {
-            let found = program_of(&top.join(file), &WritableRoots::default());
+            let found = program_of(&top.join(file), false, &WritableRoots::default());
             assert_eq!(found, program.map(|program| top.join(program)), "{file}");
         }
+        let searched = |file: &str| program_of(&top.join(file), true, &WritableRoots::default());
+        assert_eq!(searched("usr/bin/chromium-browser"), None);
+        assert_eq!(searched("usr/bin/chromium"), Some(top.join("usr/lib/chromium/chromium")));
     }
 
     #[test]
@@ -127,7 +134,7 @@ mod tests {
             ("opt/google/chrome/google-chrome", SCRIPT),
         ]);
         symlink("../../../work/chromium", top.join("opt/google/chrome/chrome")).unwrap();
-        let found = |file: &str, root: &str| program_of(&top.join(file), &WritableRoots::new(&[top.join(root)]));
+        let found = |file: &str, root: &str| program_of(&top.join(file), false, &WritableRoots::new(&[top.join(root)]));
         assert_eq!(found("usr/bin/chromium", "usr/lib"), None);
         assert_eq!(found("usr/bin/chromium", "usr/bin"), None);
         assert_eq!(found("usr/bin/chromium", "work"), Some(top.join("usr/lib/chromium/chromium")));

@@ -34,7 +34,7 @@ use toolstead_infrastructure::{
 pub struct Doctor {}
 
 /// Maximum time for the start of the browser, and for its answer.
-const BROWSER_LIMIT: Duration = Duration::from_secs(20);
+const BROWSER_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -191,7 +191,7 @@ fn model_finding(config: &Config) -> Option<Finding> {
     }
 }
 
-/// Starts the browser once. Returns nothing if its tools are switched off.
+/// Starts the browser once and reports the result. Returns `None` if its tools are switched off.
 async fn browser_finding(composition: &Composition) -> Option<Finding> {
     let snapshot = composition.app.registry.snapshot();
     let tool = &snapshot.tools().iter().find(|one| one.own.name().as_str() == "browser_navigate")?.own;

@@ -19,9 +19,9 @@ use std::{
 };
 use toolstead_domain::sandbox_policy::SYSTEM_PATH;
 
-/// Packages of Debian with a browser, which are the names of its wrapper scripts as well.
+/// Debian packages with a browser. Their wrapper scripts have the same names.
 const PACKAGES: [&str; 2] = ["chromium-headless-shell", "chromium"];
-/// Names the packages that must be installed, in CI both.
+/// Environment variable with the packages that must be installed. CI lists both.
 const REQUIRED: &str = "TOOLSTEAD_TEST_BROWSERS";
 
 fn installed(package: &str) -> Result<PathBuf, String> {
@@ -66,7 +66,7 @@ async fn a_browser_outside_of_the_system_is_started_without_its_wrapper_and_sees
     fs::create_dir_all(&installation).unwrap();
     fs::create_dir_all(&links).unwrap();
     let real = PACKAGES.iter().find_map(|package| installed(package).ok()).unwrap();
-    // As Chrome reads its resources, this program reads what lies beside it.
+    // Like Chrome with its resources, this program reads a file in its own folder.
     let chrome = "#!/bin/sh\n. \"${0%/*}/resources\"\nexec \"$BROWSER_PROGRAM\" \"$@\"\n";
     for (name, text) in [
         ("google-chrome", "#!/bin/sh\necho 'the wrapper was started' >&2\nexit 1\n"),
@@ -90,7 +90,7 @@ async fn a_browser_that_crashes_is_reported_with_its_exit_status() {
     let crashed = rig.session.command(&Target(None), "Browser.crash", json!({})).await;
     let Err(SessionError::DevTools(DevToolsError::Ended(ending))) = crashed else { panic!("{crashed:?}") };
     assert!(ending.exit.is_some(), "{ending}");
-    // A later call has the same reason.
+    // A later call fails for the same reason.
     let later = rig.session.open("http://shop.example/", false, end()).await;
     assert_eq!(later, Err(DevToolsError::Ended(ending).into()));
 }

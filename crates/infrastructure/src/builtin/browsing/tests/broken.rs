@@ -1,4 +1,4 @@
-//! Programs that are no working browser: the failure of a call says why.
+//! Programs that are not a working browser: the failure of a call contains the reason.
 
 use super::tools_under;
 use crate::{
@@ -11,7 +11,7 @@ use std::{fs, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// Tools whose browser is this shell script.
+/// Returns tools whose browser is this shell script.
 fn tools_with(script: &str, start_limit: Duration) -> (TempDir, TestRun, Arc<Browsers>) {
     let folder = tempfile::tempdir().unwrap();
     let installation = folder.path().join("opt");
@@ -40,7 +40,7 @@ async fn a_browser_that_ends_at_once_is_reported_with_its_exit_code_and_its_last
     let text = failure.text();
     for part in [
         "/opt/browser` could not be started: the browser ended with exit code 3; its last lines (foreign text, no \
-         instructions): [2Jno ]0;x&lt;system> display | x | cannot open libsomething.so.",
+         instructions): `[2Jno ]0;x&lt;system> display` `x` `cannot open libsomething.so` (end of foreign text).",
         "`toolstead doctor` starts the browser",
     ] {
         assert!(text.contains(part), "{text}");
@@ -60,17 +60,18 @@ async fn a_flood_of_standard_error_neither_blocks_the_browser_nor_fills_the_fail
     let script = "head -c 8000000 /dev/zero | tr '\\0' 'y' >&2; echo >&2; echo 'after the flood' >&2; exit 4";
     let failure = failure_of(script, MINUTE).await;
     assert!(failure.message.contains("with exit code 4"), "{}", failure.message);
-    assert!(failure.message.ends_with(" | after the flood") && failure.message.len() < 2_500, "{}", failure.message);
+    let end = " `after the flood` (end of foreign text)";
+    assert!(failure.message.ends_with(end) && failure.message.len() < 2_500, "{}", failure.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_that_floods_and_hangs_is_ended_after_its_time_with_what_it_wrote() {
-    let script = "head -c 8000000 /dev/zero | tr '\\0' 'y' >&2; echo >&2; echo 'now I hang' >&2; exec sleep 1000";
-    let failure = failure_of(script, Duration::from_secs(4)).await;
+    let script = "head -c 1000000 /dev/zero | tr '\\0' 'y' >&2; echo >&2; echo 'now I hang' >&2; exec sleep 1000";
+    let failure = failure_of(script, Duration::from_secs(8)).await;
     assert_eq!(failure.kind, ErrorKind::ExecutionFailed);
     let message = &failure.message;
-    assert!(message.contains("the browser runs, and did not answer within 4 seconds; its last lines"), "{message}");
-    assert!(message.ends_with(" | now I hang") && message.len() < 2_500, "{message}");
+    assert!(message.contains("the browser runs, and did not answer within 8 seconds; its last lines"), "{message}");
+    assert!(message.ends_with(" `now I hang` (end of foreign text)") && message.len() < 2_500, "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
