@@ -1,4 +1,4 @@
-//! Lists the public addresses of a host, or says why it may not be reached:
+//! Lists the public addresses of a host, or prints the reason why it must not be reached:
 //!
 //! `cargo run -p toolstead-infrastructure --example egress -- example.com`
 #![expect(clippy::print_stdout, reason = "an example shows what it got")]

@@ -11,11 +11,11 @@ pub mod browser;
 pub mod builtin;
 pub mod child_environment;
 pub mod dialects;
-pub mod helper_port;
 #[cfg(feature = "documents")]
 pub mod documents;
 #[cfg(feature = "egress")]
 pub mod egress;
+pub mod helper_port;
 #[cfg(feature = "hooks")]
 pub mod hooks;
 #[cfg(feature = "host")]

@@ -81,8 +81,8 @@ impl Model {
         Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts, host })
     }
 
-    /// Sets what runs the command that prints the key ([`KeySource::Command`](super::KeySource::Command)). Without it,
-    /// such a key is missing.
+    /// Sets the port that runs the command that prints the key ([`KeySource::Command`](super::KeySource::Command)).
+    /// Without it, such a key is missing.
     #[must_use]
     pub fn with_key_commands(self, commands: Arc<dyn UserProgramPort>) -> Self {
         let Provider { settings, protocol, endpoint, headers, key } = &*self.provider;

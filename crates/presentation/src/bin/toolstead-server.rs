@@ -1,4 +1,5 @@
-//! The launcher of the server: replaces itself with `toolstead`, the program beside it, under the name `toolstead-server`.
+//! The launcher of the server: replaces itself with `toolstead`, the program beside it, under the name
+//! `toolstead-server`.
 //!
 //! Both names share one program, so that the code is compiled, linked and stored once.
 

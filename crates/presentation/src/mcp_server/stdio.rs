@@ -62,9 +62,9 @@ impl Default for StdioSettings {
     }
 }
 
-/// Serves one client until its input ends, it reads no more, or `stop` is given. Then every call of the client ends and is
-/// recorded, and answers that are due are written. Returns within a second after that, or later where the client takes its
-/// answers slowly or has asked for a list that is not known yet; `stop` ends these waits.
+/// Serves one client until its input ends, it reads no more, or `stop` is given. Then every call of the client ends and
+/// is recorded, and answers that are due are written. Returns within a second after that, or later where the client
+/// takes its answers slowly or has asked for a list that is not known yet; `stop` ends these waits.
 ///
 /// The application stays open: whoever made it closes it ([`App::close`]) before the process ends.
 ///
@@ -154,7 +154,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
     };
     if matches!(end, End::Input(_)) {
         connection.input_ended();
-        // Where the application is still being made, that takes as long as the machine needs for it.
+        // If the application is still starting, this waits as long as the machine needs for that.
         tokio::select! {
             () = connection.lists_answered(LAST_LISTS) => {}
             () = stop.cancelled() => {}

@@ -31,7 +31,7 @@ use toolstead_domain::{
     provider_identity::ProviderIdentity,
 };
 
-/// Failure of a server that is to be a child process where nothing starts any.
+/// Failure of a server that needs a child process, in a program without a launcher.
 const NO_LAUNCHER: &str = "this program starts no servers: build `toolstead-infrastructure` with the feature `mcp-stdio` \
                            and set `McpServerDeps::launcher`, or reach the server by HTTP";
 

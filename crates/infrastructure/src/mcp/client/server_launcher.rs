@@ -16,7 +16,7 @@ pub trait ServerLauncher: fmt::Debug + Send + Sync {
     /// Starts a server.
     ///
     /// # Errors
-    /// The reason, for people.
+    /// The reason, as text for the user.
     async fn launch(&self, server: &StdioServer, config: &McpServerConfig) -> Result<StartedServer, String>;
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for StartedServer {
 /// The process of a server. Dropping it kills the process and everything that it started.
 #[async_trait]
 pub trait ServerProcess: fmt::Debug + Send {
-    /// Waits for the end of the process and returns how it ended, for people.
+    /// Waits for the end of the process and returns its exit status, as text for the user.
     async fn exited(&mut self) -> String;
 
     /// Ends the process within `grace`, by force if it does not end by itself. The caller has closed its input.

@@ -27,8 +27,8 @@ pub struct StdioLauncher {
     /// The workspace: guarded servers start in its first root, and work on it. Confined servers never see what is
     /// forbidden in it, wherever that is.
     pub roots: WorkspaceRoots,
-    /// Paths that confined servers never change, wherever they are: programs that run with more rights than theirs, or
-    /// with theirs the next time.
+    /// Paths that confined servers cannot change, in any folder: programs that later run with the rights of a server,
+    /// or with more.
     pub sealed: Vec<PathBuf>,
     /// Folder of the lasting homes of guarded servers; `None`: a home ends with its server.
     pub homes: Option<PathBuf>,

@@ -42,6 +42,8 @@ use toolstead_infrastructure::mcp::wire::{
 };
 use uuid::Uuid;
 
+/// Maximum time for the application to start once the input has ended.
+const TIME_TO_START: Duration = Duration::from_secs(60);
 /// Subscriptions of one connection. One is enough for a client that knows what it wants.
 const MAX_SUBSCRIPTIONS: usize = 16;
 /// What a waiting request counts at least, so that their number is bounded, too.
@@ -69,7 +71,7 @@ pub(super) struct Connection {
     subscriptions: Arc<Semaphore>,
     /// Requests for lists and resources to watch, which end by themselves.
     lists: TaskTracker,
-    /// All else that runs beside the reading of messages.
+    /// All other tasks that run beside the reading of messages.
     tasks: TaskTracker,
     /// Given when subscriptions are to end.
     ending: CancellationToken,
@@ -506,10 +508,10 @@ impl Connection {
         self.tell(Occasion::Gone);
     }
 
-    /// Returns once the application is there, if a request waits for it, and then once every list is answered, after `time`
-    /// at the latest.
+    /// Waits for the application if a request needs it, and then at most `time` for the answers to all lists.
     pub(super) async fn lists_answered(&self, time: Duration) {
-        if self.in_flight.is_empty() || self.served.server().await.is_none() {
+        let started = async { timeout(TIME_TO_START, self.served.server()).await.ok().flatten().is_some() };
+        if self.in_flight.is_empty() || !started.await {
             return;
         }
         self.lists.close();
