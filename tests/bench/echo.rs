@@ -1,4 +1,5 @@
-//! The smallest MCP server that can answer a call, over HTTP and over stdio. Benchmarks and counts use it as the upstream.
+//! The smallest MCP server that can answer a call, over HTTP and over stdio. Benchmarks and counts use it as the
+//! upstream.
 
 use crate::Outcome;
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! Counts what one call costs. `make count` prints system calls, switches of threads, allocations and bytes of a release
-//! build. As a test, the program holds the allocations and bytes of a call in the debug build to their limits
+//! Counts what one call costs. `make count` prints system calls, switches of threads, allocations and bytes of a
+//! release build. As a test, the program holds the allocations and bytes of a call in the debug build to their limits
 //! (`limits.rs`).
 //!
 //! Unlike times, counts hardly depend on what else the machine does.
@@ -71,8 +71,8 @@ fn print(subject: &Subject) -> Outcome<()> {
     Ok(())
 }
 
-/// Counts the system calls of the server and all its children between few and many calls. Returns them by name, the most
-/// frequent first, or `None` without strace.
+/// Counts the system calls of the server and all its children between few and many calls. Returns them by name, the
+/// most frequent first, or `None` without strace.
 fn system_calls(subject: &Subject) -> Outcome<Option<Vec<(String, f64)>>> {
     let counted = |calls| -> Outcome<Option<BTreeMap<String, f64>>> {
         let Some(served) = Served::traced(subject)? else { return Ok(None) };

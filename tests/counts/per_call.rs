@@ -6,8 +6,8 @@ use crate::{
     subject::Subject,
 };
 
-/// What the server allocates for one call. The medians leave out what happens once in many calls, such as a commit of the
-/// audit log, so that they do not depend on the speed of the machine. The means include it.
+/// Allocations of the server for one call. The medians leave out work that occurs once in many calls, such as a commit
+/// of the audit log, so that they do not depend on the speed of the machine. The means include it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PerCall {
     pub(crate) allocations: u64,

@@ -20,7 +20,7 @@ use std::{
 
 const TOKEN: &str = "count-token-count-token-count-token";
 /// Time for an upstream tool to appear.
-const TIME_FOR_TOOL: Duration = Duration::from_secs(20);
+const TIME_FOR_TOOL: Duration = Duration::from_secs(120);
 /// How long strace has to write its summary, once the server has ended.
 const TIME_FOR_SUMMARY: Duration = Duration::from_secs(20);
 
@@ -112,6 +112,7 @@ impl Served {
             if Instant::now() > deadline {
                 return Err(error);
             }
+            sleep(Duration::from_millis(10));
         }
         Ok(served)
     }

@@ -17,7 +17,7 @@ missing() {
 if ! command -v rg >/dev/null || ! command -v fdfind >/dev/null; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo 'setup.sh: ripgrep or fd is missing, installing them' >&2
-    apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
+    apt-get update -qq || echo 'setup.sh: apt-get update failed, using the existing package lists' >&2
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ripgrep fd-find >&2 || missing "apt-get could not install ripgrep and fd-find"
   fi
   command -v rg >/dev/null || missing "ripgrep is missing: on Debian: apt-get install ripgrep"
@@ -28,13 +28,13 @@ fi
 if ! /usr/bin/python3 -m pytest --version >/dev/null 2>&1; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo 'setup.sh: pytest is missing, installing it' >&2
-    apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
+    apt-get update -qq || echo 'setup.sh: apt-get update failed, using the existing package lists' >&2
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-pytest >&2 || missing "apt-get could not install python3-pytest"
   fi
   /usr/bin/python3 -m pytest --version >/dev/null 2>&1 || missing "pytest is missing for /usr/bin/python3: on Debian: apt-get install python3-pytest"
 fi
 
-# What pages are opened in: one of Debian's two packages, whichever is there. TOOLSTEAD_TEST_BROWSERS names those that must be there.
+# The browser: either of Debian's two packages, or all packages that TOOLSTEAD_TEST_BROWSERS lists.
 wanted=
 for browser in ${TOOLSTEAD_TEST_BROWSERS:-}; do
   command -v "$browser" >/dev/null || wanted="${wanted:+$wanted }$browser"
@@ -45,7 +45,7 @@ fi
 if [ -n "$wanted" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "setup.sh: a browser is missing, installing $wanted" >&2
-    apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
+    apt-get update -qq || echo 'setup.sh: apt-get update failed, using the existing package lists' >&2
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $wanted >&2 || missing "apt-get could not install $wanted"
   fi
   for browser in $wanted; do
@@ -70,7 +70,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || missing "$(pyth
 if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo 'setup.sh: python3-venv is missing, installing it' >&2
-    apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
+    apt-get update -qq || echo 'setup.sh: apt-get update failed, using the existing package lists' >&2
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >&2 || missing "apt-get could not install python3-venv"
   fi
   python3 -c 'import venv, ensurepip' 2>/dev/null || missing "Python's venv is missing: as root: apt-get install python3-venv"
