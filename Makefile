@@ -36,6 +36,7 @@ rooms:          ## checks each room of infrastructure alone, with its example; p
 	for room in $(ROOMS); do \
 	  cargo clippy --locked -p toolstead-infrastructure --no-default-features --features $$room --lib --examples -- -D warnings || exit 1; \
 	done
+	cargo clippy --locked -p toolstead-infrastructure --no-default-features --features services,sandbox --example services -- -D warnings
 	cargo clippy --locked -p toolstead-domain --no-default-features --lib -- -D warnings
 	cargo test --workspace --locked --test it rooms:: -- --nocapture --test-threads 1
 

@@ -276,7 +276,7 @@ fn with_json_every_failure_is_an_object_with_its_kind() {
 
 #[test]
 fn one_program_is_the_command_line_or_the_server_by_the_name_it_is_started_under() {
-    // On the file system of the build: links cannot leave it.
+    // Hard links must stay on the file system of the build.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let version = |name: &str| {
         let output = std::process::Command::new(folder.path().join(name)).arg("--version").output().unwrap();

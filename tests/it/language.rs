@@ -1,5 +1,5 @@
-//! The language gate: limits on wording that the style rules forbid, as a ratchet. The limits are stored for each module,
-//! page and command in `language/limits.txt`; `make limits` lowers them.
+//! The language gate: limits on wording that the style rules forbid, as a ratchet. The limits are stored for each
+//! module, page and command in `language/limits.txt`; `make limits` lowers them.
 
 /// The texts of `--help`.
 mod help;
@@ -25,7 +25,7 @@ use std::{
 /// First words of doc comments that ask instead of describing.
 const QUESTION_WORDS: [&str; 10] =
     ["What", "Whether", "How", "Where", "When", "Why", "Who", "Whose", "Which", "Tells whether"];
-/// Findings that a report lists at most for one purpose.
+/// Maximum number of findings in one list of a report.
 const LISTED: usize = 10;
 /// Shares of doc comments to reach, in percent.
 const GOALS: [(Kind, f64); 2] = [(Kind::Questions, 5.0), (Kind::Phrases, 2.0)];
@@ -38,7 +38,7 @@ struct Finding {
     kind: Kind,
     /// File and line, or the command and its argument.
     location: String,
-    /// The text, and in front of it the phrases found.
+    /// The text, preceded by the phrases found in it.
     excerpt: String,
     /// Number of rules that the text breaks, to list the worst first.
     weight: usize,
@@ -213,10 +213,8 @@ fn forbidden_wording_never_increases() {
     let counts = survey.counts();
     let path = root().join("tests/it/language/limits.txt");
     if std::env::var_os("TOOLSTEAD_WRITE_LIMITS").is_some() {
-        let lowered = match fs::read_to_string(&path) {
-            Ok(stored) => Limits::parse(&stored).unwrap().lowered_to(&counts).unwrap_or_else(|error| panic!("{error}")),
-            Err(_) => counts.clone(),
-        };
+        let stored = Limits::parse(&fs::read_to_string(&path).unwrap()).unwrap();
+        let lowered = stored.lowered_to(&counts).unwrap_or_else(|error| panic!("{error}"));
         fs::write(&path, lowered.to_string()).unwrap();
     }
     let limits = Limits::parse(&fs::read_to_string(&path).unwrap()).unwrap();

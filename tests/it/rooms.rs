@@ -60,7 +60,7 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
 
 /// The features of `infrastructure` that build without the sandbox.
 const PORTABLE: [&str; 8] = ["accounts", "egress", "host", "http", "mcp", "models", "services", "web"];
-/// What no portable feature brings along: crates of one kernel and of the analysis of command lines.
+/// Crates that no portable feature may depend on: those for one kernel, and the parser of command lines.
 const NOT_PORTABLE: [&str; 3] = ["landlock", "seccompiler", "tree-sitter"];
 
 /// The files of one crate, and which of them each one uses.

@@ -1,8 +1,9 @@
 //! Names that may not be used: names with a phrase of the word list, names that say nothing (participles, pronouns and
 //! adverbs), and names that the style rules replace.
 //!
-//! Left out are names that are right for another item: `Run`, `View`, `Turn`, `Request`, `Flags`, `Mark`, `Composition`,
-//! `McpServer`. Participles as names of functions are allowed where Rust uses them (`cancelled`, `closed`, `changed`).
+//! Left out are names that are right for another item: `Run`, `View`, `Turn`, `Request`, `Flags`, `Mark`,
+//! `Composition`, `McpServer`. Participles as names of functions are allowed where Rust uses them (`cancelled`,
+//! `closed`, `changed`).
 
 use super::{limits::Kind, phrases::Phrases};
 
