@@ -26,11 +26,11 @@ protocol = "${MCP_CONFORMANCE_PROTOCOL_VERSION:-2025-11-25}"
 END
 cd "$temporary/work"
 
-# A run that hangs ends before the suite loses patience (30 s), so that nothing outlives the scenario.
-toolstead() { timeout 25 "$TOOLSTEAD" --config "$temporary/toolstead.toml" "$@"; }
+# A run that hangs ends before the suite gives up (300 s), so that nothing outlives the scenario.
+toolstead() { timeout 250 "$TOOLSTEAD" --config "$temporary/toolstead.toml" "$@"; }
 list() { toolstead tools --json </dev/null >"$temporary/tools.json"; }
 call() { printf %s "$2" | toolstead call "$1" -; } # NAME JSON; over stdin, since arguments can be big
-ask() { timeout 25 python3 "$here/at_terminal.py" "$TOOLSTEAD" --config "$temporary/toolstead.toml" call "$1" '{}'; } # NAME; a person is there
+ask() { timeout 250 python3 "$here/at_terminal.py" "$TOOLSTEAD" --config "$temporary/toolstead.toml" call "$1" '{}'; } # NAME; a person is there
 evaluate() { node -e "const { tools } = JSON.parse(require('fs').readFileSync('$temporary/tools.json', 'utf8')); $1"; }
 
 case "${MCP_CONFORMANCE_SCENARIO:?}" in

@@ -17,6 +17,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { conformance, readBaseline, requirements, revisions } from './suite.mjs';
 
+// How long a scenario may take: the suite starts all clients at once, and they share the machine with other tests.
+const PATIENCE_MS = '300000';
+
 const bad = (check) => check.status === 'FAILURE' || check.status === 'WARNING';
 
 /** The checks of every scenario that ran, from the folders `[server-]SCENARIO-TIME` that the suite leaves (a name may hold a slash). */
@@ -84,7 +87,7 @@ async function run(role, url, revision, folder) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const target = role === 'server' ? ['--url', url] : ['--command', './conformance-client.sh'];
-  await conformance([role, ...target, '--requirements', revision, '-o', folder]);
+  await conformance([role, ...target, '--requirements', revision, '--timeout', PATIENCE_MS, '-o', folder]);
   return readResults(folder, role);
 }
 
