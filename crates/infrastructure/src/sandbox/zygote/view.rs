@@ -77,7 +77,7 @@ impl<'a> View<'a> {
     /// Shows what this run sees beside that. `scratch` is where its `/tmp` and home are mounted on the stage.
     pub(super) fn show(&mut self, request: &Request, maps: &IdMaps, scratch: &Path) -> Result<(), Failure> {
         let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
-        self.scratch = Some(device(scratch).step(|| "make a private root".into())?);
+        self.scratch = Some(device(scratch).step(|| "find the session's `/tmp` and home".into())?);
         for place in ["/tmp", "/var/tmp"] {
             self.bind(&scratch.join("tmp"), Path::new(place), Some(Bars::WRITABLE), None)?;
         }
