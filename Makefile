@@ -1,7 +1,7 @@
 # One target a job; CI runs the same ones. `make` shows what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs limits bench count
+.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance tool-docs limits bench count
 
 ROOMS := accounts browser builtin documents egress hooks host http mcp mcp-stdio models sandbox schema-validation services shell-analysis sqlite web
 # Tests through the binaries wait for other programs: with two threads per processor another test uses that time.
@@ -44,7 +44,7 @@ package:        ## packs each crate, and checks all of them from what was packed
 	.ci/package
 
 doc:            # broken links in documentation are errors
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
 
 peers:          # the official conformance suite, SDK clients and reference servers, pinned; does nothing when they are there
 	tests/peers/setup.sh
@@ -52,12 +52,6 @@ peers:          # the official conformance suite, SDK clients and reference serv
 conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client; writes docs/conformance.md
 	PATH="$(CURDIR)/tests/peers/node_modules/.bin:$$PATH" node tests/peers/page.mjs > docs/conformance.md
 	cargo test --workspace --locked --test it conformance -- --nocapture
-
-example:        # programs outside of the workspace that embed Toolstead
-	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/weather/Cargo.toml
-	CARGO_TARGET_DIR=target cargo build --locked --manifest-path examples/doors/Cargo.toml --bins
-	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/doors/Cargo.toml
-	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/mounted/Cargo.toml
 
 tool-docs:      ## writes docs/tools/ and the table of docs/dialects.md anew
 	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it -- tool_docs dialect_cost
