@@ -70,10 +70,12 @@ fn metadata(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The normal dependencies of each of our crates, by name.
+/// Returns the normal dependencies of each of our crates, by name. The programs in `examples/` are not among them.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let metadata = metadata(&["--no-deps"]);
-    let packages = metadata["packages"].as_array().unwrap().iter();
+    let examples = Path::new(metadata["workspace_root"].as_str().unwrap()).join("examples");
+    let is_ours = |package: &&Value| !Path::new(package["manifest_path"].as_str().unwrap()).starts_with(&examples);
+    let packages = metadata["packages"].as_array().unwrap().iter().filter(is_ours);
     let normal = |package: &Value| {
         let all = package["dependencies"].as_array().unwrap().iter();
         all.filter(|one| one["kind"].is_null()).map(|one| one["name"].as_str().unwrap().to_owned()).collect()
