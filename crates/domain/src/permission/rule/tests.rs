@@ -20,11 +20,31 @@ fn a_malformed_rule_says_what_to_write() {
         (Effect::Deny, "a b", "no name of a tool"),
         (Effect::Deny, "", "no name of a tool"),
         (Effect::Allow, "WebFetch(https://x)", "domain:"),
+        (Effect::Deny, "WebFetch(domain:bäd.test)", "`xn--`"),
+        (Effect::Deny, "WebFetch(domain:*.bäd.test)", "`xn--`"),
+        (Effect::Deny, "website_text(domain:bäd.test)", "`xn--`"),
+        (Effect::Deny, "WebFetch(domain:.bad.test)", "write `*.bad.test`"),
+        (Effect::Deny, "WebFetch(domain:bad..test)", "not a host name"),
+        (Effect::Deny, "WebFetch(domain:bad.test:80)", "without scheme, port and path"),
+        (Effect::Deny, "WebFetch(domain:0x7f.1)", "four decimal numbers"),
+        (Effect::Deny, "WebFetch(domain:2130706433)", "four decimal numbers"),
+        (Effect::Deny, "WebFetch(domain:.)", "not a host name"),
         (Effect::Allow, "git(range:a)", "deny and ask rules only"),
         (Effect::Deny, "Read(a/../b)", "`..`"),
     ] {
         let error = parse(effect, text).unwrap_err().to_string();
         assert!(error.contains(reason), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_rule_for_a_host_covers_it_however_the_rule_writes_it() {
+    for rule in ["domain:bad.test", "domain:bad.test.", "domain:BAD.test.", "domain:*.test.", "domain: bad.test"] {
+        let reached = [Access::ReachHost("bad.test".into())];
+        for name in ["WebFetch", "web_fetch"] {
+            let rule = parse(Effect::Deny, &format!("{name}({rule})")).unwrap();
+            assert!(rule.meets(&reached, &WorkspaceRoots::default()), "{}", rule.text);
+        }
     }
 }
 

@@ -10,26 +10,42 @@ use crate::{
     },
     workspace_roots::WorkspaceRoots,
 };
-use std::sync::Arc;
+use std::{net::Ipv4Addr, sync::Arc};
 
 /// The pattern of a host, in lower case.
 #[derive(Debug)]
 struct Domain(String);
 
 pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> Parsed {
-    match text.strip_prefix("domain:").map(str::trim) {
-        Some(host) if !host.is_empty() && !host.contains(['/', ' ', ':']) => Ok(domain(host)),
-        _ => Err("write `WebFetch(domain:example.com)` or `WebFetch(domain:*.example.com)`".into()),
-    }
+    let host = text.strip_prefix("domain:").map(str::trim).filter(|host| !host.is_empty());
+    domain(host.ok_or("write `WebFetch(domain:example.com)` or `WebFetch(domain:*.example.com)`")?)
 }
 
 pub(super) fn behind_a_tool(text: &str, _: Effect) -> Option<Parsed> {
-    let host = text.strip_prefix("domain:").filter(|host| !host.is_empty())?;
-    Some(Ok(domain(host.trim())))
+    let host = text.strip_prefix("domain:").map(str::trim).filter(|host| !host.is_empty())?;
+    Some(domain(host))
 }
 
-fn domain(host: &str) -> Arc<dyn RuleKind> {
-    Arc::new(Domain(host.to_ascii_lowercase()))
+/// Reads a pattern. One that no host can match is an error: a rule that denies it would protect nothing.
+fn domain(host: &str) -> Parsed {
+    // A name with the dot of the root is the same name, and calls are judged without it.
+    let pattern = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    if !pattern.is_ascii() {
+        return Err(format!("`{host}` is not ASCII: write the name as it is in the DNS, with `xn--`"));
+    }
+    if let Some(parent) = pattern.strip_prefix('.') {
+        return Err(format!("`{host}` begins with a dot: write `*.{parent}` for the names below `{parent}`"));
+    }
+    let is_part_of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
+    if !pattern.split('.').all(|label| !label.is_empty() && label.chars().all(is_part_of_a_name)) {
+        return Err(format!("`{host}` is not a host name or an IPv4 address: write it without scheme, port and path"));
+    }
+    let last = pattern.rsplit('.').next().unwrap_or_default();
+    let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && !pattern.contains('*') && pattern.parse::<Ipv4Addr>().is_err() {
+        return Err(format!("`{host}` is not an IPv4 address in its usual form: write four decimal numbers"));
+    }
+    Ok(Arc::new(Domain(pattern)))
 }
 
 impl RuleKind for Domain {
