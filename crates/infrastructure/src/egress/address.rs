@@ -38,7 +38,7 @@ pub enum Range {
     Private,
     /// The link, where cloud machines find their metadata and credentials.
     LinkLocal,
-    /// Where some of them find these beside the link, in the midst of private networks.
+    /// Where some of them find these beside the link, within private networks or under a public address.
     Metadata,
     /// Nothing that could be connected to: unspecified, multicast, broadcast, reserved, documentation, benchmarks, and
     /// all IPv6 that is no global unicast or another form of IPv4.
@@ -71,6 +71,8 @@ const V4: &[(Ipv4Addr, u32, Range)] = &[
     (Ipv4Addr::new(100, 100, 100, 200), 32, Range::Metadata),
     (Ipv4Addr::new(100, 64, 0, 0), 10, Range::Private),
     (Ipv4Addr::new(127, 0, 0, 0), 8, Range::Loopback),
+    // Azure.
+    (Ipv4Addr::new(168, 63, 129, 16), 32, Range::Metadata),
     (Ipv4Addr::new(169, 254, 0, 0), 16, Range::LinkLocal),
     (Ipv4Addr::new(172, 16, 0, 0), 12, Range::Private),
     (Ipv4Addr::new(192, 0, 0, 0), 24, Range::Special),
@@ -151,6 +153,8 @@ mod tests {
             "100.128.0.0",
             "126.255.255.255",
             "128.0.0.0",
+            "168.63.129.15",
+            "168.63.129.17",
             "169.253.255.255",
             "169.255.0.0",
             "172.15.255.255",
@@ -193,6 +197,9 @@ mod tests {
             ("100.127.255.255", Private),
             ("127.0.0.1", Loopback),
             ("127.255.255.255", Loopback),
+            ("168.63.129.16", Metadata),
+            ("::ffff:168.63.129.16", Metadata),
+            ("64:ff9b::168.63.129.16", Metadata),
             ("169.254.0.0", LinkLocal),
             ("169.254.169.254", LinkLocal),
             ("172.16.0.0", Private),
