@@ -64,9 +64,10 @@ struct Shown {
 impl<'a> View<'a> {
     /// Begins the root beside the old one, with what all runs see.
     pub(super) fn begin(identity: &'a Identity) -> Result<Self, Failure> {
-        let step = || "make a private root".to_owned();
-        let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(step)?;
-        mount::attach(root, mount::open_exactly(&stage::at("root")).step(step)?).step(step)?;
+        let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(|| "make a private root".into())?;
+        let step = || "find the place of a private root".to_owned();
+        let place = mount::open_exactly(&stage::at("root")).step(step)?;
+        mount::attach(root, place).step(|| "mount a private root".into())?;
         let root = mount::open_exactly(&stage::at("root")).step(step)?;
         let own = fstat(&root).step(step)?.st_dev;
         let view = Self { root, identity, own, scratch: None, made: RefCell::default(), shown: Vec::new() };
