@@ -10,7 +10,7 @@ use std::{
 fn run(program: &str, input: &str) -> String {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(program);
-    command.env("HOME", home.path()).current_dir(home.path());
+    command.env_clear().env("HOME", home.path()).current_dir(home.path());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
