@@ -34,9 +34,9 @@ if ! /usr/bin/python3 -m pytest --version >/dev/null 2>&1; then
   /usr/bin/python3 -m pytest --version >/dev/null 2>&1 || missing "pytest is missing for /usr/bin/python3: on Debian: apt-get install python3-pytest"
 fi
 
-# The browser: either of Debian's two packages, or all packages that TOOLSTEAD_TEST_BROWSERS lists.
+# The browser: either of Debian's two packages, or all packages that TEST_BROWSERS lists.
 wanted=
-for browser in ${TOOLSTEAD_TEST_BROWSERS:-}; do
+for browser in ${TEST_BROWSERS:-}; do
   command -v "$browser" >/dev/null || wanted="${wanted:+$wanted }$browser"
 done
 if [ -z "$wanted" ] && ! command -v chromium-headless-shell >/dev/null && ! command -v chromium >/dev/null; then
