@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-/// What is counted.
+/// Kind of counted wording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Doc comments that begin with a question word.

@@ -41,7 +41,7 @@ pub(crate) struct Process {
     _reading: AbortOnDropHandle<()>,
 }
 
-/// How a browser ended.
+/// Exit status and last output of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Ending {
     /// `None` if the process did not end in time.

@@ -119,7 +119,7 @@ pub(crate) enum NotStarted {
     Silent {
         /// Maximum time of the start.
         limit: Duration,
-        /// What the browser wrote so far.
+        /// Last lines of its output.
         lines: LastLines,
     },
 }

@@ -38,7 +38,7 @@ pub enum Range {
     Private,
     /// The link, where cloud machines find their metadata and credentials.
     LinkLocal,
-    /// Where some of them find these beside the link, within private networks or under a public address.
+    /// Addresses of metadata and credentials beside the link, within private networks or the public internet.
     Metadata,
     /// Nothing that could be connected to: unspecified, multicast, broadcast, reserved, documentation, benchmarks, and
     /// all IPv6 that is no global unicast or another form of IPv4.
