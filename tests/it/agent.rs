@@ -119,7 +119,7 @@ fn terminal() -> (File, File) {
 }
 
 /// A person at a terminal.
-struct Person {
+pub(crate) struct Person {
     hands: File,
     seen: String,
     /// Held open: a terminal that nobody has open cannot be read from its other end.
@@ -128,7 +128,7 @@ struct Person {
 
 impl Person {
     /// The command at a terminal of its own: its input, and its output as `is_all` says.
-    fn at(mut command: Command, is_all: bool) -> (Self, Child) {
+    pub(crate) fn at(mut command: Command, is_all: bool) -> (Self, Child) {
         let (hands, terminal) = terminal();
         let held = terminal.try_clone().unwrap();
         let output = |terminal: &File| if is_all { terminal.try_clone().unwrap().into() } else { Stdio::piped() };
@@ -138,7 +138,7 @@ impl Person {
     }
 
     /// Reads until this was written since the last time.
-    fn awaits(&mut self, text: &str) {
+    pub(crate) fn awaits(&mut self, text: &str) {
         let mut new = Vec::new();
         loop {
             let mut byte = [0];
@@ -156,7 +156,7 @@ impl Person {
         self.awaits(prompt);
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(crate) fn types(&mut self, keys: &str) {
         self.hands.write_all(keys.as_bytes()).unwrap();
     }
 }

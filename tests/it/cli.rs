@@ -178,8 +178,8 @@ fn a_project_file_waits_for_trust_and_secrets_are_never_shown() {
     check(&home, &write, 3, &[]);
     check(&home, &["servers"], 0, &["found, not used: `up`"]);
     check(&home, &["config", "show"], 0, &["waits for trust"]);
-    let trusted = home.run(&["config", "trust"]);
-    assert!(stderr(&trusted).contains("in force from now on: permissions.allow"), "{}", stderr(&trusted));
+    let trusted = home.run(&["config", "trust", "--yes"]);
+    assert!(stderr(&trusted).contains("takes effect: permissions.allow"), "{}", stderr(&trusted));
     for output in [trusted, home.run(&["config", "show"]), home.run(&["config", "show", "--json"])] {
         assert!(
             output.status.success() && !format!("{}{}", stdout(&output), stderr(&output)).contains("hidden-secret")
@@ -257,7 +257,7 @@ fn with_json_every_failure_is_an_object_with_its_kind() {
     check(&["tools", "--category", "nonsense"], 2, "invalid_input", "nonsense");
     check(&["permissions", "allow", "Nonsense("], 2, "invalid_input", "no rule");
     check(&["permissions", "explain", "ecko"], 4, "not_found", "ecko");
-    check(&["config", "trust", "missing.toml"], 2, "invalid_input", "missing.toml");
+    check(&["config", "trust", "--yes", "missing.toml"], 2, "invalid_input", "missing.toml");
     let checked = check(&["config", "check", "--config", "bad.toml"], 2, "invalid_input", "permisions");
     assert!(checked["error"]["problems"][0]["origin"].as_str().unwrap().contains("bad.toml"), "{checked}");
     check(&["hooks", "test", "Nonsense"], 2, "invalid_input", "Nonsense");
@@ -338,7 +338,7 @@ fn config_trust_says_of_a_link_why_nobody_can_trust_it() {
     std::os::unix::fs::symlink("real.toml", home.work().join("toolstead.toml")).unwrap();
     check(
         &home,
-        &["config", "trust"],
+        &["config", "trust", "--yes"],
         2,
         &["toolstead.toml` is a link, or lies behind one, to ", "put a file of its own"],
     );

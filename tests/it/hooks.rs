@@ -115,9 +115,9 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
     bench.check(&["hooks", "list"], 0, &["no hooks run here", "waits for `toolstead config trust`"]);
 
     bench.check(
-        &["config", "trust", settings.to_str().unwrap()],
+        &["config", "trust", "--yes", settings.to_str().unwrap()],
         0,
-        &["a hook of this file, `PreToolUse` at ", ".claude/hooks/check.sh", "is trusted as it is now"],
+        &["the hook `PreToolUse` at ", ".claude/hooks/check.sh", "is trusted as it is now"],
     );
     let idle = "settings.json:12: a hook of `PostCompact`: nothing fires this event here";
     bench.check(&secret, 3, &["The hook `settings.json:6` refused the call: keep out of secrets", idle]);
@@ -154,7 +154,7 @@ fn a_gate_of_a_file_that_changed_stays_shut_until_the_file_is_trusted_again() {
         ".claude/settings.json: its gates do not run, so no call is made: read it, then say `toolstead config trust {}`",
         settings.display()
     );
-    let trust = ["config", "trust", settings.to_str().unwrap()];
+    let trust = ["config", "trust", "--yes", settings.to_str().unwrap()];
     bench.check(&echo, 2, &[&told]);
     bench.check(&trust, 0, &["is trusted as it is now"]);
     bench.check(&echo, 3, &["refused the call"]);
@@ -594,7 +594,7 @@ fn hooks_of_a_project_wait_until_it_is_trusted() {
     let first = home.run(&echo);
     assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
     assert_eq!(stderr(&first).matches("its hooks do not run until").count(), 1, "{}", stderr(&first));
-    assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+    assert_eq!(home.run(&["config", "trust", "--yes"]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(3));
 }
 
@@ -606,7 +606,7 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
     std::fs::write(&file, gate).unwrap();
     let echo = ["call", "echo", r#"{"message":"hi"}"#];
     assert_eq!(home.run(&echo).status.code(), Some(0), "nobody relies on what was merely found");
-    assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+    assert_eq!(home.run(&["config", "trust", "--yes"]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(3));
     std::fs::write(&file, "").unwrap();
     let stopped = home.run(&echo);
@@ -619,8 +619,8 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
     let (settings, gate) = (home.data().join("settings.json"), r#"{"type":"command","command":"exit 2","gate":true}"#);
     std::fs::write(&settings, format!(r#"{{"hooks":{{"PreToolUse":[{{"hooks":[{gate}]}}]}}}}"#)).unwrap();
     std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n")).unwrap();
-    assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
-    assert_eq!(home.run(&["config", "trust", settings.to_str().unwrap()]).status.code(), Some(0));
+    assert_eq!(home.run(&["config", "trust", "--yes"]).status.code(), Some(0));
+    assert_eq!(home.run(&["config", "trust", "--yes", settings.to_str().unwrap()]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(3));
     std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n# changed\n")).unwrap();
     assert_eq!(home.run(&echo).status.code(), Some(2));
@@ -634,7 +634,7 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_is_gone() {
     let echo = ["call", "echo", r#"{"message":"hi"}"#];
     let trust_gate = || {
         std::fs::write(&file, gate).unwrap();
-        assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+        assert_eq!(home.run(&["config", "trust", "--yes"]).status.code(), Some(0));
         assert_eq!(home.run(&echo).status.code(), Some(3));
     };
     let check_stopped = || {

@@ -108,7 +108,7 @@ async fn a_command_for_a_key_of_a_project_runs_once_a_person_trusts_its_file() {
         assert_eq!(before.status.code(), Some(4), "{}", stderr(&before));
         assert!(stdout(&before).contains("it waits for `toolstead config trust"), "{}", stdout(&before));
         assert!(!mark.exists());
-        let trusted = home.run(&["config", "trust"]);
+        let trusted = home.run(&["config", "trust", "--yes"]);
         assert_eq!(trusted.status.code(), Some(0), "{}", stderr(&trusted));
         assert!(stderr(&trusted).contains("models.theirs.api_key_command"), "{}", stderr(&trusted));
         assert!(!mark.exists(), "showing and trusting run nothing");

@@ -304,7 +304,7 @@ fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
     check(&home, &["config", "check"], 0, &[&told]);
     let doctor = stdout(&home.run(&["doctor"]));
     assert!(doctor.contains(&told), "{doctor}");
-    check(&home, &["config", "trust", file], 0, &[]);
+    check(&home, &["config", "trust", "--yes", file], 0, &[]);
     check(&home, &explain, 0, &[]);
     let list = stdout(&home.run(&["permissions", "list"]));
     assert!(!list.contains("for trust"), "{list}");
@@ -734,7 +734,7 @@ fn a_list_of_hosts_decides_as_much_as_the_file_that_names_it() {
         fs::write(work.join(importer), "[permissions]\nimport = [\"kodelet.yaml\"]\n").unwrap();
         for file in [importer, "kodelet.yaml", "hosts.txt"] {
             assert_eq!(rules(&home), [""; 0], "{importer} before {file}");
-            check(&home, &["config", "trust", file], 0, &[]);
+            check(&home, &["config", "trust", "--yes", file], 0, &[]);
         }
         assert_eq!(rules(&home), host, "{importer}");
         fs::write(work.join("hosts.txt"), "evil.example\n").unwrap();
@@ -775,10 +775,10 @@ fn a_project_that_nobody_trusts_only_tightens() {
     );
     // Trusting the project's file leaves the file that it imports a stranger: its rules may only tighten.
     project(&home, "[permissions]\nimport = [\"claude.json\"]\n");
-    check(&home, &["config", "trust"], 0, &["permissions.import"]);
+    check(&home, &["config", "trust", "--yes"], 0, &["permissions.import"]);
     assert_eq!(rules(&home), ["deny Read(secret) at claude.json:1"]);
     check(&home, &write, 1, &[]);
-    check(&home, &["config", "trust", "claude.json"], 0, &["permissions.allow", "is trusted as it is now"]);
+    check(&home, &["config", "trust", "--yes", "claude.json"], 0, &["permissions.allow", "is trusted as it is now"]);
     check(&home, &write, 0, &[]);
     check(
         &home,
@@ -799,6 +799,6 @@ fn the_free_list_is_off_until_somebody_switches_it_on_and_the_strictest_counts()
     assert!(free.contains(&"allow Bash(git status *) at config.toml:2".to_owned()), "{free:?}");
     assert!(free.iter().all(|rule| rule.starts_with("allow Bash(")), "{free:?}");
     project(&home, "[permissions]\nread_only_commands = false\n");
-    check(&home, &["config", "trust"], 0, &[]);
+    check(&home, &["config", "trust", "--yes"], 0, &[]);
     assert_eq!(rules(&home), [""; 0]);
 }

@@ -103,14 +103,14 @@ fn a_changed_script_is_not_started_until_somebody_says_yes() {
         assert!(!printed.contains("second in"), "{printed}");
         let trust = format!("config trust '{}'`", bench.script.display());
         bench.check(&["servers"], 4, &[&bench.changed(), &trust]);
-        bench.check(&["config", "trust", bench.script.to_str().unwrap()], 0, &["is trusted as it is now"]);
+        bench.check(&["config", "trust", "--yes", bench.script.to_str().unwrap()], 0, &["is trusted as it is now"]);
         bench.check(&TELL, 0, &["second in "]);
         // What is gone does not come back as something else.
         fs::remove_file(&bench.script).unwrap();
         bench.run(&["servers"]);
         fs::write(&bench.script, server("third")).unwrap();
         bench.check(&["servers"], 4, &[&bench.changed()]);
-        bench.check(&["config", "trust", bench.config.to_str().unwrap()], 0, &["a server of this file runs"]);
+        bench.check(&["config", "trust", "--yes", bench.config.to_str().unwrap()], 0, &["a server of this file runs"]);
         bench.check(&TELL, 0, &["third in "]);
     }
 }
@@ -150,7 +150,7 @@ fn a_server_that_dies_is_not_started_again_with_another_script_in_the_same_sessi
         assert!(Instant::now() < end, "{answer}");
     };
     assert!(reason.contains("config trust"), "{reason}");
-    bench.check(&["config", "trust", bench.script.to_str().unwrap()], 0, &["is trusted as it is now"]);
+    bench.check(&["config", "trust", "--yes", bench.script.to_str().unwrap()], 0, &["is trusted as it is now"]);
     while !call("mcp__srv__tell").to_string().contains("second in") {
         assert!(Instant::now() < end, "a yes lets it start in the same session");
     }
@@ -176,7 +176,7 @@ fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_w
     };
     for profile in ["open", "guarded"] {
         fs::write(top.join("toolstead.toml"), of(profile)).unwrap();
-        let told = run(&["config", "trust"]);
+        let told = run(&["config", "trust", "--yes"]);
         assert!(told.contains("is trusted as it is now"), "{told}");
         let printed = run(&TELL);
         assert!(printed.contains(&format!("of the project in {}", top.display())), "{profile}: {printed}");
@@ -186,7 +186,7 @@ fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_w
         let output = home.run(arguments);
         format!("{}{}", stdout(&output), stderr(&output))
     };
-    let told = at_top(&["config", "trust"]);
+    let told = at_top(&["config", "trust", "--yes"]);
     assert!(told.contains(&format!("a server of this file runs {}", top.join("srv.py").display())), "{told}");
     assert!(at_top(&TELL).contains("of the project in"), "trusted with its file");
     fs::write(top.join("srv.py"), server("changed")).unwrap();
@@ -208,7 +208,7 @@ fn a_name_that_a_persons_own_configuration_does_not_place_is_a_stranger_in_each_
         assert!(!stdout(&output).contains("of a "), "{args}: {}", stdout(&output));
         let told = stdout(&home.run(&["servers"]));
         assert!(told.contains("lies where tools write, and nobody said yes to it"), "{args}: {told}");
-        let trusted = home.run(&["config", "trust", config.to_str().unwrap()]);
+        let trusted = home.run(&["config", "trust", "--yes", config.to_str().unwrap()]);
         assert_eq!(trusted.status.code(), Some(0), "{}", stderr(&trusted));
         assert!(stdout(&home.run(&TELL)).contains("of a "), "{args}");
     }
@@ -287,7 +287,7 @@ fn a_server_of_a_file_in_the_home_is_not_given_the_home() {
         let output = home.toolstead(arguments).env("HOME", &top).stdin(Stdio::null()).output().unwrap();
         format!("{}{}", stdout(&output), stderr(&output))
     };
-    let told = run(&["config", "trust", file.to_str().unwrap()]);
+    let told = run(&["config", "trust", "--yes", file.to_str().unwrap()]);
     assert!(told.contains("is trusted as it is now"), "{told}");
     let printed = run(&[&["--allow", "mcp__srv"], &TELL[..]].concat());
     assert!(printed.contains("first in /tmp"), "{printed}");
@@ -319,7 +319,7 @@ fn what_a_command_puts_in_the_place_of_a_named_program_before_its_first_start_is
             assert!(!printed.contains("second in"), "{args} {is_there}: {printed}");
             let told = run(&["servers"]);
             assert!(told.contains(&format!("{changed}`, which it runs, has changed")), "{args} {is_there}: {told}");
-            run(&["config", "trust", config.to_str().unwrap()]);
+            run(&["config", "trust", "--yes", config.to_str().unwrap()]);
             assert!(run(&TELL).contains("second in"), "{args} {is_there}");
         }
     }

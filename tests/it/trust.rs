@@ -1,6 +1,9 @@
 //! A yes holds for a content at a place, and for nothing that only looks like it from elsewhere; through the real binary.
 
-use crate::binaries::{Home, stderr, stdout};
+use crate::{
+    agent::Person,
+    binaries::{Home, stderr, stdout},
+};
 use serde_json::json;
 use std::{
     fs,
@@ -69,7 +72,7 @@ fn a_link_to_a_trusted_file_runs_nothing_of_a_strangers_folder_and_its_prohibiti
     let machine = Machine::new();
     machine.write("toolstead.toml", HOOK);
     machine.write("lint.sh", MARKS);
-    machine.check("", &["config", "trust"], 0, &["is trusted as it is now"]);
+    machine.check("", &["config", "trust", "--yes"], 0, &["is trusted as it is now"]);
     machine.check("", &ECHO, 0, &["hi"]);
     assert!(machine.has("ran"));
     fs::remove_file(machine.path("ran")).unwrap();
@@ -81,12 +84,12 @@ fn a_link_to_a_trusted_file_runs_nothing_of_a_strangers_folder_and_its_prohibiti
     assert!(!machine.has("vendor/evil/ran") && !machine.has("ran"));
     machine.check("vendor/evil", &["call", "system_info", "{}"], 3, &["the deny rule `system_info`"]);
     for file in [None, Some("toolstead.toml")] {
-        let arguments: Vec<&str> = ["config", "trust"].into_iter().chain(file).collect();
+        let arguments: Vec<&str> = ["config", "trust", "--yes"].into_iter().chain(file).collect();
         machine.check("vendor/evil", &arguments, 2, &[]);
     }
     machine.check(
         "vendor/evil",
-        &["config", "trust", "toolstead.toml"],
+        &["config", "trust", "--yes", "toolstead.toml"],
         2,
         &["what is trusted at one place is not at another"],
     );
@@ -122,17 +125,17 @@ fn no_found_file_is_trusted_over_a_link_to_it_or_to_its_folder() {
         if file.starts_with(".claude") {
             machine.write("toolstead.toml", import);
             machine.write("vendor/evil/toolstead.toml", import);
-            machine.check("", &["config", "trust"], 0, &[]);
-            machine.check("vendor/evil", &["config", "trust"], 0, &[]);
+            machine.check("", &["config", "trust", "--yes"], 0, &[]);
+            machine.check("vendor/evil", &["config", "trust", "--yes"], 0, &[]);
         }
-        machine.check("", &["config", "trust", file], 0, &["is trusted as it is now"]);
+        machine.check("", &["config", "trust", "--yes", file], 0, &["is trusted as it is now"]);
         let shown = machine.check("", &["config", "show"], 0, &[]);
         assert!(shown.contains(&format!("{}", machine.path(file).display())) && shown.contains(": trusted"), "{shown}");
 
         let at = machine.path(&format!("vendor/evil/{link}"));
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         symlink(target, &at).unwrap();
-        machine.check("vendor/evil", &["config", "trust", file], 2, &["is a link, or lies behind one"]);
+        machine.check("vendor/evil", &["config", "trust", "--yes", file], 2, &["is a link, or lies behind one"]);
         let line = format!("{}/vendor/evil/{file} (", machine.path("").display()).replace("//", "/");
         let shown = machine.check("vendor/evil", &["config", "show"], 0, &[&line]);
         let lines: Vec<&str> = shown.lines().filter(|one| one.contains(&line)).collect();
@@ -160,8 +163,8 @@ fn hooks_of_a_project_start_in_the_project_wherever_the_call_is_made() {
     for name in ["src/bin/own.sh", "src/.claude/hooks/its.sh"] {
         machine.write(name, MARKS);
     }
-    machine.check("", &["config", "trust"], 0, &[]);
-    machine.check("", &["config", "trust", ".claude/settings.json"], 0, &["runs from now on: sh"]);
+    machine.check("", &["config", "trust", "--yes"], 0, &[]);
+    machine.check("", &["config", "trust", "--yes", ".claude/settings.json"], 0, &["runs from now on: sh"]);
     machine.check("src", &ECHO, 0, &["hi"]);
     for folder in ["bin", ".claude/hooks"] {
         let started = fs::read_to_string(machine.path(&format!("{folder}/where"))).unwrap();
@@ -176,10 +179,10 @@ fn hooks_of_a_file_beside_the_project_wait_for_a_yes_to_that_file() {
     machine.write("top/toolstead.toml", "[hooks]\nimport = ['../other/settings.json']\n");
     let hook = |line: &str| json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": line}]}]}});
     machine.write("other/settings.json", &hook("touch ran").to_string());
-    machine.check("top", &["config", "trust"], 0, &["is trusted as it is now"]);
+    machine.check("top", &["config", "trust", "--yes"], 0, &["is trusted as it is now"]);
     machine.check("top", &ECHO, 0, &["config trust"]);
     assert!(!machine.has("top/ran"), "nobody said yes to that file");
-    machine.check("top", &["config", "trust", "../other/settings.json"], 0, &["is trusted as it is now"]);
+    machine.check("top", &["config", "trust", "--yes", "../other/settings.json"], 0, &["is trusted as it is now"]);
     machine.check("top", &ECHO, 0, &["hi"]);
     assert!(machine.has("top/ran"));
     // Whoever changes it afterwards is a stranger again.
@@ -217,7 +220,7 @@ fn a_list_of_trust_that_knows_no_places_or_that_others_may_have_written_trusts_n
         let _ = fs::remove_file(machine.path("ran"));
         ran
     };
-    machine.check("", &["config", "trust"], 0, &[]);
+    machine.check("", &["config", "trust", "--yes"], 0, &[]);
     machine.check("", &ECHO, 0, &[]);
     assert!(ran());
     let list = machine.home.data().join("toolstead/trusted.json");
@@ -232,14 +235,14 @@ fn a_list_of_trust_that_knows_no_places_or_that_others_may_have_written_trusts_n
         &["no project file is trusted by it, because it was written when places did not count", &file],
     );
     assert!(!ran());
-    machine.check("", &["config", "trust"], 0, &[]);
+    machine.check("", &["config", "trust", "--yes"], 0, &[]);
     machine.check("", &ECHO, 0, &[]);
     assert!(ran(), "one yes is enough again");
 
     fs::set_permissions(&list, fs::Permissions::from_mode(0o666)).unwrap();
     machine.check("", &ECHO, 0, &["because others could write to it"]);
     assert!(!ran());
-    machine.check("", &["config", "trust"], 0, &[]);
+    machine.check("", &["config", "trust", "--yes"], 0, &[]);
     assert_eq!(fs::metadata(&list).unwrap().permissions().mode() & 0o777, 0o600);
     machine.check("", &ECHO, 0, &[]);
     assert!(ran());
@@ -287,7 +290,7 @@ fn nonsense_in_a_persons_file_of_the_project_stops_nothing() {
     }
     // Two for one layer count for nothing, either.
     machine.write("toolstead.local.toml", "[permissions]\nallow = ['Write']\n");
-    machine.check("", &["config", "trust", "toolstead.local.toml"], 0, &[]);
+    machine.check("", &["config", "trust", "--yes", "toolstead.local.toml"], 0, &[]);
     machine.write("toolstead.local.yaml", "");
     machine.check("", &ECHO, 0, &["hi", "keep one of them"]);
 }
@@ -318,8 +321,8 @@ fn an_import_that_is_missing_stops_nothing_and_waits_for_trust_once_it_is_there(
     );
     machine.check("", &write, 3, &[]);
     machine.check("", &with(&["call", "read_file", r#"{"path":"b.txt"}"#]), 3, &["the deny rule `Read(b.txt)`"]);
-    let trust = [&with(&["config", "trust"])[..], &[settings.to_str().unwrap()]].concat();
-    machine.check("", &trust, 0, &["in force from now on: permissions.allow", "is trusted as it is now"]);
+    let trust = [&with(&["config", "trust", "--yes"])[..], &[settings.to_str().unwrap()]].concat();
+    machine.check("", &trust, 0, &["takes effect: permissions.allow", "is trusted as it is now"]);
     machine.check("", &write, 0, &[]);
 
     // Nor does a link that was put there lead to what counts.
@@ -353,7 +356,7 @@ fn notes_are_told_once_for_each_content_of_a_file_and_always_to_who_looks() {
     let doctor = machine.run_in("", &["doctor"]);
     assert!(stderr(&doctor).contains(note), "{}", stderr(&doctor));
     // Who says yes is not told to say it.
-    assert!(!is_told(&["config", "trust"]));
+    assert!(!is_told(&["config", "trust", "--yes"]));
 }
 
 #[test]
@@ -365,14 +368,73 @@ fn the_command_that_is_said_to_use_a_found_file_uses_it() {
     machine.check("", &["servers"], 0, &["found, not used: `srv`", &command]);
     machine.check(
         "",
-        &["config", "trust"],
+        &["config", "trust", "--yes"],
         0,
-        &["in force from now on: mcp_servers.srv.command", "is trusted as it is now"],
+        &["takes effect: mcp_servers.srv.command", "is trusted as it is now"],
     );
     machine.check("", &["servers"], 0, &["disabled"]);
-    machine.check("", &["config", "trust", file.to_str().unwrap()], 0, &["is trusted as it is now"]);
+    machine.check("", &["config", "trust", "--yes", file.to_str().unwrap()], 0, &["is trusted as it is now"]);
     // Of several it says which there are.
     machine.write(".mcp.json", "{}");
     machine.write(".cursor/mcp.json", "{}");
-    machine.check("", &["config", "trust"], 2, &["say which one", ".cursor/mcp.json'`", "/.mcp.json'`"]);
+    machine.check("", &["config", "trust", "--yes"], 2, &["say which one", ".cursor/mcp.json'`", "/.mcp.json'`"]);
+}
+
+const PROJECT: &str = "[permissions]\nallow = ['Write(notes/**)']\n";
+
+#[test]
+fn without_a_terminal_only_a_confirmed_command_trusts_a_file() {
+    let machine = Machine::new();
+    machine.write("toolstead.toml", PROJECT);
+    let list = machine.home.data().join("trusted.json");
+    let before = fs::read(&list).ok();
+    let effect = r#"takes effect: permissions.allow = ["Write(notes/**)"]"#;
+    for (arguments, code, texts) in [
+        (&["config", "trust"][..], 2, &[effect, "nothing is trusted", "`--yes`"][..]),
+        (&["config", "trust", "--dry-run"], 0, &[effect]),
+        (&["config", "trust", "--dry-run", "--json"], 0, &[effect, r#""trusted": false"#]),
+    ] {
+        let mut command = machine.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead")]);
+        let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+        let printed = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");
+        for text in texts {
+            assert!(printed.contains(text), "{arguments:?} does not say `{text}`: {printed}");
+        }
+        assert!(!printed.contains("is trusted as it is now"), "{printed}");
+        assert_eq!(fs::read(&list).ok(), before, "{arguments:?}");
+    }
+    machine.check("", &["config", "trust", "--yes"], 0, &[effect, "is trusted as it is now"]);
+    machine.check("", &["config", "show"], 0, &["toolstead.toml (project): trusted"]);
+}
+
+#[test]
+fn at_a_terminal_trust_needs_the_key_for_yes() {
+    for (key, code) in [("n", 2), ("\r", 2), ("\x03", 2), ("y", 0)] {
+        let machine = Machine::new();
+        machine.write("toolstead.toml", PROJECT);
+        let program = env!("CARGO_BIN_EXE_toolstead");
+        let command = machine.home.command("/usr/bin/setsid", &["--ctty", "--wait", program, "config", "trust"]);
+        let (mut person, mut child) = Person::at(command, true);
+        person.awaits("takes effect: permissions.allow");
+        person.awaits("Trust this? [y]es [n]o ");
+        person.types(key);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{key:?}");
+        let shown = machine.check("", &["config", "show"], 0, &[]);
+        assert_eq!(shown.contains("toolstead.toml (project): trusted"), code == 0, "{key:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_the_user_reads_is_not_trusted_with_its_new_content() {
+    let machine = Machine::new();
+    machine.write("toolstead.toml", PROJECT);
+    let program = env!("CARGO_BIN_EXE_toolstead");
+    let command = machine.home.command("/usr/bin/setsid", &["--ctty", "--wait", program, "config", "trust"]);
+    let (mut person, mut child) = Person::at(command, true);
+    person.awaits("Trust this? [y]es [n]o ");
+    machine.write("toolstead.toml", "[permissions]\nallow = ['Write']\n");
+    person.types("y");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    machine.check("", &["config", "show"], 0, &["toolstead.toml (project): waits for `toolstead config trust`"]);
 }

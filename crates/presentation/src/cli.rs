@@ -10,6 +10,7 @@ pub mod chat;
 mod command_line_words;
 pub mod completions;
 pub mod config;
+mod confirmation;
 mod conversation_choice;
 pub mod conversations;
 pub mod doctor;
@@ -123,7 +124,7 @@ impl Cli {
             Command::Skills(command) => command.run(Kind::Skill, global, &mut output),
             Command::Commands(command) => command.run(Kind::Command, global, &mut output),
             Command::Permissions(command) => command.run(global, &mut output).await,
-            Command::Config(command) => command.run(global, &mut output),
+            Command::Config(command) => command.run(global, &mut output).await,
             Command::Hooks(command) => command.run(global, &mut output).await,
             Command::Doctor(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Completions(command) => command.run(&mut output),

@@ -66,6 +66,7 @@ use models::{ConfiguredModels, NoSuchModel};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use profiles::{NoSuchProfile, Profile};
+use programs::ProgramDigests;
 use request::Request;
 use rule_files::RuleFiles;
 use sections::{AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings, section};
@@ -203,6 +204,24 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with everything that is wrong in any file, variable or flag.
     pub fn load(request: &Request) -> Result<Self, ConfigError> {
+        let (mut config, trusted) = Self::load_with(request, |_| {})?;
+        config.notes.extend(programs::note_named(&config.mcp_servers, &config.folders, &trusted).err());
+        Ok(config)
+    }
+
+    /// Loads the configuration that would be in force if this file were trusted. Stores nothing.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn preview_trust(request: &Request, file: &ConfigFile) -> Result<Self, ConfigError> {
+        Ok(Self::load_with(request, |trusted| trusted.trust(&file.path, &file.text))?.0)
+    }
+
+    /// Loads the configuration with the list of trusted files after this change to it. Returns the list, too.
+    fn load_with(
+        request: &Request,
+        change: impl FnOnce(&mut TrustedFiles),
+    ) -> Result<(Self, TrustedFiles), ConfigError> {
         let folders = Folders::of(&request.environment, &request.start, &request.administrator)?;
         let mut notes = folders.guard_data()?;
         let (files, mut problems, foreign) = match &request.file {
@@ -215,8 +234,9 @@ impl Config {
                 (files, problems, foreign_servers::discover(&folders, &mut notes))
             }
         };
-        let (trusted, note) = TrustedFiles::load(&folders);
+        let (mut trusted, note) = TrustedFiles::load(&folders);
         notes.extend(note);
+        change(&mut trusted);
 
         let mut layers = Layers::default();
         for file in &files {
@@ -250,7 +270,8 @@ impl Config {
         let files: Vec<_> = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
         notes.extend(files.iter().filter_map(ConfigFile::linked));
         let named = imported.named.into_iter().chain(models::key_files(&layers)).collect();
-        Self::of(layers.resolve(), folders, files, named, &request.environment, &trusted, notes)
+        let config = Self::of(layers.resolve(), folders, files, named, &request.environment, &trusted, notes)?;
+        Ok((config, trusted))
     }
 
     fn of(
@@ -276,7 +297,6 @@ impl Config {
         let mut mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let run = programs::of_servers(&mut mcp_servers, &roots, &folders, environment);
         rules.extend(programs::guarding_rules(&run, &roots));
-        notes.extend(programs::note_named(&mcp_servers, &folders, trusted).err());
         let sealed = hooks.guarded().iter().chain(&run).map(|(path, _)| path.clone()).collect();
         let found_servers = mcp_server::found(&resolved);
         let surroundings = models::Surroundings {
@@ -524,12 +544,12 @@ impl Config {
         }
     }
 
-    /// Trusts what these servers run as it is now.
+    /// Trusts the content that these programs of servers had when their digests were computed.
     ///
     /// # Errors
-    /// A [`Problem`] when it cannot be read or kept.
-    pub fn trust_programs(&self, programs: &[PathBuf]) -> Result<(), Problem> {
-        programs::trust(programs, &self.folders)
+    /// A [`Problem`] when the list of trusted files cannot be written.
+    pub fn trust_programs(&self, programs: &ProgramDigests) -> Result<(), Problem> {
+        programs.trust(&self.folders)
     }
 
     /// No longer trusts the file that was trusted at this path, be it there or gone. Says whether one was.

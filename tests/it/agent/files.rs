@@ -69,7 +69,7 @@ async fn what_a_project_wrote_down_is_named_as_waiting_and_there_after_a_yes() {
     assert!(project.server.seen().is_empty());
 
     project.check(
-        &["config", "trust", ".claude"],
+        &["config", "trust", "--yes", ".claude"],
         0,
         &["the agent `reviewer` is there from now on", "the skill `pdf`"],
     );
@@ -100,7 +100,7 @@ async fn an_agent_is_the_main_one_with_its_prompt_its_tools_and_its_bound() {
         Says::text("Still here."),
     ])
     .await;
-    project.check(&["config", "trust", ".claude/agents"], 0, &["`reviewer`"]);
+    project.check(&["config", "trust", "--yes", ".claude/agents"], 0, &["`reviewer`"]);
     let asked = ["--allow", "Write", "query", "--agent", "reviewer", "/git:nobody stays as it is"];
     project.check(&asked, 0, &["It is refused.", "asks for another model"]);
     assert!(!project.home.work().join("a.txt").exists(), "an agent has its tools alone, whatever the rules allow");
@@ -117,7 +117,7 @@ async fn an_agent_is_the_main_one_with_its_prompt_its_tools_and_its_bound() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_types_the_name_of_a_command_and_the_model_gets_its_text() {
     let project = Project::with([Says::text("Hello Ada!"), Says::text("Hello Bob!"), Says::text("Hello Eve!")]).await;
-    project.check(&["config", "trust", ".claude"], 0, &[]);
+    project.check(&["config", "trust", "--yes", ".claude"], 0, &[]);
     project.check(&["query", "/git:hello Bob"], 0, &["Hello Ada!"]);
     let mut command = project.home.command("/usr/bin/setsid", &["--ctty", "--wait", env!("CARGO_BIN_EXE_toolstead")]);
     command.arg("chat").env("MODEL_KEY", KEY).env("TERM", "xterm");
@@ -138,7 +138,7 @@ async fn a_person_types_the_name_of_a_command_and_the_model_gets_its_text() {
         person.types("/late\r");
         person.awaits("waits for `toolstead config trust");
         person.awaits_prompt("> ");
-        project.check(&["config", "trust", ".claude"], 0, &["`late`"]);
+        project.check(&["config", "trust", "--yes", ".claude"], 0, &["`late`"]);
         person.types("/late\r");
         person.awaits("Hello Eve!");
         person.awaits_prompt("> ");
@@ -158,7 +158,7 @@ async fn a_person_types_the_name_of_a_command_and_the_model_gets_its_text() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_list_and_get_commands_as_prompts_and_hear_of_new_ones() {
     let project = Project::with([Says::text("x")]).await;
-    project.check(&["config", "trust", ".claude"], 0, &[]);
+    project.check(&["config", "trust", "--yes", ".claude"], 0, &[]);
     for mode in ["2026-07-28", "legacy"] {
         let mut command = project.home.command(python_program("python"), &[]);
         command.arg(peer("client.py")).arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp");

@@ -2,11 +2,11 @@
 
 use super::{
     Outcome,
+    confirmation::is_confirmed,
     exit::{Exit, Failed},
     global::Global,
     named_principal::principal,
     output::{Output, note, table, visible},
-    terminal::{Input, Terminal, forget_typed, key},
 };
 use crate::{
     composition_root::accounts_alone,
@@ -15,10 +15,8 @@ use crate::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::{
-    fs::File,
-    io::{self, BufRead, IsTerminal, Read, Write},
+    io::{self, BufRead, IsTerminal, Read},
     path::PathBuf,
-    sync::atomic::AtomicBool,
     time::Duration,
 };
 use tokio::{sync::mpsc, time::timeout};
@@ -332,7 +330,7 @@ async fn import(
             found.written_at
         )));
     }
-    if !yes && !is_agreed("Take these tokens, in the place of what is kept for these grants? [y]es [n]o ").await? {
+    if !yes && !is_confirmed("Take these tokens, in the place of what is kept for these grants? [y]es [n]o ").await {
         return Err(Failed::Usage("nothing was taken; `--yes` says yes without a terminal".into()));
     }
     let mut all = Vec::new();
@@ -347,19 +345,6 @@ async fn import(
         output.json(&json!({"taken": all}))?;
     }
     Ok(Exit::Done)
-}
-
-/// Asks at the terminal. Nobody there is no yes.
-async fn is_agreed(question: &'static str) -> Result<bool, Failed> {
-    let Some(terminal) = Terminal::of_process() else { return Ok(false) };
-    let put = move |mut terminal: &File, given_up: &AtomicBool| {
-        terminal.write_all(question.as_bytes())?;
-        forget_typed(terminal)?;
-        let is_yes = matches!(key(terminal, given_up)?, Some(b'y' | b'Y'));
-        writeln!(terminal, "{}", if is_yes { "yes" } else { "no" })?;
-        Ok(is_yes)
-    };
-    Ok(terminal.ask(Input::Keys, PATIENCE, put).await.unwrap_or(false))
 }
 
 fn to_json(signed_in: &SignedIn) -> Value {

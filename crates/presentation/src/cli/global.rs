@@ -7,7 +7,7 @@ use super::{
 use crate::{
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
-        Config,
+        Config, ConfigFile,
         hooks::choosing,
         policy::{check_tool_names, nameable},
         problem::Problem,
@@ -97,6 +97,11 @@ impl Global {
     /// Loads the configuration and tells nothing.
     pub(super) fn load_silently(&self) -> Result<Config, Failed> {
         Ok(self.load_with_notes(None)?.0)
+    }
+
+    /// Loads the configuration that would be in force if this file were trusted. Stores nothing.
+    pub(super) fn preview_trust(&self, file: &ConfigFile) -> Result<Config, Failed> {
+        Ok(Config::preview_trust(&self.request(None)?, file).map_err(StartupError::from)?)
     }
 
     fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {

@@ -53,15 +53,31 @@ pub(super) fn note_named(
     }
 }
 
-/// Trusts these programs as they are now.
-pub(super) fn trust(programs: &[PathBuf], folders: &Folders) -> Result<(), Problem> {
-    let digest = |path: &PathBuf| {
-        let digest = program_digest(path);
-        let digest =
-            digest.map_err(|error| Problem::new(Origin::file(path.clone()), format!("cannot be read: {error}")));
-        Ok((path.clone(), digest?))
-    };
-    trust::set_programs(folders, programs.iter().map(digest).collect::<Result<_, Problem>>()?)
+/// The digests of programs at one moment; `None` for a program that does not exist.
+#[derive(Debug)]
+pub struct ProgramDigests(Vec<(PathBuf, Option<String>)>);
+
+impl ProgramDigests {
+    /// Reads the programs and computes their digests.
+    ///
+    /// # Errors
+    /// A [`Problem`] with the path of a program that cannot be read.
+    pub fn of(programs: &[PathBuf]) -> Result<Self, Problem> {
+        let digest = |path: &PathBuf| match program_digest(path) {
+            Ok(digest) => Ok((path.clone(), digest)),
+            Err(error) => Err(Problem::new(Origin::file(path.clone()), format!("cannot be read: {error}"))),
+        };
+        programs.iter().map(digest).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the programs that exist.
+    pub fn existing(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().filter(|(_, digest)| digest.is_some()).map(|(path, _)| path.as_path())
+    }
+
+    pub(super) fn trust(&self, folders: &Folders) -> Result<(), Problem> {
+        trust::set_programs(folders, self.0.clone())
+    }
 }
 
 /// Finds what each server runs of places that tools write to. Returns what no tool may change: that of all servers but

@@ -1,0 +1,280 @@
+//! `toolstead config trust`.
+
+use crate::{
+    cli::{
+        Outcome,
+        config::trusting,
+        confirmation::is_confirmed,
+        exit::{Exit, Failed},
+        global::Global,
+        output::{Output, note},
+        terminal::Terminal,
+    },
+    config::{
+        Config, ConfigFile, Trust, agent_files::WaitingFile, layers::LayerKind, origin::Origin, problem::Problem,
+        programs::ProgramDigests,
+    },
+};
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Shows what of a file would take effect, asks, and trusts the file with this content.
+#[derive(Debug, Args)]
+pub(super) struct TrustCommand {
+    /// The file or folder, or a program of a server. Default: the project's own file, or the only file that waits for trust
+    file: Option<PathBuf>,
+    /// Revokes the trust
+    #[arg(long, conflicts_with_all = ["yes", "dry_run"])]
+    remove: bool,
+    /// Trusts without asking
+    #[arg(short, long)]
+    yes: bool,
+    /// Shows what would take effect and changes nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+/// What one command trusts, with the contents that were read before the user is asked.
+struct TrustPlan {
+    path: PathBuf,
+    /// What takes effect, one line each.
+    effects: Vec<String>,
+    subject: Subject,
+}
+
+enum Subject {
+    /// A configuration file, and the programs that its servers run.
+    File {
+        path: PathBuf,
+        programs: ProgramDigests,
+    },
+    /// A program of a server.
+    Program(ProgramDigests),
+    AgentFiles(Vec<WaitingFile>),
+}
+
+impl TrustCommand {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let config = global.load_silently()?;
+        if self.remove {
+            let path = revoke(&config, self.file.as_deref())?;
+            if global.json {
+                output.json(&json!({"file": path, "trusted": false}))?;
+            }
+            return Ok(Exit::Done);
+        }
+        let plan = plan(global, &config, self.file.as_deref())?;
+        plan.effects.iter().for_each(|effect| note(&on_one_line(effect)));
+        if plan.effects.is_empty() {
+            note("nothing more takes effect");
+        }
+        if !self.dry_run {
+            if !self.yes {
+                confirm().await?;
+            }
+            plan.apply(&config)?;
+            let path = plan.path.to_string_lossy();
+            note(&on_one_line(&format!("{path} is trusted as it is now; a change of it revokes the trust")));
+        }
+        if global.json {
+            output.json(&json!({"file": plan.path, "trusted": !self.dry_run, "effects": plan.effects}))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Asks the user at the terminal.
+///
+/// # Errors
+/// [`Failed::Usage`] without a terminal, and where the user does not agree.
+async fn confirm() -> Result<(), Failed> {
+    if Terminal::of_process().is_none() {
+        return Err(Failed::Usage(
+            "nothing is trusted: trust needs a confirmation, and there is no terminal to ask at. Read what would take \
+             effect, then run the command again with `--yes`"
+                .into(),
+        ));
+    }
+    match is_confirmed("Trust this? [y]es [n]o ").await {
+        true => Ok(()),
+        false => Err(Failed::Usage("nothing is trusted: the question was not answered with `y`".into())),
+    }
+}
+
+impl TrustPlan {
+    fn apply(&self, config: &Config) -> Result<(), Failed> {
+        let result = match &self.subject {
+            Subject::File { path, programs } => match config.files.iter().find(|file| *file.path == **path) {
+                Some(file) if file.trust != Trust::Always => config.set_trust(file, true),
+                _ => Ok(()),
+            }
+            .and_then(|()| config.trust_programs(programs)),
+            Subject::Program(programs) => config.trust_programs(programs),
+            Subject::AgentFiles(files) => config.agent_files().trust(files),
+        };
+        result.map_err(usage)
+    }
+}
+
+fn usage(problem: Problem) -> Failed {
+    Failed::Usage(problem.to_string())
+}
+
+/// Returns the text with its line breaks visible, so that no value looks like a line of ours.
+fn on_one_line(text: &str) -> String {
+    text.replace('\n', "\\n").replace('\r', "\\r")
+}
+
+fn plan(global: &Global, config: &Config, named: Option<&Path>) -> Result<TrustPlan, Failed> {
+    if let Some(named) = named {
+        let path = real_place(named)?;
+        let waiting = config.agent_files().waiting_under(&path);
+        if !waiting.is_empty() {
+            return Ok(agent_files_plan(path, waiting));
+        }
+        if let Some(program) = program(config, named) {
+            let programs = ProgramDigests::of(std::slice::from_ref(&program)).map_err(usage)?;
+            let effects = vec![format!("servers may run {} with its present content", program.display())];
+            return Ok(TrustPlan { path: program, effects, subject: Subject::Program(programs) });
+        }
+    }
+    file_plan(global, config, chosen(config, named)?)
+}
+
+fn agent_files_plan(path: PathBuf, waiting: Vec<WaitingFile>) -> TrustPlan {
+    let effect = |file: &WaitingFile| {
+        format!("the {} `{}` becomes available: {}", file.kind.word(), file.name, file.path.display())
+    };
+    TrustPlan { path, effects: waiting.iter().map(effect).collect(), subject: Subject::AgentFiles(waiting) }
+}
+
+fn file_plan(global: &Global, config: &Config, file: &ConfigFile) -> Result<TrustPlan, Failed> {
+    let is_of_file = |origin: &Origin| matches!(origin, Origin::File(at, _) if *at == file.path);
+    let mut effects = Vec::new();
+    for setting in config.resolved.all() {
+        for waiting in setting.shown_waiting().iter().filter(|one| is_of_file(&one.origin)) {
+            effects.push(format!(
+                "takes effect: {} = {}  # {}",
+                setting.name(),
+                waiting.value.to_json(),
+                waiting.origin
+            ));
+        }
+    }
+    for hook in config.hooks.idle.iter().filter(|hook| is_of_file(&hook.origin)) {
+        let consequence = hook.waiting.as_ref().map_or(hook.reason.clone(), |line| format!("runs {line}"));
+        effects.push(format!("the hook `{}` at {}: {consequence}", hook.event, hook.origin));
+    }
+    // The servers of the file are part of the configuration once it is trusted.
+    let preview = global.preview_trust(file)?;
+    let servers = preview.mcp_servers.iter().filter(|server| is_of_file(&server.origin));
+    let programs: Vec<PathBuf> = servers.flat_map(|server| server.programs.paths()).map(Path::to_path_buf).collect();
+    let programs = ProgramDigests::of(&programs).map_err(usage)?;
+    let runs =
+        |program: &Path| format!("a server of this file runs {}, which is trusted as it is now", program.display());
+    effects.extend(programs.existing().map(runs));
+    let path = file.path.to_path_buf();
+    Ok(TrustPlan { path: path.clone(), effects, subject: Subject::File { path, programs } })
+}
+
+/// Returns the path with the links of its folder resolved, and its own name unless it has no folder.
+fn real_place(named: &Path) -> Result<PathBuf, Failed> {
+    let path = std::path::absolute(named)?;
+    Ok(match (path.parent().map(Path::canonicalize), path.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => path.canonicalize()?,
+    })
+}
+
+/// Revokes the trust in agent files at this path, or in one file. Returns the path.
+fn revoke(config: &Config, named: Option<&Path>) -> Result<PathBuf, Failed> {
+    if let Some(named) = named {
+        let path = real_place(named)?;
+        let files = config.agent_files();
+        let trusted = files.trusted_under(&path);
+        if !trusted.is_empty() {
+            files.forget(&trusted).map_err(usage)?;
+            trusted.iter().for_each(|file| note(&format!("{} is no longer trusted and has no effect", file.display())));
+            return Ok(path);
+        }
+    }
+    revoke_file(config, named)
+}
+
+/// Revokes the trust in a configuration file, which may have been removed.
+fn revoke_file(config: &Config, file: Option<&Path>) -> Result<PathBuf, Failed> {
+    let absolute = file.map(std::path::absolute).transpose()?;
+    let path = match absolute.filter(|path| !path.is_file() || path.is_symlink()) {
+        Some(path) if config.forget_trust(&path).map_err(usage)? => path,
+        _ => {
+            let file = chosen(config, file)?;
+            config.set_trust(file, false).map_err(usage)?;
+            file.path.to_path_buf()
+        }
+    };
+    note(&format!("{} is no longer trusted: only its stricter settings apply", path.display()));
+    Ok(path)
+}
+
+/// Returns the program of a server that this path names.
+fn program(config: &Config, named: &Path) -> Option<PathBuf> {
+    let named = std::path::absolute(named).ok()?;
+    let real = named.canonicalize().ok();
+    let mut programs = config.mcp_servers.iter().flat_map(|server| server.programs.paths());
+    programs.find(|program| **program == *named || real.as_deref() == Some(*program)).map(Path::to_path_buf)
+}
+
+/// Returns the named file; without a name the project's own, or the only file that waits for trust.
+fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile, Failed> {
+    let Some(named) = file else { return unnamed(config) };
+    let path = std::path::absolute(named)?;
+    let real = path.canonicalize().map_err(|error| Failed::Usage(format!("`{}`: {error}", named.display())))?;
+    // The name as typed takes precedence over the target of a link.
+    let known = config.files.iter().find(|known| *known.path == *path);
+    let known = known.or_else(|| config.files.iter().find(|known| *known.path == *real));
+    let runs_programs = |file: &ConfigFile| {
+        let of_file = |origin: &Origin| matches!(origin, Origin::File(at, _) if *at == file.path);
+        config.mcp_servers.iter().any(|server| of_file(&server.origin) && server.programs.paths().next().is_some())
+    };
+    match known {
+        Some(ConfigFile { leads_to: Some(target), .. }) => Err(linked(named, target)),
+        Some(file) if file.trust != Trust::Always || runs_programs(file) => Ok(file),
+        _ => Err(Failed::Usage(format!(
+            "`{}` is no configuration file here that needs trust: `toolstead config show` lists them",
+            real.display()
+        ))),
+    }
+}
+
+fn linked(file: &Path, target: &Path) -> Failed {
+    Failed::Usage(format!(
+        "`{}` is a link, or lies behind one, to {}, and what is trusted at one place is not at another: put a file of \
+         its own here, or name the other with `--config`",
+        file.display(),
+        target.display()
+    ))
+}
+
+fn unnamed(config: &Config) -> Result<&ConfigFile, Failed> {
+    let project = |file: &&ConfigFile| file.kind == LayerKind::Project && file.trust != Trust::Linked;
+    if let Some(file) = config.files.iter().find(project) {
+        return Ok(file);
+    }
+    let waiting: Vec<&ConfigFile> = config.files.iter().filter(|file| file.trust == Trust::Waiting).collect();
+    let commands = || waiting.iter().map(|file| trusting(&file.path)).collect::<Vec<_>>().join(", ");
+    match waiting.as_slice() {
+        [file] => Ok(file),
+        [] => {
+            let of_project = config.files.iter().filter(|file| file.kind == LayerKind::Project);
+            let mut links = of_project.filter_map(|file| Some(linked(&file.path, file.leads_to.as_deref()?)));
+            Err(links.next().unwrap_or_else(|| {
+                Failed::Usage(
+                    "there is no project file here that needs trust: name the file, `toolstead config show` lists them"
+                        .into(),
+                )
+            }))
+        }
+        _ => Err(Failed::Usage(format!("several files wait for trust: say which one: {}", commands()))),
+    }
+}

@@ -1,0 +1,20 @@
+//! A question at the terminal that one key answers.
+
+use super::terminal::{Input, Terminal, forget_typed, key};
+use std::{fs::File, io::Write, sync::atomic::AtomicBool, time::Duration};
+
+/// Maximum time to wait for the key.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Returns `true` if the user presses `y` at the terminal. Any other key, no key in time and a missing terminal are `false`.
+pub(super) async fn is_confirmed(question: &'static str) -> bool {
+    let Some(terminal) = Terminal::of_process() else { return false };
+    let put = move |mut terminal: &File, given_up: &AtomicBool| {
+        terminal.write_all(question.as_bytes())?;
+        forget_typed(terminal)?;
+        let is_confirmed = matches!(key(terminal, given_up)?, Some(b'y' | b'Y'));
+        writeln!(terminal, "{}", if is_confirmed { "yes" } else { "no" })?;
+        Ok(is_confirmed)
+    };
+    terminal.ask(Input::Keys, TIMEOUT, put).await.unwrap_or(false)
+}
