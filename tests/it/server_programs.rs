@@ -324,3 +324,24 @@ fn what_a_command_puts_in_the_place_of_a_named_program_before_its_first_start_is
         }
     }
 }
+
+#[test]
+fn a_list_of_tools_in_another_clients_file_hides_the_others() {
+    let home = Home::new();
+    let script = home.work().canonicalize().unwrap().join("srv.py");
+    fs::write(&script, server("here")).unwrap();
+    let servers = json!({"mcpServers": {"srv": {"command": PYTHON, "args": [script], "tool_white_list": ["tell"]}}});
+    fs::write(home.work().join(".mcp.json"), servers.to_string()).unwrap();
+    let check = |arguments: &[&str], code: i32| -> String {
+        let output = home.run(arguments);
+        let printed = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");
+        printed
+    };
+    check(&["config", "trust", "--yes", ".mcp.json"], 0);
+    let listed = check(&["tools", "--all"], 0);
+    assert!(listed.contains("mcp__srv__tell") && !listed.contains("mcp__srv__end"), "{listed}");
+    let allowed = |tool: &'static str| ["--allow", "mcp__srv", "call", tool, "{}"];
+    assert!(check(&allowed("mcp__srv__tell"), 0).contains("here in "));
+    check(&allowed("mcp__srv__end"), 4);
+}

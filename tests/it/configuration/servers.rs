@@ -321,3 +321,47 @@ fn a_type_that_does_not_fit_how_a_server_is_reached_is_a_mistake() {
         assert!(error.contains(words), "{table}: {error}");
     }
 }
+
+#[test]
+fn keys_of_other_clients_that_narrow_a_server_count_or_leave_it_out() {
+    #[track_caller]
+    fn check(key: &str, only_tools: Option<&[&str]>, denied: &[&str], is_disabled: bool) {
+        let text = format!(r#"{{"mcpServers": {{"up": {{"command": "x", {key}}}}}}}"#);
+        let machine = Machine::with(&[("home/project/.mcp.json", &text)]);
+        machine.trust(".mcp.json");
+        let config = machine.config();
+        let [up] = config.mcp_servers.as_slice() else { panic!("{key}: {:?}", config.notes) };
+        let only: Option<Vec<&str>> = up.only_tools.patterns().map(|all| all.iter().map(String::as_str).collect());
+        assert_eq!(only.as_deref(), only_tools, "{key}");
+        assert_eq!(up.disabled, is_disabled, "{key}");
+        let rules: Vec<String> =
+            denied.iter().map(|tool| format!("deny mcp__up__{tool} in ~/home/project/.mcp.json:1")).collect();
+        assert_eq!(machine.rules(), rules, "{key}");
+        assert!(!config.notes.iter().any(|note| note.to_string().contains("without a meaning")), "{key}");
+    }
+    for key in ["tool_white_list", "includeTools", "enabledTools", "enabled_tools", "only_tools"] {
+        check(&format!(r#""{key}": ["read", "list_*"]"#), Some(&["read", "list_*"]), &[], false);
+    }
+    for key in ["disabledTools", "disabled_tools", "excludeTools", "disallowedTools", "tool_black_list", "deny_tools"] {
+        check(&format!(r#""{key}": ["env"]"#), None, &["env"], false);
+    }
+    check(r#""enabled": false"#, None, &[], true);
+    check(r#""enabled": true"#, None, &[], false);
+
+    for (keys, reason) in [
+        (r#""hiddenTools": ["env"]"#, "`hiddenTools` may narrow what it offers and is not known here"),
+        (r#""toolFilter": {"mode": "read"}"#, "`toolFilter` may narrow"),
+        (r#""readOnly": true"#, "`readOnly` may narrow"),
+        (r#""disabled": false, "enabled": false"#, "two of its keys mean `disabled`: keep one"),
+        (r#""includeTools": ["a"], "tool_white_list": ["b"]"#, "two of its keys mean `only_tools`"),
+        (r#""tool_white_list": "tool""#, "mcp_servers.up.only_tools"),
+    ] {
+        let text = format!(r#"{{"mcpServers": {{"up": {{"command": "x", {keys}}}}}}}"#);
+        let machine = Machine::with(&[("home/project/.mcp.json", &text)]);
+        machine.trust(".mcp.json");
+        let config = machine.config();
+        assert!(config.mcp_servers.is_empty() && config.found_servers.is_empty(), "{keys}");
+        let notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
+        assert!(notes.iter().any(|note| note.contains("left out") && note.contains(reason)), "{keys}: {notes:?}");
+    }
+}

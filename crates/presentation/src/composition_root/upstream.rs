@@ -99,6 +99,7 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
         configured_in: server.origin.place(),
         protocol: server.protocol,
         names: server.names,
+        only_tools: server.only_tools.clone(),
         may_ask: server.may_ask.clone(),
         output: server.output,
         timeouts: McpTimeouts {

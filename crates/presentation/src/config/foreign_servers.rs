@@ -5,6 +5,7 @@ use crate::config::{
     check::{Base, check},
     folders::Folders,
     format::Format,
+    imports::prohibitions,
     is_trusted,
     layers::{Layer, LayerKind},
     node::{Content, Member, Node},
@@ -16,6 +17,13 @@ use crate::config::{
 
 /// Where the files lie, the first one with the highest precedence.
 const FILES: &[&str] = &[".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
+
+/// The keys of other clients that list the tools a server may offer: kodelet, Gemini CLI, Codex.
+const ONLY_TOOLS: &[&str] = &["tool_white_list", "includeTools", "enabledTools", "enabled_tools"];
+
+/// The keys of other clients that list the tools a server may not offer: Roo Code, Gemini CLI, Codex.
+const DENY_TOOLS: &[&str] =
+    &["disabledTools", "disabled_tools", "excludeTools", "disallowedTools", "tool_black_list", "deny_tools"];
 
 /// The nearest file of each name.
 pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> Vec<SourceFile> {
@@ -81,13 +89,23 @@ pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<P
     let content = match node.content {
         Content::Table(members) => {
             let kind = members.iter().find(|member| is_transport(&member.name)).map(kind_of_url).transpose()?.flatten();
-            let mut ignored = Vec::new();
+            let (mut ignored, mut narrowing) = (Vec::new(), None);
             let ours = members.into_iter().filter_map(|mut member| {
                 let known = match member.name.as_str() {
                     "command" | "args" | "env" | "cwd" | "url" | "headers" | "disabled" => member.name.clone(),
                     "envFile" | "envfile" => "env_file".into(),
                     "serverUrl" | "base_url" => "url".into(),
+                    "enabled" => {
+                        member.node.content = negated(member.node.content);
+                        "disabled".into()
+                    }
+                    name if ONLY_TOOLS.contains(&name) => "only_tools".into(),
+                    name if DENY_TOOLS.contains(&name) => "deny_tools".into(),
                     name if is_transport(name) => return None,
+                    name if prohibitions::may_narrow(name, &member.node.content) => {
+                        narrowing.get_or_insert_with(|| (member.name.clone(), member.origin.clone()));
+                        return None;
+                    }
                     _ => {
                         ignored.push(format!("`{}`", member.name));
                         return None;
@@ -100,6 +118,17 @@ pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<P
                 Some(member)
             });
             let mut ours: Vec<Member> = ours.collect();
+            if let Some((key, origin)) = narrowing {
+                let message = format!(
+                    "`{key}` may narrow what it offers and is not known here; describe the server in `toolstead.toml`, with \
+                     `only_tools` or `deny_tools`"
+                );
+                return Err(Problem::new(origin, message));
+            }
+            if let Some(key) = repeated(&ours) {
+                let message = format!("two of its keys mean `{key}`: keep one");
+                return Err(Problem::new(origin, message));
+            }
             if ours.iter().any(|member| member.name == "url") {
                 ours.extend(kind);
             }
@@ -118,6 +147,20 @@ pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<P
     };
     let named = inside(&name, content, &origin);
     Ok(Node { content: inside("mcp_servers", named, &origin), origin })
+}
+
+/// Returns `false` for `true` and the reverse. Other values are unchanged, and refused where they are checked.
+fn negated(content: Content) -> Content {
+    match content {
+        Content::Boolean(value) => Content::Boolean(!value),
+        other => other,
+    }
+}
+
+/// Returns the first name that two members have.
+fn repeated(members: &[Member]) -> Option<&str> {
+    let is_repeated = |(at, member): &(usize, &Member)| members[..*at].iter().any(|one| one.name == member.name);
+    members.iter().enumerate().find(is_repeated).map(|(_, member)| member.name.as_str())
 }
 
 /// The key that names how a server is spoken with, as other clients spell it.

@@ -9,7 +9,7 @@
 mod domains;
 mod formats;
 mod profile;
-mod prohibitions;
+pub(super) mod prohibitions;
 mod translation;
 
 use crate::config::{

@@ -30,7 +30,7 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 use toolstead_infrastructure::mcp::client::{
-    config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames, ToolOutput},
+    config::{HttpServer, McpTransport, OnlyTools, ServerProfile, StdioServer, ToolNames, ToolOutput},
     may_ask::MayAsk,
 };
 use url::Url;
@@ -50,6 +50,8 @@ pub struct ConfiguredServer {
     pub transport: Result<McpTransport, String>,
     /// Its `env_file`, whose values are in the transport.
     pub env_file: Option<PathBuf>,
+    /// The tools that are listed.
+    pub only_tools: OnlyTools,
     /// Under which names its tools are offered.
     pub names: ToolNames,
     /// The questions that it may put to those who call it.
@@ -99,6 +101,7 @@ struct Written {
     _allow_tools: Vec<String>,
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
+    only_tools: Option<Vec<String>>,
     names: ToolNames,
     may_ask: Vec<MayAsk>,
     output: ToolOutput,
@@ -184,6 +187,7 @@ pub(super) fn servers(
             name,
             transport,
             env_file: written.env_file,
+            only_tools: written.only_tools.map(OnlyTools::of).unwrap_or_default(),
             names: written.names,
             may_ask: written.may_ask,
             output: written.output,

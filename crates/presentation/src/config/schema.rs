@@ -244,6 +244,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "headers"], Kind::Map, Launch, Waits, Some("{}"), "Headers of every request to it. Expanded likewise."),
     key(&["mcp_servers", "*", "allow_tools"], Kind::Texts, Sum, Waits, Some("[]"), "Its tools that run without asking, by their names there; `*` stands for any characters."),
     key(&["mcp_servers", "*", "deny_tools"], Kind::Texts, Sum, Counts, Some("[]"), "Its tools that are never listed nor run, likewise."),
+    key(&["mcp_servers", "*", "only_tools"], Kind::Texts, Launch, Waits, None, "The tools that are listed and can be called, by their names there; `*` stands for any characters. Default: all."),
     key(&["mcp_servers", "*", "names"], Kind::Word(&["qualified", "plain"]), Highest, Waits, Some("\"qualified\""), "`qualified` offers its tools as `mcp__server__tool`, `plain` under their own names."),
     key(&["mcp_servers", "*", "may_ask"], Kind::Words(&["elicitation", "sampling", "roots"]), Highest, Waits, Some("[\"elicitation\"]"), "What it may ask the client of a call, as far as that declared it: `elicitation` (forms and pages for a person), `sampling` (the client's model), `roots` (those folders of the client that lie in the workspace)."),
     key(&["mcp_servers", "*", "output"], Kind::Word(&["bounded", "whole"]), Highest, Waits, Some("\"bounded\""), "`bounded` keeps what of a result is over `limits.output_bytes` and `limits.media_bytes` under a handle; `whole` passes it on as it came, for clients that take large results."),

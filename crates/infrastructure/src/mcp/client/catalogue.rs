@@ -2,7 +2,7 @@
 
 use crate::mcp::{
     client::{
-        config::{McpLimits, ToolNames},
+        config::{McpServerConfig, ToolNames},
         connection::Connection,
         foreign_text::shown,
         own_members,
@@ -30,7 +30,6 @@ use toolstead_domain::{
     category::Category,
     client_profile::Generation,
     json_memory,
-    server_name::ServerName,
     tool::{Tool, ToolSource},
     tool_name::ToolName,
 };
@@ -136,15 +135,10 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`RequestError`] when the first page cannot be had. A later page that cannot be had ends the list with a note.
-    pub(super) async fn fetch(
-        connection: &Connection,
-        server: &ServerName,
-        names: ToolNames,
-        limits: &McpLimits,
-    ) -> Result<Self, RequestError> {
+    pub(super) async fn fetch(connection: &Connection, config: &McpServerConfig) -> Result<Self, RequestError> {
         let mirrors =
             connection.transport.mirrors_parameters() && connection.writer.version.generation() == Generation::Modern;
-        let mut draft = Draft::new(server, names, limits, mirrors);
+        let mut draft = Draft::new(config, mirrors);
         let mut cursors = HashSet::new();
         let mut params = Map::new();
         for page in 1.. {
@@ -163,7 +157,7 @@ impl Catalogue {
                 }
             };
             let Some(cursor) = next else { break };
-            if page == limits.pages {
+            if page == config.limits.pages {
                 draft.note(format!("the list of tools was cut off after {page} pages"));
                 break;
             }
@@ -178,9 +172,7 @@ impl Catalogue {
 }
 
 struct Draft<'a> {
-    server: &'a ServerName,
-    names: ToolNames,
-    limits: &'a McpLimits,
+    config: &'a McpServerConfig,
     /// Whether parameters are repeated in headers.
     mirrors: bool,
     catalogue: Catalogue,
@@ -193,11 +185,9 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(server: &'a ServerName, names: ToolNames, limits: &'a McpLimits, mirrors: bool) -> Self {
+    fn new(config: &'a McpServerConfig, mirrors: bool) -> Self {
         Self {
-            server,
-            names,
-            limits,
+            config,
             mirrors,
             catalogue: Catalogue::default(),
             known: HashSet::new(),
@@ -210,7 +200,7 @@ impl<'a> Draft<'a> {
 
     /// The members as far as they can be carried, without what only we may say.
     fn rest(&self, members: Vec<(String, &RawValue)>) -> Map<String, Value> {
-        let mut left = self.limits.definition_bytes;
+        let mut left = self.config.limits.definition_bytes;
         let mut rest = Map::new();
         for (name, value) in members {
             let Some(fewer) = left.checked_sub(name.len() + value.get().len()) else { break };
@@ -242,8 +232,8 @@ impl<'a> Draft<'a> {
             self.is_first_page = false;
         }
         for definition in page.tools.0 {
-            if self.catalogue.tools.len() >= self.limits.tools {
-                self.note(format!("the list of tools was cut off after {} tools", self.limits.tools));
+            if self.catalogue.tools.len() >= self.config.limits.tools {
+                self.note(format!("the list of tools was cut off after {} tools", self.config.limits.tools));
                 return Ok(None);
             }
             if self.bytes + definition.get().len() > MAX_CATALOGUE_BYTES {
@@ -270,13 +260,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes one definition, or says whose it is and why it was left out.
+    /// Adds one definition unless the configuration excludes the tool. The error names the tool that is left out and why.
     fn take_tool(&mut self, definition: &str) -> Result<(), (String, Cow<'static, str>)> {
         let nameless = || "(without a name)".to_owned();
-        if definition.len() > self.limits.definition_bytes {
+        if definition.len() > self.config.limits.definition_bytes {
             let name =
                 serde_json::from_str::<Named<'_>>(definition).map_or_else(|_| nameless(), |tool| shown(&tool.name, 80));
-            return Err((name, format!("more than {} bytes", self.limits.definition_bytes).into()));
+            return Err((name, format!("more than {} bytes", self.config.limits.definition_bytes).into()));
         }
         let object = match serde_json::from_str(definition) {
             Ok(Value::Object(mut object)) => {
@@ -293,6 +283,9 @@ impl<'a> Draft<'a> {
         let Some(tool) = object.get("name").and_then(Value::as_str).map(Arc::<str>::from) else {
             return Err((nameless(), "no name".into()));
         };
+        if !self.config.only_tools.includes(&tool) {
+            return Ok(());
+        }
         if let Some(number) = numbers::first_inexact(definition.as_bytes()) {
             return Err((shown(&tool, 80), format!("the number {} cannot be carried", shown(number, 40)).into()));
         }
@@ -301,15 +294,15 @@ impl<'a> Draft<'a> {
             Some(Ok(mirrored)) if self.mirrors && !mirrored.is_empty() => Some(mirrored),
             Some(_) | None => None,
         };
-        let name = match self.names {
-            ToolNames::Qualified => ToolName::for_upstream(self.server, &tool),
+        let name = match self.config.names {
+            ToolNames::Qualified => ToolName::for_upstream(&self.config.name, &tool),
             ToolNames::Plain => ToolName::for_plain_upstream(&tool),
         };
         if !self.known.insert(name.clone()) {
             return Err((shown(&tool, 80), "another tool has its name".into()));
         }
         self.bytes += definition.len();
-        let source = ToolSource::McpServer { server: self.server.clone(), tool: tool.clone() };
+        let source = ToolSource::McpServer { server: self.config.name.clone(), tool: tool.clone() };
         self.catalogue.tools.push(Tool::new(name, object, Category::Mcp, source));
         if let Some(mirrored) = mirrored {
             self.catalogue.mirrored.insert(tool, mirrored);
@@ -331,7 +324,7 @@ impl<'a> Draft<'a> {
             self.note(format!("left out ({reason}): {}{more}", shown.join(", ")));
         }
         for note in &self.catalogue.notes {
-            tracing::warn!(server = %self.server, "{note}");
+            tracing::warn!(server = %self.config.name, "{note}");
         }
         self.catalogue
     }
@@ -346,8 +339,12 @@ struct Named<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::wire::incoming::Incoming;
+    use crate::mcp::{
+        client::config::{McpLimits, McpTransport, OnlyTools, StdioServer},
+        wire::incoming::Incoming,
+    };
     use serde_json::json;
+    use toolstead_domain::server_name::ServerName;
 
     fn answer(result: &str) -> Answer {
         match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {
@@ -356,9 +353,15 @@ mod tests {
         }
     }
 
+    fn config() -> McpServerConfig {
+        let server = StdioServer { command: "s".into(), args: Vec::new(), env: BTreeMap::new(), working_dir: None };
+        let transport = McpTransport::Stdio(server);
+        McpServerConfig::new(ServerName::parse("s").unwrap(), transport)
+    }
+
     fn take(definitions: &[&str], limits: McpLimits, names: ToolNames, mirrors: bool) -> Catalogue {
-        let server = ServerName::parse("s").unwrap();
-        let mut draft = Draft::new(&server, names, &limits, mirrors);
+        let config = McpServerConfig { limits, names, ..config() };
+        let mut draft = Draft::new(&config, mirrors);
         draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
         draft.finish()
     }
@@ -459,9 +462,9 @@ mod tests {
 
     #[test]
     fn what_a_list_says_beside_its_tools_is_kept_as_far_as_it_can_be_carried() {
-        let server = ServerName::parse("s").unwrap();
         let limits = McpLimits { definition_bytes: 100, ..McpLimits::default() };
-        let mut draft = Draft::new(&server, ToolNames::Plain, &limits, false);
+        let config = McpServerConfig { limits, names: ToolNames::Plain, ..config() };
+        let mut draft = Draft::new(&config, false);
         let meta = r#"{"toolstead/x":1,"io.modelcontextprotocol/serverInfo":{},"a/b":null}"#;
         let first = format!(
             r#"{{"z":[1.0],"resultType":"complete","tools":[],"ttlMs":7,"big":1e400,"_meta":{meta},"a":"{}"}}"#,
@@ -478,5 +481,20 @@ mod tests {
         let raw = r#"{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#;
         assert!(take(&[raw], McpLimits::default(), ToolNames::Qualified, true).mirrored.contains_key("t"));
         assert!(take(&[raw], McpLimits::default(), ToolNames::Qualified, false).mirrored.is_empty());
+    }
+
+    #[test]
+    fn tools_that_are_not_to_be_offered_are_not_listed() {
+        let listed = |patterns: &[&str]| {
+            let only_tools = OnlyTools::of(patterns.iter().map(|pattern| (*pattern).to_owned()).collect());
+            let config = McpServerConfig { only_tools, ..config() };
+            let mut draft = Draft::new(&config, false);
+            let tools = r#"{"tools":[{"name":"read_file"},{"name":"read_folder"},{"name":"write"}]}"#;
+            draft.take_page(answer(tools)).unwrap();
+            names(&draft.finish()).join(" ")
+        };
+        assert_eq!(listed(&["write"]), "mcp__s__write");
+        assert_eq!(listed(&["read_*"]), "mcp__s__read_file mcp__s__read_folder");
+        assert_eq!(listed(&[]), "");
     }
 }

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
-use toolstead_domain::{client_profile::ProtocolVersion, sandbox_policy::SandboxLimits, server_name::ServerName};
+use toolstead_domain::{
+    client_profile::ProtocolVersion, sandbox_policy::SandboxLimits, server_name::ServerName,
+    tool_selection::wildcard_match,
+};
 use url::Url;
 
 use crate::mcp::{client::may_ask::MayAsk, wire::lines::MAX_MESSAGE_BYTES};
@@ -21,6 +24,8 @@ pub struct McpServerConfig {
     pub protocol: Option<ProtocolVersion>,
     /// How its tools are named here.
     pub names: ToolNames,
+    /// The tools that are listed.
+    pub only_tools: OnlyTools,
     /// What goes on of its results.
     pub output: ToolOutput,
     /// The questions that it may put to those who call it.
@@ -39,6 +44,27 @@ pub struct McpServerConfig {
     pub confinement: ServerConfinement,
     /// What is asked before each start, if it is a child process.
     pub launch_check: LaunchCheck,
+}
+
+/// The names of the tools that a server may offer, with `*` for any characters. The default is all tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OnlyTools(Option<Vec<String>>);
+
+impl OnlyTools {
+    /// Returns a list that includes the tools with these names, as the server spells them, and no others.
+    pub fn of(patterns: Vec<String>) -> Self {
+        Self(Some(patterns))
+    }
+
+    /// Returns `true` if the server may offer this tool.
+    pub fn includes(&self, tool: &str) -> bool {
+        self.0.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| wildcard_match(pattern, tool)))
+    }
+
+    /// Returns the patterns; `None` if all tools are included.
+    pub fn patterns(&self) -> Option<&[String]> {
+        self.0.as_deref()
+    }
 }
 
 /// Says whether what a start would run is what somebody said yes to. It is asked before every start, as programs may change
@@ -224,6 +250,7 @@ impl McpServerConfig {
             transport,
             protocol: None,
             names: ToolNames::default(),
+            only_tools: OnlyTools::default(),
             output: ToolOutput::default(),
             may_ask: vec![MayAsk::Elicitation],
             timeouts: McpTimeouts::default(),

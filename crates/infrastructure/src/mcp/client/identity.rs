@@ -37,6 +37,9 @@ pub(super) fn of(config: &McpServerConfig, working_dir: &Path, declared: &Map<St
     if !declared.is_empty() {
         described.push(declared.clone().into());
     }
+    if let Some(patterns) = config.only_tools.patterns() {
+        described.push(json!({"only_tools": patterns}));
+    }
     ProviderIdentity {
         configured_in: config.configured_in.clone(),
         name: config.name.to_string(),
@@ -52,7 +55,7 @@ pub(super) fn digest(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::client::config::{HttpServer, StdioServer};
+    use crate::mcp::client::config::{HttpServer, OnlyTools, StdioServer};
     use std::collections::BTreeMap;
     use toolstead_domain::server_name::ServerName;
     use url::Url;
@@ -75,7 +78,7 @@ mod tests {
     fn another_start_is_another_server_and_another_secret_is_not() {
         type Change = fn(&mut McpServerConfig, &mut StdioServer);
         let base = stdio(|_, _| ());
-        let other: [(&str, Change); 7] = [
+        let other: [(&str, Change); 8] = [
             ("file", |config, _| config.configured_in = "/b/toolstead.toml".into()),
             ("command", |_, server| server.command = "uvx".into()),
             ("arguments", |_, server| server.args.push("--all".into())),
@@ -83,6 +86,7 @@ mod tests {
             ("profile", |config, _| config.confinement.profile = ServerProfile::Open),
             ("roots", |config, _| config.confinement.roots.push("/data".into())),
             ("names", |config, _| config.names = ToolNames::Plain),
+            ("listed tools", |config, _| config.only_tools = OnlyTools::of(vec!["read".into()])),
         ];
         for (what, change) in other {
             assert_ne!(stdio(change), base, "{what}");

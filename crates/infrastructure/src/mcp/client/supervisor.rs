@@ -260,8 +260,7 @@ async fn connect(shared: &Shared, opening: Opening) -> Result<(Connection, Catal
 }
 
 async fn list(shared: &Shared, connection: &Connection) -> Result<Catalogue, Loss> {
-    let config = &shared.config;
-    Catalogue::fetch(connection, &config.name, config.names, &config.limits).await.map_err(loss_of)
+    Catalogue::fetch(connection, &shared.config).await.map_err(loss_of)
 }
 
 /// Stays with a connection until it is lost; `None`: until nobody has used it for long.

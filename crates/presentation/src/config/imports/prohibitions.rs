@@ -37,6 +37,26 @@ const WORDS: &[&str] = &[
     "restricted",
 ];
 
+/// Words that the names of further narrowing keys of MCP servers hold.
+const WORDS_OF_SERVERS: &[&str] = &[
+    "black",
+    "blacklist",
+    "disable",
+    "disabled",
+    "exclude",
+    "excluded",
+    "hide",
+    "hidden",
+    "include",
+    "included",
+    "only",
+    "readonly",
+    "white",
+    "whitelist",
+    "filter",
+    "filters",
+];
+
 /// The prohibition in a part of a file that is not read, if there is one.
 pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Problem> {
     if OTHERS.contains(&name) {
@@ -56,8 +76,17 @@ pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Pr
     }
 }
 
+/// Returns `true` if the key of an MCP server may take something away: tools, rights or the server itself.
+pub(in crate::config) fn may_narrow(name: &str, content: &Content) -> bool {
+    has_word(name, content, WORDS) || has_word(name, content, WORDS_OF_SERVERS)
+}
+
 /// Whether the name is that of a prohibition, and the value forbids something.
 fn forbids(name: &str, content: &Content) -> bool {
+    has_word(name, content, WORDS)
+}
+
+fn has_word(name: &str, content: &Content, holds: &[&str]) -> bool {
     let is_off = match content {
         Content::Boolean(is_on) => !is_on,
         Content::List(items) => items.is_empty(),
@@ -72,7 +101,7 @@ fn forbids(name: &str, content: &Content) -> bool {
         }
         words.push(letter.to_ascii_lowercase());
     }
-    !is_off && (NAMES.contains(&name) || words.split(['-', '_', '.']).any(|word| WORDS.contains(&word)))
+    !is_off && (NAMES.contains(&name) || words.split(['-', '_', '.']).any(|word| holds.contains(&word)))
 }
 
 /// That this key is not known, and so the file is not used.

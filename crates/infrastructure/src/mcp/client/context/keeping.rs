@@ -156,9 +156,9 @@ struct Keeping<'a> {
 impl Keeping<'_> {
     /// Takes the list of tools, and again when the server says that it changed.
     async fn tools(&self, offer: &Offer<'_>) {
-        let McpServerConfig { name, names, limits, timeouts, .. } = self.config;
+        let McpServerConfig { name, timeouts, .. } = self.config;
         loop {
-            let fetching = Catalogue::fetch(self.connection, name, *names, limits);
+            let fetching = Catalogue::fetch(self.connection, self.config);
             match timeout(timeouts.connect, fetching).await {
                 Ok(Ok(catalogue)) => offer.company.elsewhere.offer(offer.by, catalogue.tools),
                 Ok(Err(error)) => tracing::debug!(server = %name, %error, "what was listed before stays"),
