@@ -20,7 +20,7 @@ use crate::mcp::{
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use toolstead_domain::{
     access::Access,
     client_profile::{Generation, LogLevel},
@@ -175,7 +175,7 @@ impl ContextProvider for McpServer {
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
         let called = self.called(uri);
         let used = self.in_use();
-        let (_, connection) = self.ready().await.map_err(|error| called.failure(error))?;
+        let (_, connection) = self.ready(Instant::now()).await.map_err(|error| called.failure(error))?;
         if !connection.card.can("resources", "subscribe") {
             let message = format!("{called} cannot be watched: the server does not tell of changes.");
             return Err(ToolFailure::new(ErrorKind::NotFound, message).next("Read it again when it is needed."));

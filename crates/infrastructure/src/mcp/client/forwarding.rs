@@ -27,7 +27,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::time::{self, sleep, timeout, timeout_at};
+use tokio::time::{self, sleep, sleep_until, timeout, timeout_at};
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation},
     ports::tool_provider::{CallContext, ProviderState},
@@ -93,7 +93,12 @@ impl McpServer {
                     let reason = format!("no connection to it was free and ready within {seconds} s");
                     return Err(RequestError::Unreachable(reason));
                 }
-                Err(_) => return Err(RequestError::Late(time)),
+                Err(_) => {
+                    return Err(match &self.shared.current().state {
+                        ProviderState::Failed { reason } => RequestError::Unreachable(reason.clone()),
+                        _ => RequestError::Late(time),
+                    });
+                }
             }
         }
     }
@@ -107,7 +112,7 @@ impl McpServer {
         let mut attempts = 1;
         loop {
             let mut wish = None;
-            let error = match self.ask_once(attempt, &mut wish).await {
+            let error = match self.ask_once(attempt, until, &mut wish).await {
                 Ok(answered) => return Ok(answered),
                 Err(error) => error,
             };
@@ -131,10 +136,11 @@ impl McpServer {
     async fn ask_once(
         &self,
         attempt: &Attempt<'_>,
+        until: time::Instant,
         wish: &mut Option<Duration>,
     ) -> Result<(Answer, Generation), RequestError> {
         let pass = self.shared.circuit.admit()?;
-        let (current, listed) = self.ready().await?;
+        let (current, listed) = self.ready(until).await?;
         let way = self.way(listed, attempt).await?;
         let connection = way.connection()?;
         let answered = self.send(&current, connection, attempt).await;
@@ -144,7 +150,7 @@ impl McpServer {
                 // Refused unseen: the headers follow a definition that the server has changed (MCP 2026-07-28,
                 // basic/transports/streamable-http, "Client Behavior").
                 Box::pin(self.refresh()).await;
-                let (current, listed) = self.ready().await?;
+                let (current, listed) = self.ready(until).await?;
                 let connection = if let Way::Listed(..) = way { &listed } else { connection };
                 self.send(&current, connection, attempt).await
             }
@@ -234,15 +240,16 @@ impl McpServer {
         self.shared.pool.take(key, caller, open).await.map(Way::Pooled)
     }
 
-    /// The server when it is ready: at once as a rule, else as soon as an attempt that is under way or due has ended.
-    pub(super) async fn ready(&self) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
+    /// Returns the server when it is ready. While it is not connected, waits for one attempt to connect: the one in progress,
+    /// or the next one if that begins before `until`.
+    pub(super) async fn ready(&self, until: time::Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
         let current = self.shared.current();
         if let Some(connection) = current.connection.clone() {
             return Ok((current, connection));
         }
         let closed = || RequestError::Unreachable("it was closed".into());
         let mut changes = self.shared.changes();
-        let mut may_want = true;
+        let mut has_tried = false;
         loop {
             changes.mark_unchanged();
             let current = self.shared.current();
@@ -250,10 +257,23 @@ impl McpServer {
                 return Ok((current, connection));
             }
             match &current.state {
-                ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle => {}
-                ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. }
-                    if std::mem::take(&mut may_want) && self.shared.want(&current) => {}
-                ProviderState::Failed { reason } => return Err(RequestError::Unreachable(reason.clone())),
+                ProviderState::Ready | ProviderState::Idle => {}
+                ProviderState::Connecting => has_tried = true,
+                ProviderState::Failed { reason } => {
+                    let Some(retry_from) = current.retry_from.filter(|from| !has_tried && *from < until) else {
+                        return Err(RequestError::Unreachable(reason.clone()));
+                    };
+                    tokio::select! {
+                        biased;
+                        changed = changes.changed() => match changed {
+                            Ok(()) => continue,
+                            Err(_) => return Err(closed()),
+                        },
+                        () = sleep_until(retry_from) => has_tried = self.shared.want(&current),
+                    }
+                }
+                ProviderState::NeedsAuthorization { .. }
+                    if !std::mem::replace(&mut has_tried, true) && self.shared.want(&current) => {}
                 ProviderState::NeedsAuthorization { reason } => return Err(RequestError::Unauthorized(reason.clone())),
                 ProviderState::Closed => return Err(closed()),
             }

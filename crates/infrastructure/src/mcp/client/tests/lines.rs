@@ -5,7 +5,12 @@ use super::{
     line_server::{LineEnd, line_server, modern_answer},
 };
 use crate::mcp::client::{
-    McpServer, config::McpServerConfig, in_flight::Purpose, lines::LineTransport, peer::Peer, relay::relay,
+    McpServer,
+    config::{McpServerConfig, RetryPolicy},
+    in_flight::Purpose,
+    lines::LineTransport,
+    peer::Peer,
+    relay::relay,
 };
 use serde_json::{Value, json};
 use std::{
@@ -431,6 +436,35 @@ async fn a_call_makes_a_server_that_was_left_alone_be_tried_at_once() {
         }
     };
     timeout(SOON, called).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_after_the_loss_of_a_server_waits_for_one_reconnect() {
+    let (mut config, _) = noting(|connection: usize, method: &str, _: &Value| match (connection, method) {
+        (0, "tools/call") => Reaction::End,
+        _ => Reaction::Plain,
+    });
+    config.retry.first = Duration::from_millis(200);
+    let server = start(config);
+    until_ready(&server).await;
+    assert!(call(&server, "echo", json!({})).await.is_err());
+    call(&server, "echo", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_is_refused_after_one_reconnect_that_fails() {
+    let (mut config, heard) = noting(|connection: usize, method: &str, _: &Value| match (connection, method) {
+        (0, "tools/call") | (1.., _) => Reaction::End,
+        _ => Reaction::Plain,
+    });
+    config.retry = RetryPolicy { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
+    let server = start(config);
+    until_ready(&server).await;
+    assert!(call(&server, "echo", json!({})).await.is_err());
+    let before = heard.lock().unwrap().len();
+    let (kind, text) = call(&server, "echo", json!({})).await.unwrap_err();
+    assert!(kind == ErrorKind::Unavailable && text.contains("cannot be called now"), "{text}");
+    assert_eq!(heard.lock().unwrap().len(), before + 1);
 }
 
 #[tokio::test(start_paused = true)]
