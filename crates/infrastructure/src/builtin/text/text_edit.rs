@@ -26,7 +26,7 @@ use crate::builtin::text::{
     wording::counted,
 };
 use crate::sandbox::workspace::stop::Stop;
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// As many places are shown with their surroundings.
@@ -200,10 +200,18 @@ impl Edited {
     /// The replaced places as they read now.
     pub(crate) fn shown(&self) -> String {
         let lines: Vec<&str> = self.after.lines().collect();
-        let mut text = String::new();
+        // Places whose surroundings overlap are one range, so that no line is shown twice.
+        let mut ranges: Vec<Range<usize>> = Vec::new();
         for (first, end) in self.lines.iter().take(SHOWN_PLACES) {
+            match ranges.last_mut() {
+                Some(last) if first.saturating_sub(RADIUS) <= last.end + RADIUS => last.end = last.end.max(*end),
+                _ => ranges.push(*first..*end),
+            }
+        }
+        let mut text = String::new();
+        for range in ranges {
             text.push('\n');
-            text.push_str(&surroundings(&lines, *first..*end, RADIUS));
+            text.push_str(&surroundings(&lines, range, RADIUS));
         }
         if self.lines.len() > SHOWN_PLACES {
             text.push_str(&format!("… and {}\n", counted(self.lines.len() - SHOWN_PLACES, "more place")));

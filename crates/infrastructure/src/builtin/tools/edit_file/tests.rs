@@ -39,6 +39,21 @@ fn a_text_that_stands_once_is_replaced() {
 }
 
 #[test]
+fn the_answer_shows_no_line_twice() {
+    let shown = |text: &str, old: &str| {
+        let bench = Bench::new();
+        bench.put("f", text);
+        let input = json!({"path": "f", "old_text": old, "new_text": "x", "replace_all": true});
+        bench.call("edit_file", input).unwrap().joined_text()
+    };
+    assert_eq!(shown("a a\n", "a"), "Replaced 2 places in `f`.\n     1\tx x");
+    assert_eq!(shown("a\n1\n2\na\n", "a"), "Replaced 2 places in `f`.\n     1\tx\n     2\t1\n     3\t2\n     4\tx");
+    let apart = shown("a\n1\n2\n3\n4\n5\n6\n7\n8\na\n", "a");
+    assert_eq!(apart.matches("x").count(), 2, "{apart}");
+    assert!(!apart.contains("     5\t4"), "{apart}");
+}
+
+#[test]
 fn the_answer_shows_the_place_as_it_reads_now() {
     let bench = Bench::new();
     bench.put("f", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
