@@ -152,6 +152,10 @@ fn a_tool_that_is_switched_off_is_hidden_and_refused_until_it_is_switched_on() {
     check(&home, &["tools", "echo", "--disable"], 0, &["switched off"]);
     assert!(!stdout(&home.run(&["tools"])).contains("echo "));
     assert!(stdout(&home.run(&["tools", "--all"])).contains("(it is switched off)"));
+    let all = json_of(&home, &["tools", "--all", "--json"]);
+    let tool = |name: &str| all["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+    assert_eq!((&tool("echo")["available"], &tool("echo")["reason"]), (&json!(false), &json!("it is switched off")));
+    assert_eq!((&tool("glob")["available"], tool("glob").get("reason")), (&json!(true), None));
     check(&home, &["call", "echo", "{}"], 4, &["the tool `echo` is switched off"]);
     assert_eq!(json_of(&home, &["tools", "echo", "--enable", "--json"]), json!({"tool": "echo", "enabled": true}));
     check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &["Echo: hi"]);

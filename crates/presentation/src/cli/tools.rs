@@ -117,13 +117,24 @@ impl Tools {
         Ok(Exit::Done)
     }
 
+    /// Returns the definition; with `--all` also `available` and, if it is `false`, the `reason`.
+    fn definition(&self, view: &ToolView) -> Value {
+        let mut definition = view.registered.tool.definition().clone();
+        if self.all {
+            definition.insert("available".into(), view.hidden_because.is_none().into());
+            if let Some(reason) = &view.hidden_because {
+                definition.insert("reason".into(), reason.as_str().into());
+            }
+        }
+        definition.into()
+    }
+
     fn list(&self, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
         let scope = composition.app.scope(Principal::local(), "cli");
         let listed = self.listed(composition)?;
         let views: Vec<ToolView> = listed.iter().map(|one| composition.app.get_tool.view(one, &scope)).collect();
         if as_json {
-            let definitions: Vec<Value> =
-                views.iter().map(|view| view.registered.tool.definition().clone().into()).collect();
+            let definitions: Vec<Value> = views.iter().map(|view| self.definition(view)).collect();
             output.json(&json!({"tools": definitions}))?;
             return Ok(Exit::Done);
         }
