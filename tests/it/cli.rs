@@ -306,6 +306,12 @@ fn what_a_failing_command_printed_is_a_result() {
     let output = home.run(&["--allow", "Bash", "call", "bash", r#"{"command":"echo out; exit 3"}"#]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).starts_with("out\n") && stdout(&output).contains("exit code 3"), "{output:?}");
+    // Some clients show a model the first block alone.
+    let output = home.run(&["--allow", "Bash", "--json", "call", "bash", r#"{"command":"echo out; exit 3"}"#]);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let blocks = result["content"].as_array().unwrap();
+    let text = blocks[0]["text"].as_str().unwrap();
+    assert!(blocks.len() == 1 && text.starts_with("out\nThe command ended with exit code 3"), "{result}");
 }
 
 #[test]

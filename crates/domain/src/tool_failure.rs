@@ -96,12 +96,14 @@ impl ToolFailure {
         }
     }
 
-    /// The failure as a result with `isError`, the partial output first, unless the failure stands first.
+    /// Returns the failure as a result with `isError`: the partial output first, in one text block with the failure, unless
+    /// the failure stands first.
     pub fn into_result(self) -> ToolResult {
         let error = ToolResult::error(self.kind, self.text());
         match self.partial {
             Some(partial) if self.stands_first => partial.content().iter().cloned().fold(error, ToolResult::with_block),
-            Some(partial) => partial.followed_by(error),
+            // Some clients show the first block alone.
+            Some(partial) => partial.followed_by(error).with_joined_texts(),
             None => error,
         }
     }

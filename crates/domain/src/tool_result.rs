@@ -137,6 +137,26 @@ impl ToolResult {
         self
     }
 
+    /// Joins adjacent text blocks without further members, with line breaks between their texts.
+    #[must_use]
+    pub fn with_joined_texts(mut self) -> Self {
+        let Some(blocks) = self.content_mut() else { return self };
+        let mut joined: Vec<Value> = Vec::with_capacity(blocks.len());
+        for block in blocks.drain(..) {
+            match (joined.last_mut().and_then(plain_text_mut), plain_text(&block)) {
+                (Some(text), Some(more)) => {
+                    if !text.ends_with('\n') {
+                        text.push('\n');
+                    }
+                    text.push_str(more);
+                }
+                _ => joined.push(block),
+            }
+        }
+        *blocks = joined;
+        self
+    }
+
     /// Adds a content block at the end.
     #[must_use]
     pub fn with_block(mut self, block: Value) -> Self {
@@ -274,6 +294,22 @@ fn joined(blocks: &[Value]) -> String {
     texts.join("\n")
 }
 
+/// Returns the text of a block that has no further members.
+fn plain_text(block: &Value) -> Option<&str> {
+    let members = block
+        .as_object()
+        .filter(|members| members.len() == 2 && members.get("type").is_some_and(|kind| kind == "text"))?;
+    members.get("text")?.as_str()
+}
+
+fn plain_text_mut(block: &mut Value) -> Option<&mut String> {
+    plain_text(block)?;
+    match block.get_mut("text")? {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
 fn is_content(member: &str) -> bool {
     matches!(member, "content" | "structuredContent" | "isError")
 }
@@ -321,6 +357,20 @@ mod tests {
         for bad in [json!(null), json!([]), json!("x"), json!({"content": "x"}), json!({"content": {}})] {
             assert!(ToolResult::from_upstream(bad.clone()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn adjacent_texts_are_joined_and_nothing_else() {
+        let check = |blocks: Value, expected: Value| {
+            let result = ToolResult::of_blocks(blocks.as_array().unwrap().clone()).with_joined_texts();
+            assert_eq!(Value::from(result.content().to_vec()), expected);
+        };
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+        let annotated = json!({"type": "text", "text": "x", "annotations": {}});
+        check(json!([text("a"), text("b\n"), text("c")]), json!([text("a\nb\nc")]));
+        check(json!([text("a"), image, text("b")]), json!([text("a"), image, text("b")]));
+        check(json!([text("a"), annotated, text("b")]), json!([text("a"), annotated, text("b")]));
     }
 
     #[test]

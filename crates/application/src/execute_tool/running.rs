@@ -7,6 +7,7 @@ use super::{
     nesting::Nested,
     record::Record,
     waiting_time::over,
+    worn_face,
 };
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};
 use futures::{FutureExt, future::try_join_all};
@@ -31,7 +32,7 @@ use toolstead_domain::{
         calls::{NoCalls, WHOLE_OUTPUT},
         tool_provider::{Answers, Beside, CallContext, CallOutcome, InputRequired, ToolProvider},
     },
-    tool::Tool,
+    tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
@@ -103,7 +104,12 @@ pub(super) async fn run(
     nested.end().await;
     asking.end().await;
     match ended? {
-        Ok(result) => Ok(CallOutcome::Done(result.said_by_tool())),
+        Ok(result) => {
+            let is_own = *call.tool.source() == ToolSource::BuiltIn && worn_face::of(&call.tool, command).is_none();
+            // Some clients show the first block alone, and the end of an error says what failed.
+            let result = if is_own && result.is_error() { result.with_joined_texts() } else { result };
+            Ok(CallOutcome::Done(result.said_by_tool()))
+        }
         Err(failure) => {
             if let Some(cause) = &failure.source {
                 tracing::info!(call = %call.id, tool = %call.tool.name(), error = told(&**cause, redaction.as_deref()), "the tool failed");
