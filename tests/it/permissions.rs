@@ -715,6 +715,12 @@ fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
         ]
     );
     check(&home, &["permissions", "list"], 0, &["seed.yaml:8: `tools.launch_rocket` is left out"]);
+    // The rule is not in the file, the entry is.
+    let entry = "seed.yaml:4 (the entry `rm` of `tools.execute_command.denied_commands`)";
+    check(&home, &["call", "bash", r#"{"command":"rm x"}"#], 3, &["the deny rule `Bash(rm *)` in ", entry]);
+    let explained = json_of(&home, &["permissions", "list", "--json"]);
+    let entries: Vec<&Value> = explained["rules"].as_array().unwrap().iter().map(|rule| &rule["entry"]).collect();
+    assert_eq!(entries[0], "`rm` of `tools.execute_command.denied_commands`", "{explained}");
 }
 
 #[test]

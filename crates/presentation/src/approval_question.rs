@@ -101,7 +101,10 @@ fn reason(cause: &Cause) -> String {
         Cause::Default(words) | Cause::Mode(words) => (*words).to_owned(),
         Cause::Rule(rule) => {
             let (text, place) = (quoted(&rule.text, FACT_CHARACTERS), rule.origin.to_string());
-            format!("the {} rule {} in {}", rule.effect.as_str(), text.text, quoted(&place, FACT_CHARACTERS).text)
+            let place = quoted(&place, FACT_CHARACTERS).text;
+            let entry =
+                rule.entry.as_ref().map(|entry| format!(" (the entry {})", quoted(entry, FACT_CHARACTERS).text));
+            format!("the {} rule {} in {place}{}", rule.effect.as_str(), text.text, entry.unwrap_or_default())
         }
         Cause::Hook { by, reason } => {
             let (by, reason) = (quoted(by, FACT_CHARACTERS), quoted(reason, FACT_CHARACTERS));

@@ -234,7 +234,6 @@ impl Finding {
     /// The reason why the allow rule that speaks of it does not cover it, as a clause; `None` where there is no such
     /// rule.
     pub fn missed(&self) -> Option<String> {
-        let named = |rule: &PermissionRule| format!("the allow rule `{}` in {}", rule.text, rule.origin);
         Some(match self.near_miss.as_ref()? {
             NearMiss::NotPlain(rule) => {
                 let why = match &self.part {
@@ -242,29 +241,32 @@ impl Finding {
                     _ => None,
                 };
                 let why = why.unwrap_or("it is not plain");
-                format!("{} does not cover it, because {why}, and a wildcard never covers that", named(rule))
+                format!("{rule} does not cover it, because {why}, and a wildcard never covers that")
             }
             NearMiss::Outside(rule) => {
-                format!("{} does not open it, because rules hold inside of the roots alone", named(rule))
+                format!("{rule} does not open it, because rules hold inside of the roots alone")
             }
             NearMiss::Waiting(rule) => {
                 let file = match &rule.origin {
                     RuleOrigin::File(path, _) => format!(" {}", in_shell(&path.to_string_lossy())),
                     _ => String::new(),
                 };
-                format!("{} would cover it, but waits for trust: `toolstead config trust{file}`", named(rule))
+                format!("{rule} would cover it, but waits for trust: `toolstead config trust{file}`")
             }
         })
     }
 
     /// The finding as JSON: `verdict`, `part` (what it is about, null for the call as a whole), `cause` (in words), for a
-    /// rule `rule` and `origin`, and `near_miss` where an allow rule speaks of it in vain.
+    /// rule `rule`, `origin` and, if it was derived, `entry`, and `near_miss` where an allow rule speaks of it in vain.
     pub fn to_json(&self) -> Value {
         let part = self.part.as_ref().map(ToString::to_string);
         let mut finding = json!({"verdict": self.verdict.as_str(), "part": part, "cause": self.cause.to_string()});
         if let Cause::Rule(rule) = &self.cause {
             finding["rule"] = rule.text.as_str().into();
             finding["origin"] = rule.origin.to_string().into();
+            if let Some(entry) = &rule.entry {
+                finding["entry"] = entry.as_str().into();
+            }
         }
         if let Some(missed) = self.missed() {
             finding["near_miss"] = missed.into();
@@ -286,7 +288,7 @@ impl fmt::Display for Finding {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rule(rule) => write!(f, "the {} rule `{}` in {}", rule.effect.as_str(), rule.text, rule.origin),
+            Self::Rule(rule) => rule.fmt(f),
             Self::Default(words) | Self::Mode(words) => f.write_str(words),
             Self::NotSelected => f.write_str("the tool is not among those chosen with `--tools`"),
             Self::OutsideWindow => f.write_str("the tool is not among those that are offered to the one who calls it"),

@@ -97,6 +97,9 @@ pub struct PermissionRule {
     pub text: String,
     /// The place where it was written.
     pub origin: RuleOrigin,
+    /// The entry of a file that the rule was derived from, such as "`rm` of `denied_commands`"; `None` if the file holds the
+    /// rule itself.
+    pub entry: Option<String>,
     head: Head,
     spec: Spec,
 }
@@ -104,6 +107,14 @@ pub struct PermissionRule {
 impl PartialEq for PermissionRule {
     fn eq(&self, other: &Self) -> bool {
         (self.effect, &self.text, &self.origin) == (other.effect, &other.text, &other.origin)
+    }
+}
+
+impl fmt::Display for PermissionRule {
+    /// The rule with its place and, if it was derived, the entry of the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} rule `{}` in {}", self.effect.as_str(), self.text, self.origin)?;
+        self.entry.as_ref().map_or(Ok(()), |entry| write!(f, " (the entry {entry})"))
     }
 }
 
@@ -147,7 +158,13 @@ impl PermissionRule {
             }
             Some(spec) => Spec::parse(&head, spec, effect, base).map_err(&wrong)?,
         };
-        Ok(Self { effect, text: trimmed.into(), origin, head, spec })
+        Ok(Self { effect, text: trimmed.into(), origin, entry: None, head, spec })
+    }
+
+    /// Sets the [entry](Self::entry).
+    #[must_use]
+    pub fn derived_from(self, entry: impl Into<String>) -> Self {
+        Self { entry: Some(entry.into()), ..self }
     }
 
     /// The part behind the head, for this tool; `None` for everything.

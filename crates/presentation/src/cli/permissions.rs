@@ -225,7 +225,14 @@ fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
         .collect();
     if as_json {
         let rules: Vec<Value> = rules
-            .map(|rule| json!({"effect": rule.effect.as_str(), "rule": rule.text, "origin": rule.origin.to_string()}))
+            .map(|rule| {
+                let origin = rule.origin.to_string();
+                let mut shown = json!({"effect": rule.effect.as_str(), "rule": rule.text, "origin": origin});
+                if let Some(entry) = &rule.entry {
+                    shown["entry"] = entry.as_str().into();
+                }
+                shown
+            })
             .collect();
         let waiting: Vec<Value> =
             waiting.iter().map(|(key, value, origin)| json!({"key": key, "value": value, "origin": origin})).collect();
@@ -234,7 +241,9 @@ fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
     }
     output.line(&format!("mode   {}", config.mode.as_str()))?;
     for rule in rules {
-        output.line(&visible(&format!("{:<5}  {}  # {}", rule.effect.as_str(), one_line(&rule.text), rule.origin)))?;
+        let entry = rule.entry.as_ref().map(|entry| format!(" (the entry {})", one_line(entry))).unwrap_or_default();
+        let (effect, text, origin) = (rule.effect.as_str(), one_line(&rule.text), &rule.origin);
+        output.line(&visible(&format!("{effect:<5}  {text}  # {origin}{entry}")))?;
     }
     for (key, value, origin) in waiting {
         output.line(&visible(&one_line(&format!("# waits for trust: {key} = {value}, {origin}"))))?;

@@ -229,6 +229,15 @@ impl Checker<'_> {
     fn items(&mut self, kind: Kind, nodes: &[Node], key: &str) -> Vec<Item> {
         let mut checked = Vec::with_capacity(nodes.len());
         for node in nodes {
+            if let (Kind::Rules(_), Content::DerivedRule { rule, entry }) = (kind, &node.content) {
+                match self.item(kind, rule, &node.origin) {
+                    Ok(text) => {
+                        checked.push(Item { entry: Some(entry.clone()), ..Item::new(text, node.origin.clone()) });
+                    }
+                    Err(reason) => self.problem(&node.origin, format!("`{key}`: {reason}")),
+                }
+                continue;
+            }
             if let (Kind::Rules(_), Content::Table(members)) = (kind, &node.content) {
                 checked.extend(self.rule_with_examples(kind, members, &node.origin, key));
                 continue;
@@ -281,7 +290,7 @@ impl Checker<'_> {
         if rule.is_none() && self.problems.len() == found {
             self.problem(origin, format!("`{key}`: a table must hold `rule`"));
         }
-        rule.map(|(text, origin)| Item { text, origin, examples })
+        rule.map(|(text, origin)| Item { text, origin, examples, entry: None })
     }
 
     fn item(&self, kind: Kind, text: &str, origin: &Origin) -> Result<String, String> {
@@ -410,6 +419,7 @@ fn text_of(content: &Content) -> Option<&str> {
         Content::Boolean(_)
         | Content::Integer(_)
         | Content::Fraction(_)
+        | Content::DerivedRule { .. }
         | Content::List(_)
         | Content::Table(_)
         | Content::Other(_) => None,
@@ -432,6 +442,7 @@ fn items(content: &Content, origin: &Origin) -> Option<Vec<Node>> {
         Content::Boolean(_)
         | Content::Integer(_)
         | Content::Fraction(_)
+        | Content::DerivedRule { .. }
         | Content::Text(_)
         | Content::Table(_)
         | Content::Other(_) => None,

@@ -109,7 +109,7 @@ fn json(content: Content) -> Result<Value, &'static str> {
         Content::Boolean(value) => value.into(),
         Content::Integer(number) => number.into(),
         Content::Fraction(_) => return Err("a fraction"),
-        Content::Text(text) | Content::Untyped(text) => text.into(),
+        Content::Text(text) | Content::Untyped(text) | Content::DerivedRule { rule: text, .. } => text.into(),
         Content::List(nodes) => nodes.into_iter().map(|node| json(node.content)).collect::<Result<Vec<_>, _>>()?.into(),
         Content::Table(members) => {
             let members = members.into_iter().map(|member| Ok((member.name, json(member.node.content)?)));

@@ -22,6 +22,11 @@ pub(super) enum Content {
     Text(String),
     /// Text of the environment or of a flag, whose type follows from its key.
     Untyped(String),
+    /// A permission rule that was derived from an entry of another program's file.
+    DerivedRule {
+        rule: String,
+        entry: String,
+    },
     List(Vec<Node>),
     Table(Vec<Member>),
     /// Something that no key takes, in words: a date, nothing.
@@ -44,7 +49,7 @@ impl fmt::Display for Content {
             Self::Boolean(value) => write!(f, "{value}"),
             Self::Integer(value) => write!(f, "the number {value}"),
             Self::Fraction(_) => f.write_str("a fraction"),
-            Self::Text(text) | Self::Untyped(text) => {
+            Self::Text(text) | Self::Untyped(text) | Self::DerivedRule { rule: text, .. } => {
                 let shown: String = text.chars().take(60).collect();
                 write!(f, "the text {shown:?}")
             }

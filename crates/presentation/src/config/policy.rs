@@ -43,6 +43,10 @@ pub(super) fn rules(
         for item in setting.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items()) {
             match parsed(effect, &item.text, &item.origin, folders) {
                 Ok(rule) => {
+                    let rule = match &item.entry {
+                        Some(entry) => rule.derived_from(entry),
+                        None => rule,
+                    };
                     examples::check(&rule, &item.examples, roots, problems);
                     rules.push(Arc::new(rule));
                 }

@@ -67,7 +67,10 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
                 for text in texts(&tool, key, item) {
                     let base = Base { folder: Path::new("/"), home: None }.patterns();
                     match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &base) {
-                        Ok(rule) => rules.push(Arc::new(rule)),
+                        Ok(rule) => {
+                            let entry = format!("`{}` of `{}`", item.text, setting.name());
+                            rules.push(Arc::new(rule.derived_from(entry)));
+                        }
                         Err(error) => {
                             let message =
                                 format!("`{}`: {:?} cannot be a rule: {}", setting.name(), item.text, error.reason);

@@ -32,6 +32,8 @@ pub struct Item {
     pub origin: Origin,
     /// What a rule must match, and what it must not.
     pub examples: Vec<Example>,
+    /// The entry of another program's file that a rule was derived from.
+    pub entry: Option<String>,
 }
 
 /// Something that a rule is tried on when it is loaded.
@@ -48,7 +50,7 @@ pub struct Example {
 impl Item {
     /// A text at its place.
     pub fn new(text: impl Into<String>, origin: Origin) -> Self {
-        Self { text: text.into(), origin, examples: Vec::new() }
+        Self { text: text.into(), origin, examples: Vec::new(), entry: None }
     }
 }
 

@@ -89,7 +89,7 @@ impl ClosedPaths {
 fn not_told(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
     let path = PathAccess::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
-    let rule = rule.map_or("rules".into(), |rule| bounds::named(&rule));
+    let rule = rule.map_or("rules".into(), |rule| rule.to_string());
     let message = format!("{message}, so no command can be kept from what {rule} may close in `{}`", folder.display());
     ToolFailure::new(ErrorKind::BudgetExhausted, message)
         .next("Name fewer or narrower paths in deny and ask rules, or smaller roots.")

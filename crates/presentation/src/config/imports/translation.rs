@@ -158,14 +158,27 @@ impl Made<'_> {
     pub(super) fn rules(&mut self, name: &str, effect: Effect, content: Content, origin: &Origin) {
         for (text, origin) in self.texts(name, content, origin) {
             match self.anchored(&text) {
+                Ok(anchored) if anchored != text => {
+                    self.derived_rule(effect, anchored, format!("`{text}` of `{name}`"), &origin)
+                }
                 Ok(text) => self.rule(effect, text, &origin),
                 Err(reason) => self.unusable(effect, &text, &reason, &origin),
             }
         }
     }
 
-    /// One rule.
-    pub(super) fn rule(&mut self, effect: Effect, text: String, origin: &Origin) {
+    /// Adds a rule that the file holds as it is.
+    fn rule(&mut self, effect: Effect, text: String, origin: &Origin) {
+        self.checked_rule(effect, text.clone(), Content::Text(text), origin);
+    }
+
+    /// Adds a rule that is derived from this entry, such as "`rm` of `denied_commands`".
+    pub(super) fn derived_rule(&mut self, effect: Effect, text: String, entry: String, origin: &Origin) {
+        let content = Content::DerivedRule { rule: text.clone(), entry };
+        self.checked_rule(effect, text, content, origin);
+    }
+
+    fn checked_rule(&mut self, effect: Effect, text: String, content: Content, origin: &Origin) {
         let base = self.surroundings.base.patterns();
         let unusable = match PermissionRule::parse(effect, &text, origin.to_rule_origin(), &base) {
             Ok(rule) => match rule.named_tool() {
@@ -184,9 +197,9 @@ impl Made<'_> {
             Err(error) => Some(error.reason),
         };
         match (unusable, effect) {
-            (None, Effect::Allow) => self.allow.push(at(origin, Content::Text(text))),
-            (None, Effect::Ask) => self.ask.push(at(origin, Content::Text(text))),
-            (None, Effect::Deny) => self.deny.push(at(origin, Content::Text(text))),
+            (None, Effect::Allow) => self.allow.push(at(origin, content)),
+            (None, Effect::Ask) => self.ask.push(at(origin, content)),
+            (None, Effect::Deny) => self.deny.push(at(origin, content)),
             (Some(reason), _) => self.unusable(effect, &text, &reason, origin),
         }
     }

@@ -93,7 +93,7 @@ fn plain(text: &str, file: &Path) -> Result<serde_json::Value, String> {
             Content::Boolean(value) => json!(value),
             Content::Integer(value) => json!(value),
             Content::Fraction(value) => json!(value),
-            Content::Text(text) | Content::Untyped(text) => json!(text),
+            Content::Text(text) | Content::Untyped(text) | Content::DerivedRule { rule: text, .. } => json!(text),
             Content::List(items) => items.iter().map(|item| of(&item.content)).collect(),
             Content::Table(members) => {
                 let members = members.iter().map(|member| (member.name.clone(), of(&member.node.content)));

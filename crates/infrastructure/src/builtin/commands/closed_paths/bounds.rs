@@ -11,7 +11,7 @@ use std::{
 use toolstead_domain::{
     access::{Access, PathAccess},
     error_kind::ErrorKind,
-    permission::{grant::Grant, rule::PermissionRule},
+    permission::grant::Grant,
     tool_failure::ToolFailure,
 };
 
@@ -126,12 +126,7 @@ fn too_many(most: usize, closed: &ClosedPaths, grant: &Grant) -> ToolFailure {
 }
 
 fn rule_named(access: &Access, grant: &Grant) -> Option<String> {
-    Some(named(&*grant.rule_against(access)?))
-}
-
-/// A rule with its place, for people.
-pub(super) fn named(rule: &PermissionRule) -> String {
-    format!("the {} rule `{}` in {}", rule.effect.as_str(), rule.text, rule.origin)
+    Some(grant.rule_against(access)?.to_string())
 }
 
 /// What comes most often, and how often.

@@ -32,8 +32,9 @@ fn banned(made: &mut Made<'_>, name: &str, content: Content, origin: &Origin) {
     for (phrase, origin) in phrases.iter().filter(|(phrase, _)| !phrase.trim().is_empty()) {
         let words: Vec<String> = phrase.split_whitespace().map(literal).collect();
         let words = words.join(" ");
-        made.rule(Effect::Deny, format!("Bash({words} *)"), origin);
-        made.rule(Effect::Deny, format!("Bash(* {words} *)"), origin);
+        let entry = format!("`{}` of `{name}`", phrase.trim());
+        made.derived_rule(Effect::Deny, format!("Bash({words} *)"), entry.clone(), origin);
+        made.derived_rule(Effect::Deny, format!("Bash(* {words} *)"), entry, origin);
     }
 }
 

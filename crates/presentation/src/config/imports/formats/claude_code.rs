@@ -23,7 +23,7 @@ fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
         ("permissionMode", content) => mode(made, content, &node.origin),
         ("disabledMcpjsonServers", content) => {
             for (server, origin) in made.texts(&name, content, &node.origin) {
-                made.rule(Effect::Deny, format!("mcp__{server}"), &origin);
+                made.derived_rule(Effect::Deny, format!("mcp__{server}"), format!("`{server}` of `{name}`"), &origin);
             }
         }
         (_, content) => return Some(Member { name, origin, node: Node { content, ..node } }),

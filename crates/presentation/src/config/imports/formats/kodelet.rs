@@ -40,11 +40,15 @@ fn commands(made: &mut Made<'_>, content: Content, origin: &Origin) {
             true => {
                 made.note(&origin, format!("the command {entry:?} is left out: of wildcards only `*` is known here"));
             }
-            false => made.rule(Effect::Allow, format!("Bash({entry})"), &origin),
+            false => {
+                let rule = format!("Bash({entry})");
+                made.derived_rule(Effect::Allow, rule, format!("`{entry}` of `allowed_commands`"), &origin);
+            }
         }
     }
     for banned in BANNED {
-        made.rule(Effect::Deny, format!("Bash({banned} *)"), origin);
+        let entry = format!("`allowed_commands`, beside which kodelet bans `{banned}`");
+        made.derived_rule(Effect::Deny, format!("Bash({banned} *)"), entry, origin);
     }
     made.note(origin, "commands that are not in the list are asked about here, not refused");
 }

@@ -47,7 +47,9 @@ fn block(made: &mut Made<'_>, tool: Member) {
     for Member { name: key, origin, node } in others {
         match (key.as_str(), &node.content) {
             ("enabled", Content::Boolean(true)) => {}
-            ("enabled", Content::Boolean(false)) => made.rule(Effect::Deny, name.clone(), &origin),
+            ("enabled", Content::Boolean(false)) => {
+                made.derived_rule(Effect::Deny, name.clone(), format!("`false` of `tools.{name}.enabled`"), &origin);
+            }
             (key, _) if prohibitions::HARMLESS_OF_TOOLS.contains(&key) => {
                 made.note(&origin, format!("`tools.{name}.{key}` has no meaning here"));
             }
