@@ -44,7 +44,7 @@ use toolstead_domain::{
             scripted_tool::{Ending, ScriptedTool},
         },
     },
-    tool_execution::{Outcome, OutcomeKind, RequestKind},
+    tool_execution::{CancelReason, Outcome, OutcomeKind, RequestKind},
     tool_result::ToolResult,
     workspace_roots::WorkspaceRoots,
 };
@@ -394,6 +394,43 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
     let (_, told) = front.ask_modern(&retried(6, request.clone(), &asked, accept("once"))).await;
     assert_eq!(text_of(&told), "written", "other questions leave this one open");
     assert_eq!(front.ask_modern(&request).await.1["result"]["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn questions_are_answered_while_the_server_drains() {
+    let house = House::new(LONG).await;
+    let mut front = HttpFront::start(&house.app).await;
+    let session = open_session(&front).await;
+    let mut stream = events(&front, &session, &write(1)).await;
+    let question = stream.next().await;
+    let request = modern_call(2, "write", json!({"n": 1}));
+    let (_, asked) = front.ask_modern(&request).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+
+    let stopping = tokio::spawn(front.server.take().unwrap().stop(LONG));
+    let readyz = async || soon(front.client.get(front.url("/readyz")).send()).await.unwrap().status();
+    soon(async { while readyz().await != 503 {} }).await;
+    let refused = soon(front.post_modern(&request).send()).await.unwrap();
+    assert_eq!(refused.status(), 503, "a new call");
+    assert_eq!(soon(front.in_session(&session, &write(3)).send()).await.unwrap().status(), 503, "a new call");
+
+    let yes = answer(&question, accept("once"));
+    assert_eq!(soon(front.in_session(&session, &yes).send()).await.unwrap().status(), 202);
+    assert_eq!(text_of(&stream.next().await), "written");
+    let retry = retried(4, request, &asked, accept("once"));
+    assert_eq!(text_of(&front.ask_modern(&retry).await.1), "written");
+    soon(stopping).await.unwrap();
+    assert_eq!(house.app.outcomes(), [Outcome::Succeeded, Outcome::Succeeded]);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_client_ends_with_the_drain() {
+    let house = House::new(LONG).await;
+    let mut front = HttpFront::start(&house.app).await;
+    let (_, asked) = front.ask_modern(&modern_call(1, "write", json!({"n": 1}))).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    soon(front.server.take().unwrap().stop(Duration::ZERO)).await;
+    assert_eq!(house.app.outcomes(), [Outcome::Cancelled(CancelReason::Shutdown)]);
 }
 
 #[tokio::test]

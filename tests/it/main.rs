@@ -73,6 +73,8 @@ mod search;
 mod service_keys;
 /// Shell texts are read as bash reads them.
 mod shell_oracle;
+/// The end of the server: signals and the drain.
+mod shutdown;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
 mod sqlite;
 /// What the tests of the MCP server need.

@@ -851,24 +851,19 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     app.log.be_full(false);
     assert_eq!(readyz().await, 200);
 
-    // A call is running, and a connection is open on which the state can be asked.
+    // A call is running.
     let running = tokio::spawn(front.post_modern(&modern(1, "tools/call", call("endless", json!({})))).send());
     soon(app.provider.began(1)).await;
-    let mut open = TcpStream::connect(front.address).await.unwrap();
-    let ask = async |open: &mut TcpStream, request: &str| {
-        open.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = vec![0; 4096];
-        let length = soon(open.read(&mut answer)).await.unwrap();
-        String::from_utf8(answer[..length].to_vec()).unwrap()
-    };
-    let readyz = "GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    assert!(ask(&mut open, readyz).await.starts_with("HTTP/1.1 200"));
     let stopping = tokio::spawn(front.server.take().unwrap().stop(PATIENCE / 2));
-    soon(async { while ask(&mut open, readyz).await.starts_with("HTTP/1.1 200") {} }).await;
-    let post =
-        format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 0\r\n\r\n");
-    assert!(ask(&mut open, &post).await.starts_with("HTTP/1.1 503"));
-    soon(async { while TcpStream::connect(front.address).await.is_ok() {} }).await;
+    soon(async { while readyz().await == 200 {} }).await;
+    // Every request has a connection of its own, which the listener accepts until the end.
+    let stranger = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+    let draining = || status(stranger.get(front.url("/readyz")));
+    assert_eq!((draining().await, draining().await, healthz().await), (503, 503, 200));
+    for refused in [modern(2, "tools/call", call("endless", json!({}))), modern(3, "server/discover", json!({}))] {
+        assert_eq!(status(front.post_modern(&refused)).await, 503);
+    }
+    assert_eq!(status(front.request(Method::GET)).await, 503);
     // The time of the call passes at once; then the call is cancelled and answered.
     tokio::time::pause();
     tokio::time::advance(PATIENCE / 2).await;
@@ -878,8 +873,7 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     soon(stopping).await.unwrap();
     assert_eq!(app.outcomes(), [Outcome::Cancelled(CancelReason::Shutdown)]);
     assert!(app.provider.is_closed());
-    let mut rest = Vec::new();
-    soon(open.read_to_end(&mut rest)).await.unwrap();
+    assert!(TcpStream::connect(front.address).await.is_err(), "the listener is closed last");
 }
 
 #[tokio::test]

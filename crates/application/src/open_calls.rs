@@ -20,6 +20,8 @@ pub struct OpenCalls {
     waiting: AtomicUsize,
     count: watch::Sender<usize>,
     closing: CancelSignal,
+    /// Given when every call is cancelled. Calls that wait for their clients resume until then.
+    ending: CancelSignal,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl OpenCalls {
             waiting: AtomicUsize::new(0),
             count: watch::Sender::new(0),
             closing: CancelSignal::new(),
+            ending: CancelSignal::new(),
         })
     }
 
@@ -95,14 +98,15 @@ impl OpenCalls {
         self.change(&mut self.lock(), id, |call| call.is_away = true);
     }
 
-    /// The client of a call that waits came back. A call that is not open has nothing left to do, and goes on.
+    /// Resumes a call that waits for its client. Succeeds also for a call that is not open any more, and for one that
+    /// waits while no new calls are admitted.
     ///
     /// # Errors
-    /// [`NotAdmitted`] when there is no room, or no time left. Then the call waits on.
+    /// [`NotAdmitted`] if there is no room, or every call was [ended](Self::end). The call then still waits.
     pub fn go_on(&self, id: CallId) -> Result<(), NotAdmitted> {
         let mut calls = self.lock();
         if calls.get(&id).is_some_and(OpenCall::rests) {
-            if self.closing.reason().is_some() {
+            if self.is_ended() {
                 return Err(NotAdmitted::Closing);
             }
             self.check_room(calls.len())?;
@@ -144,9 +148,14 @@ impl OpenCalls {
         }
     }
 
-    /// Returns when no call is let in any more.
-    pub async fn closed(&self) {
-        self.closing.cancelled().await;
+    /// Returns once every call was [ended](Self::end).
+    pub async fn ended(&self) {
+        self.ending.cancelled().await;
+    }
+
+    /// Returns `true` if every call was [ended](Self::end).
+    pub fn is_ended(&self) -> bool {
+        self.ending.reason().is_some()
     }
 
     /// True once no call is let in any more.
@@ -164,23 +173,32 @@ impl OpenCalls {
         self.len() == 0
     }
 
+    /// Returns the number of open calls that wait for their clients and do nothing meanwhile.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// How many of them belong to the principal.
     pub fn owned_by(&self, principal: &Principal) -> usize {
         let calls = self.lock();
         calls.values().filter(|call| call.owner == *principal).count()
     }
 
-    /// Lets no new call in.
+    /// Admits no new calls. Open calls run to their end, and those that wait for their clients can resume.
     pub fn close(&self) {
         let _calls = self.lock();
         self.closing.cancel(CancelReason::Shutdown);
     }
 
-    /// Cancels every open call.
-    pub fn cancel_all(&self, reason: CancelReason) {
-        for call in self.lock().values() {
-            call.cancel.cancel(reason);
+    /// Admits no new calls, cancels every open call, also those that wait for their clients, and returns their number.
+    pub fn end(&self) -> usize {
+        let calls = self.lock();
+        self.closing.cancel(CancelReason::Shutdown);
+        self.ending.cancel(CancelReason::Shutdown);
+        for call in calls.values() {
+            call.cancel.cancel(CancelReason::Shutdown);
         }
+        calls.len()
     }
 
     /// Returns when no call is open.
@@ -219,12 +237,14 @@ mod tests {
         let first = admit().unwrap();
         assert_eq!(admit().unwrap_err(), NotAdmitted::TooMany(1));
         assert_eq!((calls.len(), calls.owned_by(&Principal::local())), (1, 1));
-        calls.cancel_all(CancelReason::Shutdown);
+        calls.close();
+        assert_eq!(admit().unwrap_err(), NotAdmitted::Closing);
+        assert_eq!(signal.reason(), None, "an open call runs to its end");
+        assert_eq!(calls.end(), 1);
         assert_eq!(signal.reason(), Some(CancelReason::Shutdown));
         drop(first);
         calls.drained().await;
-        calls.close();
-        assert_eq!(admit().unwrap_err(), NotAdmitted::Closing);
+        assert_eq!(calls.end(), 0);
     }
 
     #[test]
@@ -252,6 +272,10 @@ mod tests {
         calls.rests(two);
         calls.wait(two);
         calls.close();
+        assert_eq!(calls.waiting(), 1);
+        assert_eq!(calls.go_on(two), Ok(()), "its client may answer while no new calls are admitted");
+        calls.wait(two);
+        calls.end();
         assert_eq!(calls.go_on(two), Err(NotAdmitted::Closing));
         drop(third);
     }

@@ -2,6 +2,7 @@
 
 use crate::agent_parts::{AgentDefaults, AgentParts, Models};
 use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 use toolstead_application::{
     context_registry::ContextRegistry,
     event_bus::{EventBus, EventSubscription},
@@ -36,8 +37,10 @@ use toolstead_domain::{
     },
     principal::Principal,
     scope::Scope,
-    tool_execution::CancelReason,
 };
+
+/// Time for cancelled calls to write their audit records.
+const LAST_RECORDS: Duration = Duration::from_secs(5);
 
 /// Every use case. Cheap to clone; shared by all front ends.
 #[derive(Clone)]
@@ -216,16 +219,19 @@ impl App {
         self.execute_tool.session_ended(principal, session).await;
     }
 
-    /// Ends everything: no new calls, `drain` for those that run, then they are cancelled and recorded, and the
-    /// providers are closed.
-    pub async fn close(&self, drain: Duration) {
+    /// Closes the application: admits no new calls, gives open ones `drain` to end by themselves, then cancels and
+    /// records them, closes the providers, and returns the number of cancelled calls.
+    ///
+    /// Calls that wait for answers of their clients can resume until they are cancelled.
+    pub async fn close(&self, drain: Duration) -> usize {
         self.open_calls.close();
-        if tokio::time::timeout(drain, self.open_calls.drained()).await.is_err() {
-            self.open_calls.cancel_all(CancelReason::Shutdown);
-            // A cancelled call has only its row left to write.
-            let _ = tokio::time::timeout(Duration::from_secs(5), self.open_calls.drained()).await;
-        }
+        // Late calls are cancelled below.
+        let _ = timeout(drain, self.open_calls.drained()).await;
+        let cancelled = self.open_calls.end();
+        // A cancelled call has only its audit record left to write.
+        let _ = timeout(LAST_RECORDS, self.open_calls.drained()).await;
         self.context.close();
         self.registry.close().await;
+        cancelled
     }
 }

@@ -8,7 +8,7 @@ use super::{
     output::{Output, note},
 };
 use crate::{
-    composition_root::StartupError,
+    composition_root::{Composition, StartupError},
     config::{
         Config,
         environment::Environment,
@@ -23,12 +23,14 @@ use crate::{
 };
 use clap::Parser;
 use serde_json::json;
-use std::{net::SocketAddr, process::ExitCode, time::Duration};
-use tokio::net::TcpListener;
+use std::{net::SocketAddr, pin::pin, process::ExitCode, time::Duration};
+use tokio::{net::TcpListener, time::timeout};
 use toolstead_infrastructure::mcp::client::may_ask;
 
-/// How long running calls have to end by themselves when the server is stopped.
-const DRAIN: Duration = Duration::from_secs(10);
+/// Time after the drain to record cancelled calls and to close what is open.
+const LAST_WORK: Duration = Duration::from_millis(1_500);
+/// The same once the user does not want to wait any longer.
+const LAST_WORK_AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Serves every tool behind one registry, one policy and one audit trail over MCP (streamable HTTP).
 #[derive(Debug, Parser)]
@@ -75,13 +77,31 @@ impl Serve {
         announce(server.address(), &token, self.global.json, &mut Output::new())?;
         shutdown.requested().await;
         note("ending: running calls are waited for");
-        tokio::select! {
-            () = server.stop(DRAIN) => {}
-            // Asked a second time: whoever asks does not want to wait.
-            () = shutdown.requested() => {}
-        }
-        composition.close().await;
+        close(server, composition, &mut shutdown).await;
         Ok(Exit::Done)
+    }
+}
+
+/// Drains the server, closes the application and closes the listener last. A second request to end cancels the calls that
+/// still run.
+async fn close(server: HttpServer, composition: Composition, shutdown: &mut Shutdown) {
+    let drain = Duration::from_secs(composition.config.server.drain_seconds);
+    let open_calls = composition.app.open_calls.clone();
+    let closing = async {
+        server.drain(drain).await;
+        composition.close_after(Duration::ZERO).await;
+        server.stop(Duration::ZERO).await;
+    };
+    let mut closing = pin!(closing);
+    let closed = tokio::select! {
+        closed = timeout(drain + LAST_WORK, &mut closing) => closed,
+        () = shutdown.requested() => {
+            open_calls.end();
+            timeout(LAST_WORK_AT_ONCE, &mut closing).await
+        }
+    };
+    if closed.is_err() {
+        tracing::warn!("the server ends before everything is closed: the time for that is over");
     }
 }
 

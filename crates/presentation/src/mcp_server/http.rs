@@ -25,15 +25,13 @@ use crate::app::App;
 use connections::Connections;
 use endpoint::Endpoint;
 use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use settings::HttpSettings;
 use std::{
     convert::Infallible,
     io,
     net::{IpAddr, SocketAddr},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -42,7 +40,7 @@ use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long connections have to end once everything on them is answered.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
@@ -58,9 +56,20 @@ pub struct HttpServer {
     address: SocketAddr,
     app: App,
     endpoint: Arc<Endpoint>,
-    accepting: CancellationToken,
+    ends: Ends,
+    open: TaskTracker,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// The signals that end parts of a server.
+#[derive(Debug, Clone, Default)]
+struct Ends {
+    /// Closes the listener.
+    listener: CancellationToken,
+    /// Closes each connection after its current response.
+    responses: CancellationToken,
+    /// Closes every connection at once.
     connections: CancellationToken,
-    accepted: Option<JoinHandle<GracefulShutdown>>,
 }
 
 impl HttpServer {
@@ -74,15 +83,16 @@ impl HttpServer {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
         let endpoint = Arc::new(Endpoint::new(server, settings.clone(), Some(address.port())));
-        let (accepting, connections) = (CancellationToken::new(), CancellationToken::new());
+        let (ends, open) = (Ends::default(), TaskTracker::new());
         let front = Front {
             endpoint: endpoint.clone(),
-            connections: Connections::new(settings.max_connections, connections.clone()),
+            connections: Connections::new(settings.max_connections, ends.connections.clone()),
             settings,
-            accepting: accepting.clone(),
+            ends: ends.clone(),
+            open: open.clone(),
         };
-        let accepted = tokio::spawn(front.accept_all(listener));
-        Ok(Self { address, app, endpoint, accepting, connections, accepted: Some(accepted) })
+        let listener = Some(tokio::spawn(front.accept_all(listener)));
+        Ok(Self { address, app, endpoint, ends, open, listener })
     }
 
     /// Where it listens.
@@ -90,28 +100,36 @@ impl HttpServer {
         self.address
     }
 
-    /// Ends it: no new connections and requests, streams end, calls have `drain` to end by themselves before they are
-    /// cancelled and recorded, and the application is closed ([`App::close`]).
+    /// Drains the server and closes its listener.
     pub async fn stop(mut self, drain: Duration) {
+        self.drain(drain).await;
+        self.ends.listener.cancel();
+        if let Some(listener) = self.listener.take() {
+            // It ends with the signal.
+            let _ = listener.await;
+        }
+    }
+
+    /// Refuses new requests with 503 and ends streams, gives calls `drain` to end by themselves before they are cancelled
+    /// and recorded, closes the application ([`App::close`]) and completes the open responses.
+    ///
+    /// Until calls are cancelled, answers to their questions and cancellations are accepted. The listener stays open:
+    /// `/readyz` answers 503 until this server is dropped or [stopped](Self::stop).
+    pub async fn drain(&self, drain: Duration) {
         self.endpoint.drain();
-        self.accepting.cancel();
-        let accepted = match self.accepted.take() {
-            Some(accepted) => accepted.await.ok(),
-            None => None,
-        };
         self.app.close(drain).await;
-        if let Some(open) = accepted
-            && timeout(LAST_RESPONSES, open.shutdown()).await.is_err()
-        {
-            tracing::warn!("some clients did not take their last answers");
+        self.ends.responses.cancel();
+        self.open.close();
+        if timeout(LAST_RESPONSES, self.open.wait()).await.is_err() {
+            tracing::warn!("some clients did not read their last responses");
         }
     }
 }
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        self.accepting.cancel();
-        self.connections.cancel();
+        self.ends.listener.cancel();
+        self.ends.connections.cancel();
     }
 }
 
@@ -119,14 +137,14 @@ impl Drop for HttpServer {
 struct Front {
     endpoint: Arc<Endpoint>,
     settings: HttpSettings,
-    accepting: CancellationToken,
     connections: Arc<Connections>,
+    ends: Ends,
+    open: TaskTracker,
 }
 
 impl Front {
-    /// Returns what knows the open connections once no more are accepted.
-    async fn accept_all(self, listener: TcpListener) -> GracefulShutdown {
-        let open = GracefulShutdown::new();
+    /// Accepts connections until the listener is to close.
+    async fn accept_all(self, listener: TcpListener) {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.settings.head_timeout);
         let mut sweep = self.endpoint.between_sweeps();
@@ -138,7 +156,7 @@ impl Front {
         let accepting = async {
             loop {
                 match listener.accept().await {
-                    Ok((stream, from)) => self.serve(&http, &open, stream, from.ip()),
+                    Ok((stream, from)) => self.serve(&http, stream, from.ip()),
                     Err(error) => {
                         tracing::warn!(error = &error as &dyn std::error::Error, "could not accept a connection");
                         sleep(AFTER_FAILED_ACCEPT).await;
@@ -156,12 +174,11 @@ impl Front {
             () = accepting => {}
             () = settling => {}
             () = sweeping => {}
-            () = self.accepting.cancelled() => {}
+            () = self.ends.listener.cancelled() => {}
         }
-        open
     }
 
-    fn serve(&self, http: &http1::Builder, open: &GracefulShutdown, stream: TcpStream, from: IpAddr) {
+    fn serve(&self, http: &http1::Builder, stream: TcpStream, from: IpAddr) {
         // Without it a small answer waits for the acknowledgement of the one before, 40 ms on Linux.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended before it began");
@@ -173,15 +190,23 @@ impl Front {
             let (endpoint, asking) = (endpoint.clone(), asking.clone());
             async move { Ok::<_, Infallible>(endpoint.answer(request, Some(&asking)).await) }
         });
-        let served = open.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
-            tokio::select! {
-                ended = served => {
-                    if let Err(error) = ended {
-                        tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
+        let served = http.serve_connection(TokioIo::new(stream), service);
+        let last_response = self.ends.responses.clone();
+        self.open.spawn(async move {
+            let mut served = pin!(served);
+            let ended = tokio::select! {
+                ended = served.as_mut() => ended,
+                () = connection.ended() => return,
+                () = last_response.cancelled() => {
+                    served.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        ended = served.as_mut() => ended,
+                        () = connection.ended() => return,
                     }
                 }
-                () = connection.ended() => {}
+            };
+            if let Err(error) = ended {
+                tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
             }
         });
     }

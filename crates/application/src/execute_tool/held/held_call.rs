@@ -245,7 +245,7 @@ impl HeldCall {
                     biased;
                     _ = until.changed() => continue,
                     () = sleep_until(at) => Abandoned::Late,
-                    () = self.terms.open_calls.closed() => Abandoned::Shutdown,
+                    () = self.terms.open_calls.ended() => Abandoned::Shutdown,
                 },
             };
             let mut state = self.lock();

@@ -166,7 +166,7 @@ async fn too_many_calls_at_once_are_refused() {
     house.provider.began(8).await;
     assert!(house.call("echo", json!({})).await.starts_with("refused rate_limited: 8 calls are open already"));
     house.open_calls.close();
-    house.open_calls.cancel_all(CancelReason::Shutdown);
+    house.open_calls.end();
     for call in calls {
         assert!(call.await.unwrap().is_err());
     }

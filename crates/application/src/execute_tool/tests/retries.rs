@@ -479,10 +479,19 @@ async fn whoever_takes_a_round_back_takes_the_call_back() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_are_ended_at_shutdown_without_waiting_for_anybody() {
+async fn calls_that_wait_resume_while_no_new_calls_are_admitted() {
     let house = plan().house(provider()).await;
     let state = house.asked(modern("write", json!({}))).await;
     house.open_calls.close();
+    assert!(house.told(modern("write", json!({}))).await.contains("cancelled"), "a new call is refused");
+    assert_eq!(house.told(retry(modern("write", json!({})), &state, "yes")).await, "written");
+}
+
+#[tokio::test]
+async fn calls_that_wait_are_ended_with_all_others_without_an_answer() {
+    let house = plan().house(provider()).await;
+    let state = house.asked(modern("write", json!({}))).await;
+    house.open_calls.end();
     settled(&house).await;
     assert_eq!(house.only_row().outcome, Outcome::Cancelled(CancelReason::Shutdown));
     assert!(!house.told(retry(modern("write", json!({})), &state, "yes")).await.contains("written"));
@@ -637,7 +646,7 @@ async fn play(turns: &[Turn]) -> (usize, Vec<CallId>) {
             }
         };
     }
-    built.open_calls.close();
+    built.open_calls.end();
     built.open_calls.drained().await;
     let all = log.0.rows();
     while !log.0.rows().iter().all(|row| row.outcome.is_final()) {

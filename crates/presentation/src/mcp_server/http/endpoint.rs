@@ -139,7 +139,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes no new requests from here on and ends the streams that never end by themselves.
+    /// Refuses new requests from here on and ends the streams that never end by themselves. Requests that help an open
+    /// call to its end are accepted until all calls are [ended](toolstead_application::open_calls::OpenCalls::end).
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
         self.ending.cancel();
@@ -180,6 +181,12 @@ impl Endpoint {
         self.draining.load(Ordering::SeqCst)
     }
 
+    /// Returns `true` if a message with these parameters is refused because the server shuts down. A retry that answers
+    /// the questions of a call is not, as long as the call waits.
+    fn refuses_request(&self, params: &Map<String, Value>) -> bool {
+        self.is_draining() && (!params.contains_key("requestState") || self.server.app.open_calls.is_ended())
+    }
+
     /// What happens from now on, as far as it belongs to the one who asks.
     async fn events(&self, head: &Parts, connection: &Connection) -> Response<Body> {
         let holder = match self.admit(head, Some(connection)).await {
@@ -190,7 +197,7 @@ impl Endpoint {
             return method_not_allowed("GET");
         }
         if self.is_draining() {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
+            return shutting_down();
         }
         let events = self.server.app.events.subscribe_as(holder.principal.clone());
         live_events(event_feed(events, self.settings.keep_alive, self.ending.clone()))
@@ -215,8 +222,9 @@ impl Endpoint {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
         };
-        if self.is_draining() {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
+        let is_new_stream = self.is_draining() && head.method == Method::GET;
+        if is_new_stream || self.server.app.open_calls.is_ended() {
+            return shutting_down();
         }
         let endpoint = self.clone();
         match (&head.method, generation_of_header(&head.headers)) {
@@ -250,6 +258,7 @@ impl Endpoint {
             Err(refusal) => return refusal,
         };
         match Message::parse(&bytes) {
+            Ok(Message::Request { ref params, .. }) if self.refuses_request(params) => shutting_down(),
             Ok(Message::Request { id, method, mut params }) => {
                 // The text of a large message is not kept while it is worked on.
                 drop(bytes);
@@ -328,6 +337,11 @@ fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation
         }
         _ => Ok(Generation::Legacy),
     }
+}
+
+/// 503, for what comes during a shutdown.
+fn shutting_down() -> Response<Body> {
+    text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down")
 }
 
 /// 400, with the error.

@@ -76,8 +76,9 @@ async fn look_after(endpoint: Arc<Endpoint>) {
 }
 
 impl McpService {
-    /// Takes no new requests from here on (503), and ends the streams that never end by themselves, so that the server
-    /// around it can shut down. Calls that run go on to their end: [`App::close`] gives them a time.
+    /// Refuses new requests from here on (503), and ends the streams that never end by themselves, so that the server
+    /// around it can shut down. Open calls run to their end, and answers to their questions are accepted, until
+    /// [`App::close`] cancels them.
     pub fn drain(&self) {
         self.endpoint.drain();
     }
