@@ -427,6 +427,11 @@ fn the_stdio_server_ends_with_its_input_and_with_a_signal() {
 
 /// The status of the answer to one HTTP request.
 fn status(address: &str, line: &str, headers: &str, body: &str) -> u16 {
+    exchange(address, line, headers, body).0
+}
+
+/// The status and the body of the answer to one HTTP request.
+fn exchange(address: &str, line: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let length = body.len();
     write!(
@@ -436,7 +441,18 @@ fn status(address: &str, line: &str, headers: &str, body: &str) -> u16 {
     .unwrap();
     let mut answer = String::new();
     std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
-    answer.split(' ').nth(1).unwrap().parse().unwrap()
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// What `/readyz` answers once the server has started.
+fn readyz(address: &str) -> (u16, String) {
+    loop {
+        let answer = exchange(address, "GET /readyz", "", "");
+        if answer.1 != "starting\n" {
+            return answer;
+        }
+    }
 }
 
 #[test]
@@ -460,6 +476,11 @@ fn the_server_wants_its_token_and_ends_in_good_order() {
 fn server_telling(home: &Home, arguments: &[&str], config: &str) -> (std::process::Child, String) {
     let mut command = home.command(env!("CARGO_BIN_EXE_toolstead-server"), arguments);
     command.arg("--config").arg(home.config(config)).env("TOOLSTEAD_SERVER_TOKEN", TOKEN);
+    started(command)
+}
+
+/// Starts a server and returns it with its address once it has printed the last line of its beginning.
+fn started(mut command: std::process::Command) -> (std::process::Child, String) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut printed = String::new();
     let mut output = std::io::BufReader::new(child.stdout.as_mut().unwrap());
@@ -508,27 +529,20 @@ fn a_server_says_when_other_machines_reach_it() {
 }
 
 #[test]
-fn a_token_is_made_once_and_shown_once() {
+fn a_server_that_is_started_in_the_root_of_the_machine_names_the_missing_root() {
     let home = Home::new();
-    let first_line_with = |text: &str| {
-        let mut child = home
-            .command(env!("CARGO_BIN_EXE_toolstead-server"), &["--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut printed = String::new();
-        let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
-        while !printed.contains("Ctrl-C") {
-            assert!(std::io::BufRead::read_line(&mut output, &mut printed).unwrap() > 0, "{printed}");
-        }
-        kill(child.id(), Signal::INT);
-        assert!(child.wait().unwrap().success());
-        printed.lines().find(|line| line.contains(text)).map(str::to_owned)
-    };
-    let made = first_line_with("made just now").expect("the first start shows the token");
-    let token = made.rsplit(' ').next().unwrap().to_owned();
-    assert!(token.len() >= 40, "{made}");
-    assert_eq!(first_line_with(&token), None, "it is not shown again");
+    let mut command = home.command(env!("CARGO_BIN_EXE_toolstead-server"), &["--listen", "127.0.0.1:0"]);
+    command.current_dir("/").env("TOOLSTEAD_SERVER_TOKEN", TOKEN);
+    let (child, address) = started(command);
+    let ready = readyz(&address);
+    assert!(ready.0 == 200 && ready.1.starts_with("ready\nno root: ") && ready.1.contains("--root DIR"), "{ready:?}");
+    let told = told_until_the_end(child);
+    assert!(told.contains("started in `/`: no root") && told.contains("`--root DIR`"), "{told}");
+
+    let (child, address) = server_telling(&home, &["--listen", "127.0.0.1:0"], "");
+    assert_eq!(readyz(&address), (200, "ready\n".into()));
+    let told = told_until_the_end(child);
+    assert!(!told.contains("no root"), "{told}");
 }
 
 #[test]

@@ -32,6 +32,10 @@ const LAST_WORK: Duration = Duration::from_millis(1_500);
 /// The same once the user does not want to wait any longer.
 const LAST_WORK_AT_ONCE: Duration = Duration::from_millis(500);
 
+/// Line of `/readyz` for a server whose tools have no folder to work in.
+const NO_ROOT: &str = "no root: tools for files and commands cannot work; name a folder with `--root DIR` or \
+                       `workspace.roots`";
+
 /// Serves every tool behind one registry, one policy and one audit trail over MCP (streamable HTTP).
 #[derive(Debug, Parser)]
 #[command(name = "toolstead-server", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
@@ -74,6 +78,7 @@ impl Serve {
         let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
         warn_of_network(server.address());
+        warn_of_missing_root(&composition.config);
         announce(server.address(), &token, self.global.json, &mut Output::new())?;
         shutdown.requested().await;
         note("ending: running calls are waited for");
@@ -118,6 +123,7 @@ fn settings(config: &Config, token: &ServerToken) -> HttpSettings {
     };
     let required = config.mcp_servers.iter().filter(|server| server.required && !server.disabled);
     settings.required_servers.extend(required.map(|server| server.name.to_string()));
+    settings.ready_note = config.roots.start().is_none().then(|| NO_ROOT.into());
     settings.allowed_hosts.extend(server.allowed_hosts.iter().cloned());
     settings.allowed_origins.extend(server.allowed_origins.iter().cloned());
     settings
@@ -130,6 +136,13 @@ fn warn_of_network(address: SocketAddr) {
             "warning: {address} can be reached from the network, and speaks plain HTTP: the token and all that tools are \
              asked and answer can be read on the way. Listen at 127.0.0.1, or put a proxy with TLS before it"
         ));
+    }
+}
+
+/// Warns that tools have no folder to work in, as when the server was started in `/`.
+fn warn_of_missing_root(config: &Config) {
+    if config.roots.start().is_none() {
+        note(&format!("warning: started in `{}`: {NO_ROOT}", config.folders.start.display()));
     }
 }
 

@@ -129,7 +129,10 @@ impl Endpoint {
             "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
             "/readyz" if let Some(down) = self.required_that_is_down() => text(StatusCode::SERVICE_UNAVAILABLE, down),
             "/readyz" => match self.server.app.execute_tool.can_record().await {
-                Ok(()) => text(StatusCode::OK, "ready\n"),
+                Ok(()) => match &self.settings.ready_note {
+                    Some(note) => text(StatusCode::OK, format!("ready\n{note}\n")),
+                    None => text(StatusCode::OK, "ready\n"),
+                },
                 Err(error) => {
                     tracing::info!(error = &error as &dyn std::error::Error, "not ready");
                     text(StatusCode::SERVICE_UNAVAILABLE, "no call can be recorded\n")

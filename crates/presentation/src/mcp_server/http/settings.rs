@@ -16,6 +16,8 @@ pub struct HttpSettings {
     pub authenticator: Option<Arc<dyn Authenticator>>,
     /// MCP servers without which it is not ready, by name.
     pub required_servers: Vec<String>,
+    /// Line that `/readyz` adds to its answer while the server is ready, such as what its tools lack. It is public.
+    pub ready_note: Option<String>,
     /// Names that `Host` may bear, against DNS rebinding: `localhost`, `[::1]`, or with a port `example.com:8443`.
     /// Without a port any port fits.
     pub allowed_hosts: Vec<String>,
@@ -53,6 +55,7 @@ impl Default for HttpSettings {
             tokens: Vec::new(),
             authenticator: None,
             required_servers: Vec::new(),
+            ready_note: None,
             allowed_hosts: loopback.map(str::to_owned).to_vec(),
             allowed_origins: Vec::new(),
             max_body_bytes: MAX_MESSAGE_BYTES,
