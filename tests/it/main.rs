@@ -69,6 +69,8 @@ mod permissions;
 mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
+/// The token of the server: where it is shown, and its replacement.
+mod server_token;
 /// Keys of services: what is missing without one, and who never sees them.
 mod service_keys;
 /// Shell texts are read as bash reads them.

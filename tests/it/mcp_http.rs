@@ -839,6 +839,7 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     starting.set_state(ProviderState::Connecting);
     let app = TestApp::of(starting.clone()).await;
     let mut front = HttpFront::start(&app).await;
+    let server = front.server.take().unwrap();
     let healthz = || status(front.client.get(front.url("/healthz")));
     let readyz = || status(front.client.get(front.url("/readyz")));
     assert_eq!((healthz().await, readyz().await), (200, 503));
@@ -854,7 +855,7 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     // A call is running.
     let running = tokio::spawn(front.post_modern(&modern(1, "tools/call", call("endless", json!({})))).send());
     soon(app.provider.began(1)).await;
-    let stopping = tokio::spawn(front.server.take().unwrap().stop(PATIENCE / 2));
+    let stopping = tokio::spawn(server.stop(PATIENCE / 2));
     soon(async { while readyz().await == 200 {} }).await;
     // Every request has a connection of its own, which the listener accepts until the end.
     let stranger = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();

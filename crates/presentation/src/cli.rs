@@ -35,6 +35,7 @@ pub mod servers;
 pub mod terminal;
 pub mod terminal_approver;
 pub mod terminal_questions;
+pub mod tokens;
 pub mod tools;
 mod typed_command;
 
@@ -83,6 +84,8 @@ enum Command {
     Models(models::Models),
     /// Signs in to services, shows who is signed in, and signs out
     Auth(auth::Auth),
+    /// Replaces the token of `toolstead-server`
+    Tokens(tokens::Tokens),
     /// Shows the agents that people wrote down
     Agents(agent_files::AgentFilesCommand),
     /// Shows the skills that people wrote down
@@ -120,6 +123,7 @@ impl Cli {
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Auth(command) => Box::pin(command.run(global, &mut output)).await,
+            Command::Tokens(command) => command.run(global, &mut output),
             Command::Agents(command) => command.run(Kind::Agent, global, &mut output),
             Command::Skills(command) => command.run(Kind::Skill, global, &mut output),
             Command::Commands(command) => command.run(Kind::Command, global, &mut output),

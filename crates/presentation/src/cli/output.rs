@@ -53,6 +53,11 @@ impl Output {
         self.line(&if io::stdout().is_terminal() { harmless_json(&text) } else { text })
     }
 
+    /// Returns `true` if standard output is a terminal, so that a secret shown there does not end up in a file or journal.
+    pub fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// The width of the terminal; `None` where the output goes elsewhere.
     pub fn width(&self) -> Option<usize> {
         let stdout = io::stdout();

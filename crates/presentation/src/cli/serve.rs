@@ -150,16 +150,16 @@ fn warn_of_missing_root(config: &Config) {
 fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mut Output) -> std::io::Result<()> {
     let url = format!("http://{address}/mcp");
     if as_json {
-        let new = token.is_new.then(|| token.token.expose());
-        return output.json(&json!({"url": url, "token_origin": token.origin.to_string(), "new_token": new}));
+        let (origin, file) = (token.origin.to_string(), token.file.as_ref().map(|file| file.display().to_string()));
+        return output.json(&json!({"url": url, "token_origin": origin, "token_file": file}));
     }
     output.line(&format!("Toolstead serves MCP at {url}"))?;
-    let shown = if token.is_new {
-        output.line(&format!("token (made just now, kept in {}): {}", token.origin, token.token.expose()))?;
-        token.token.expose().to_owned()
+    let shown = if token.is_new && output.is_terminal() {
+        output.line(&format!("token (made just now, stored in {}): {}", token.origin, token.token.expose()))?;
+        token.token.expose()
     } else {
         output.line(&format!("token: as in {}", token.origin))?;
-        "TOKEN".to_owned()
+        "TOKEN"
     };
     let client = json!({"mcpServers": {"toolstead": {
         "type": "http", "url": url, "headers": {"Authorization": format!("Bearer {shown}")},

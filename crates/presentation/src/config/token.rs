@@ -3,7 +3,7 @@
 use crate::config::{
     Config,
     environment::{Environment, SERVER_TOKEN},
-    folders::{Existing, write_private},
+    folders::{Existing, real, write_private},
     origin::Origin,
     ownership::close_to_others,
     problem::Problem,
@@ -11,7 +11,10 @@ use crate::config::{
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 use toolstead_domain::secret::Secret;
 
 /// The token, and where it is from.
@@ -21,7 +24,9 @@ pub struct ServerToken {
     pub token: Secret,
     /// Where it was found or put.
     pub origin: Origin,
-    /// Whether it was made just now: the only time that it is shown.
+    /// The file that holds it; `None` if it is the value of a variable.
+    pub file: Option<PathBuf>,
+    /// Whether it was made just now: the only time that it is shown, and on a terminal alone.
     pub is_new: bool,
     /// What was mended about its file.
     pub mended: Option<Problem>,
@@ -42,15 +47,68 @@ pub fn server_token(config: &Config, environment: &Environment) -> Result<Server
     if let Some(path) = &config.server.token_file {
         return from_file(path);
     }
-    let path = config.folders.prepare_data()?.join("server-token");
-    let failed = |reason: String| Problem::new(Origin::file(path.clone()), format!("no token can be made: {reason}"));
+    let path = default_file(config)?;
+    match write_new(&path, Existing::Kept) {
+        Err(NotWritten::Exists) => from_file(&path),
+        written => written.map_err(|error| error.of_file(&path)),
+    }
+}
+
+/// Replaces the token in `server.token_file`, or else in the data folder, by a new one. A server that runs has read its
+/// token at its start, and accepts the old one until it is restarted.
+///
+/// # Errors
+/// A [`Problem`] if the token is the value of a variable, or the file cannot be written.
+pub fn rotate_server_token(config: &Config, environment: &Environment) -> Result<ServerToken, Problem> {
+    if environment.get(SERVER_TOKEN).is_some() {
+        let message = "the token is the value of this variable: set another value, or unset it and name a file";
+        return Err(Problem::new(Origin::Environment(SERVER_TOKEN.into()), message));
+    }
+    let path = match &config.server.token_file {
+        Some(path) => path.clone(),
+        None => default_file(config)?,
+    };
+    // A link stays, and what it leads to is replaced.
+    let path = real(&path);
+    write_new(&path, Existing::Replaced).map_err(|error| error.of_file(&path))
+}
+
+/// Returns the file in the data folder that holds the token where nothing else names one.
+fn default_file(config: &Config) -> Result<PathBuf, Problem> {
+    Ok(config.folders.prepare_data()?.join("server-token"))
+}
+
+/// Reason why a new token was not written.
+#[derive(Debug, thiserror::Error)]
+enum NotWritten {
+    #[error("the file exists")]
+    Exists,
+    #[error("the system gives no random numbers")]
+    NoRandomness,
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl NotWritten {
+    fn of_file(self, path: &Path) -> Problem {
+        Problem::new(Origin::file(path), format!("no token can be written: {self}"))
+    }
+}
+
+fn write_new(path: &Path, existing: Existing) -> Result<ServerToken, NotWritten> {
     let mut random = [0_u8; 32];
-    SystemRandom::new().fill(&mut random).map_err(|_| failed("the system gives no random numbers".into()))?;
+    SystemRandom::new().fill(&mut random).map_err(|_| NotWritten::NoRandomness)?;
     let token = URL_SAFE_NO_PAD.encode(random);
-    match write_private(&path, token.as_bytes(), Existing::Kept) {
-        Ok(()) => Ok(ServerToken { token: Secret::new(token), origin: Origin::file(path), is_new: true, mended: None }),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => from_file(&path),
-        Err(error) => Err(failed(error.to_string())),
+    match write_private(path, token.as_bytes(), existing) {
+        Ok(()) => Ok(ServerToken {
+            token: Secret::new(token),
+            origin: Origin::file(path),
+            file: Some(path.to_owned()),
+            is_new: true,
+            mended: None,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(NotWritten::Exists),
+        Err(error) => Err(NotWritten::Io(error)),
     }
 }
 
@@ -63,7 +121,7 @@ fn from_file(path: &Path) -> Result<ServerToken, Problem> {
     let mended = mended.map(|Problem { origin, message }| {
         Problem::new(origin, format!("{message}; if somebody may have read the token, put another one there"))
     });
-    Ok(ServerToken { mended, ..checked(text.trim(), origin)? })
+    Ok(ServerToken { mended, file: Some(path.to_owned()), ..checked(text.trim(), origin)? })
 }
 
 fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
@@ -79,5 +137,5 @@ fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
         );
         return Err(Problem::new(origin, message));
     }
-    Ok(ServerToken { token: Secret::new(token), origin, is_new: false, mended: None })
+    Ok(ServerToken { token: Secret::new(token), origin, file: None, is_new: false, mended: None })
 }
