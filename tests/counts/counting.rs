@@ -10,8 +10,7 @@ use std::{
 };
 use toolstead_presentation::{
     cli::{exit::parsed, serve::Serve},
-    config::environment::Environment,
-    runtime, telemetry,
+    runtime,
 };
 
 /// The name under which this program is started as such a server.
@@ -66,7 +65,6 @@ pub(crate) fn is_counted_server() -> bool {
 /// Runs the server. A thread prints the counts for every byte on standard input.
 pub(crate) fn serve() -> ExitCode {
     let serve: Serve = parsed();
-    telemetry::start(serve.verbosity(), &Environment::of_process());
     std::thread::spawn(report);
     runtime::run(serve.run(), || ())
 }

@@ -520,12 +520,12 @@ fn a_server_says_when_other_machines_reach_it() {
     let (child, address) = server_telling(&home, &["--listen", "0.0.0.0:0"], "");
     let told = told_until_the_end(child);
     assert!(
-        told.contains(&format!("warning: {address} can be reached from the network, and speaks plain HTTP")),
+        told.contains(&format!(" WARN {address} can be reached from the network, and speaks plain HTTP")),
         "{told}"
     );
     let (child, _) = server_telling(&home, &["--listen", "127.0.0.1:0"], "");
     let told = told_until_the_end(child);
-    assert!(!told.contains("warning"), "{told}");
+    assert!(!told.contains("WARN"), "{told}");
 }
 
 #[test]

@@ -69,6 +69,8 @@ mod permissions;
 mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
+/// The log of the server.
+mod server_log;
 /// The token of the server: where it is shown, and its replacement.
 mod server_token;
 /// Keys of services: what is missing without one, and who never sees them.

@@ -8,6 +8,7 @@ mod arguments;
 mod asking;
 mod at_work;
 mod begun;
+pub mod call_log;
 mod events;
 pub mod explain;
 mod held;
@@ -41,6 +42,7 @@ use crate::{
 use approval::Approvals;
 use arguments::Prepared;
 pub(crate) use asking::fitted;
+use call_log::CallLine;
 use futures::FutureExt;
 use held::{
     HeldCalls,
@@ -526,6 +528,7 @@ impl ExecuteToolHandler {
         };
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
         let details = telling.and_then(|record| events::details(&record, &execution, &outcome));
+        let line = CallLine::of(&execution);
         if let Err(source) = self.ports.log.record(execution).await {
             // Whatever could not be recorded first is what happened.
             return Err(match outcome {
@@ -534,6 +537,9 @@ impl ExecuteToolHandler {
             });
         }
         events::ended(&self.ports.events, origin, end, details);
+        if let Some(line) = line {
+            line.log();
+        }
         outcome
     }
 

@@ -4,7 +4,7 @@ use crate::cancel_signal::CancelSignal;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -22,6 +22,8 @@ pub struct OpenCalls {
     closing: CancelSignal,
     /// Given when every call is cancelled. Calls that wait for their clients resume until then.
     ending: CancelSignal,
+    /// Number of calls that were cancelled then.
+    cancelled: OnceLock<usize>,
 }
 
 #[derive(Debug)]
@@ -68,6 +70,7 @@ impl OpenCalls {
             count: watch::Sender::new(0),
             closing: CancelSignal::new(),
             ending: CancelSignal::new(),
+            cancelled: OnceLock::new(),
         })
     }
 
@@ -191,14 +194,17 @@ impl OpenCalls {
     }
 
     /// Admits no new calls, cancels every open call, also those that wait for their clients, and returns their number.
+    /// Later calls change nothing and return the same number.
     pub fn end(&self) -> usize {
         let calls = self.lock();
-        self.closing.cancel(CancelReason::Shutdown);
-        self.ending.cancel(CancelReason::Shutdown);
-        for call in calls.values() {
-            call.cancel.cancel(CancelReason::Shutdown);
-        }
-        calls.len()
+        *self.cancelled.get_or_init(|| {
+            self.closing.cancel(CancelReason::Shutdown);
+            self.ending.cancel(CancelReason::Shutdown);
+            for call in calls.values() {
+                call.cancel.cancel(CancelReason::Shutdown);
+            }
+            calls.len()
+        })
     }
 
     /// Returns when no call is open.
@@ -244,7 +250,7 @@ mod tests {
         assert_eq!(signal.reason(), Some(CancelReason::Shutdown));
         drop(first);
         calls.drained().await;
-        assert_eq!(calls.end(), 0);
+        assert_eq!(calls.end(), 1, "the number of those that it cancelled");
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub mod query;
 pub mod questions;
 pub mod resources;
 pub mod serve;
+mod server_log;
 pub mod servers;
 pub mod terminal;
 pub mod terminal_approver;
@@ -39,7 +40,7 @@ pub mod tokens;
 pub mod tools;
 mod typed_command;
 
-use crate::config::agent_files::Kind;
+use crate::{config::agent_files::Kind, telemetry::LogSettings};
 use clap::{Parser, Subcommand};
 use exit::Exit;
 use global::Global;
@@ -136,9 +137,9 @@ impl Cli {
         exit::conclude(outcome, global.json)
     }
 
-    /// How much is logged.
-    pub fn verbosity(&self) -> crate::telemetry::Verbosity {
-        self.global.verbosity()
+    /// Returns what is logged. `chat` and `query` show their calls themselves.
+    pub fn log(&self) -> LogSettings {
+        self.global.log(matches!(self.command, Command::Chat(_) | Command::Query(_)))
     }
 }
 

@@ -1,12 +1,20 @@
 //! Logging, to standard error alone: standard output belongs to results and to the protocol.
 
-use crate::config::environment::{Environment, LOG};
+use crate::{
+    cli::output::{harmless_json, visible},
+    config::environment::{Environment, LOG},
+};
+use clap::ValueEnum;
+use serde_json::Value;
 use std::io::{self, Write};
-use toolstead_application::redaction::redacted;
+use toolstead_application::redaction::{redacted, redacted_value};
 use tracing_subscriber::EnvFilter;
 
+/// Target of the events of a server: its start and end, sessions, refused requests.
+pub(crate) const SERVER: &str = "toolstead::server";
+
 /// How much is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Errors.
     Quiet,
@@ -18,32 +26,91 @@ pub enum Verbosity {
     Debug,
 }
 
-/// Starts logging: as `TOOLSTEAD_LOG` says, else as the flags do. A second call changes nothing.
-pub fn start(verbosity: Verbosity, environment: &Environment) {
-    let filter = match verbosity {
-        Verbosity::Quiet => "error",
-        Verbosity::Normal => "warn",
-        Verbosity::Verbose => "info",
-        Verbosity::Debug => "debug",
-    };
-    let wanted = environment.get(LOG).and_then(|directives| EnvFilter::try_new(directives).ok());
-    let filter = wanted.unwrap_or_else(|| EnvFilter::new(filter));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Redacting(io::stderr()));
-    // A program that embeds Toolstead may have set its own subscriber, which stays.
-    let _ = subscriber.with_ansi(false).with_target(false).try_init();
+/// Format of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum LogFormat {
+    /// One line of text for each event
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
 }
 
-/// Takes secrets out of what is written. Each line of the log comes in one piece.
-struct Redacting<W>(W);
+/// Content and format of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSettings {
+    /// Least severe level.
+    pub verbosity: Verbosity,
+    /// Format of the lines.
+    pub format: LogFormat,
+    /// Whether to log the events of a server also without `-v`.
+    pub server: bool,
+    /// Whether to log each call.
+    pub calls: bool,
+}
 
-impl<W: Write> Write for Redacting<W> {
+impl LogSettings {
+    fn directives(self) -> String {
+        let level = match self.verbosity {
+            Verbosity::Quiet => return "error".into(),
+            Verbosity::Normal => "warn",
+            Verbosity::Verbose => "info",
+            Verbosity::Debug => "debug",
+        };
+        let calls = if self.calls { "info" } else { "off" };
+        let server = match self.server && self.verbosity == Verbosity::Normal {
+            true => ",toolstead::server=info,toolstead::upstream=info",
+            false => "",
+        };
+        format!("{level},toolstead::calls={calls}{server}")
+    }
+}
+
+/// Starts logging: as `TOOLSTEAD_LOG` says, else as the settings do. A second call changes nothing.
+pub fn start(settings: LogSettings, environment: &Environment) {
+    let wanted = environment.get(LOG).and_then(|directives| EnvFilter::try_new(directives).ok());
+    let filter = wanted.unwrap_or_else(|| EnvFilter::new(settings.directives()));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false);
+    // A program that embeds Toolstead may have set its own subscriber, which stays.
+    let _ = match settings.format {
+        LogFormat::Text => {
+            subscriber.with_writer(|| LogWriter { to: io::stderr(), format: LogFormat::Text }).try_init()
+        }
+        LogFormat::Json => subscriber
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .with_writer(|| LogWriter { to: io::stderr(), format: LogFormat::Json })
+            .try_init(),
+    };
+}
+
+/// Removes secrets from log lines and escapes what would steer a terminal or begin another line. Receives each line in
+/// one piece.
+struct LogWriter<W> {
+    to: W,
+    format: LogFormat,
+}
+
+impl<W: Write> Write for LogWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_all(redacted(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        let text = String::from_utf8_lossy(bytes);
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        let line = match self.format {
+            LogFormat::Text => visible(&redacted(line)).replace('\n', "\\n").replace('\t', "\\t"),
+            LogFormat::Json => match serde_json::from_str::<Value>(line) {
+                Ok(event) => harmless_json(&redacted_value(&event).to_string()),
+                // The formatter writes JSON. Anything else is one text.
+                Err(_) => harmless_json(&Value::from(redacted(line)).to_string()),
+            },
+        };
+        self.to.write_all(format!("{line}\n").as_bytes())?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.to.flush()
     }
 }
 
@@ -65,16 +132,68 @@ mod tests {
         }
     }
 
-    #[test]
-    fn no_line_of_the_log_tells_a_secret() {
+    /// The lines that the events of `log` make.
+    fn lines(format: LogFormat, log: impl FnOnce()) -> String {
         let written = Shared::default();
         let to = written.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || Redacting(to.clone())).with_ansi(false).finish();
-        tracing::subscriber::with_default(subscriber, || {
-            tracing::warn!(url = "https://me:hunter2@h/x?token=abc", "sent Bearer abc.def");
-        });
-        let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        assert!(line.contains("https://me:[redacted]@h/x?token=[redacted]"), "{line}");
-        assert!(line.contains("sent Bearer [redacted]"), "{line}");
+        let writer = move || LogWriter { to: to.clone(), format };
+        let subscriber = tracing_subscriber::fmt().with_ansi(false);
+        match format {
+            LogFormat::Text => tracing::subscriber::with_default(subscriber.with_writer(writer).finish(), log),
+            LogFormat::Json => {
+                let subscriber = subscriber.json().flatten_event(true).with_writer(writer).finish();
+                tracing::subscriber::with_default(subscriber, log);
+            }
+        }
+        String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn no_line_of_the_log_tells_a_secret() {
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let line = lines(format, || {
+                tracing::warn!(url = "https://me:hunter2@h/x?token=abc", "sent Bearer abc.def");
+            });
+            assert!(line.contains("https://me:[redacted]@h/x?token=[redacted]"), "{line}");
+            assert!(line.contains("sent Bearer [redacted]"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_the_log_neither_steers_a_terminal_nor_begins_a_line() {
+        let hostile = "\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\n2026-01-01T00:00:00Z  INFO forged\ttab";
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let line = lines(format, || tracing::warn!(client = hostile, shown = %hostile, "{hostile}"));
+            assert_eq!(line.matches('\n').count(), 1, "{line:?}");
+            assert!(!line.trim_end().chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
+        }
+        let line = lines(LogFormat::Json, || tracing::warn!(client = hostile, "m"));
+        let event: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((event["client"].as_str(), event["message"].as_str()), (Some(hostile), Some("m")), "{line}");
+    }
+
+    #[track_caller]
+    fn check(verbosity: Verbosity, server: bool, calls: bool, expected: &str) {
+        let settings = LogSettings { verbosity, format: LogFormat::Text, server, calls };
+        assert_eq!(settings.directives(), expected);
+    }
+
+    #[test]
+    fn the_flags_choose_what_is_logged() {
+        check(Verbosity::Normal, false, false, "warn,toolstead::calls=off");
+        check(
+            Verbosity::Normal,
+            true,
+            false,
+            "warn,toolstead::calls=off,toolstead::server=info,toolstead::upstream=info",
+        );
+        check(
+            Verbosity::Normal,
+            true,
+            true,
+            "warn,toolstead::calls=info,toolstead::server=info,toolstead::upstream=info",
+        );
+        check(Verbosity::Verbose, true, true, "info,toolstead::calls=info");
+        check(Verbosity::Quiet, true, true, "error");
     }
 }

@@ -15,14 +15,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     enter_if_helper();
-    let environment = Environment::of_process();
     if is_server() {
         let serve: Serve = parsed();
-        telemetry::start(serve.verbosity(), &environment);
         return runtime::run(serve.run(), give_back);
     }
     let cli: Cli = parsed();
-    telemetry::start(cli.verbosity(), &environment);
+    telemetry::start(cli.log(), &Environment::of_process());
     runtime::run(cli.run(), give_back)
 }
 

@@ -15,7 +15,7 @@ use crate::{
         told_notes,
     },
     event_file::EventTarget,
-    telemetry::Verbosity,
+    telemetry::{LogFormat, LogSettings, Verbosity},
 };
 use clap::Args;
 use serde_json::{Map, Value};
@@ -53,17 +53,32 @@ pub struct Global {
     /// Says more; twice: everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
+    /// Format of log lines on standard error
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
 }
 
 impl Global {
-    /// How much is logged.
-    pub fn verbosity(&self) -> Verbosity {
+    fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, 0) => Verbosity::Normal,
             (false, 1) => Verbosity::Verbose,
             (false, _) => Verbosity::Debug,
         }
+    }
+
+    /// Returns the log of a command. With `-v` it has each call, unless the command itself `shows_calls`.
+    pub(super) fn log(&self, shows_calls: bool) -> LogSettings {
+        let verbosity = self.verbosity();
+        let calls = verbosity > Verbosity::Normal && !shows_calls;
+        LogSettings { verbosity, format: self.log_format, server: false, calls }
+    }
+
+    /// Returns the log of a server, which has each call with `-v` or if the configuration says so.
+    pub(super) fn log_of_server(&self, log_calls: bool) -> LogSettings {
+        let log = self.log(false);
+        LogSettings { server: true, calls: log.calls || log_calls, ..log }
     }
 
     /// Whether nothing but errors is said.
@@ -73,16 +88,18 @@ impl Global {
 
     /// Loads the configuration and tells those of its notes that were not told yet.
     pub(super) fn load(&self) -> Result<Config, Failed> {
-        self.load_for(None)
-    }
-
-    /// As [`load`](Self::load), with the address to listen at.
-    pub(super) fn load_for(&self, listen: Option<String>) -> Result<Config, Failed> {
-        let (config, notes) = self.load_with_notes(listen)?;
+        let (config, notes) = self.load_with_notes(None)?;
         if !self.quiet {
             told_notes::untold(&config, notes).iter().for_each(|problem| note(&format!("note: {problem}")));
         }
         Ok(config)
+    }
+
+    /// Loads the configuration of a server that listens at this address, with the notes that were not shown yet.
+    pub(super) fn load_for_server(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
+        let (config, notes) = self.load_with_notes(listen)?;
+        let notes = told_notes::untold(&config, notes);
+        Ok((config, notes))
     }
 
     /// Loads the configuration and tells all of its notes, for who looks at it.

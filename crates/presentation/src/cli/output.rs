@@ -105,7 +105,7 @@ pub fn visible(text: &str) -> String {
 }
 
 /// JSON with what would steer a terminal written as `\\u` escapes, which mean the same. JSON escapes the rest itself.
-fn harmless_json(text: &str) -> String {
+pub(crate) fn harmless_json(text: &str) -> String {
     text.chars().map(|c| if moves(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 

@@ -5,7 +5,8 @@ use super::{
     command_line_words::builder,
     exit::{self, Exit, Failed},
     global::Global,
-    output::{Output, note},
+    output::Output,
+    server_log,
 };
 use crate::{
     composition_root::{Composition, StartupError},
@@ -19,12 +20,13 @@ use crate::{
         settings::{BearerToken, HttpSettings},
     },
     shutdown::Shutdown,
-    telemetry::Verbosity,
+    telemetry::{self, SERVER},
 };
 use clap::Parser;
 use serde_json::json;
 use std::{net::SocketAddr, pin::pin, process::ExitCode, time::Duration};
 use tokio::{net::TcpListener, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
 use toolstead_infrastructure::mcp::client::may_ask;
 
 /// Time after the drain to record cancelled calls and to close what is open.
@@ -48,12 +50,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// How much is logged.
-    pub fn verbosity(&self) -> Verbosity {
-        self.global.verbosity()
-    }
-
-    /// Serves until it is asked to end.
+    /// Serves until it is asked to end. Starts logging as the configuration says.
     pub async fn run(self) -> ExitCode {
         let as_json = self.global.json;
         exit::conclude(self.serve().await, as_json)
@@ -61,11 +58,12 @@ impl Serve {
 
     async fn serve(self) -> Outcome {
         let mut shutdown = Shutdown::of_server()?;
-        let config = self.global.load_for(self.listen.clone())?;
-        let token = server_token(&config, &Environment::of_process())
-            .map_err(|problem| StartupError::Config(problem.into()))?;
-        if let Some(mended) = &token.mended {
-            note(&format!("note: {mended}"));
+        let environment = Environment::of_process();
+        let (config, notes) = self.global.load_for_server(self.listen.clone())?;
+        telemetry::start(self.global.log_of_server(config.server.log_calls), &environment);
+        let token = server_token(&config, &environment).map_err(|problem| StartupError::Config(problem.into()))?;
+        for problem in notes.iter().chain(&token.mended) {
+            tracing::warn!(target: SERVER, "{problem}");
         }
         let listen = config.server.listen;
         let listener = TcpListener::bind(listen).await.map_err(|error| {
@@ -77,11 +75,16 @@ impl Serve {
             .await?;
         let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
+        server_log::started(&composition.config, server.address());
+        let ready = AbortOnDropHandle::new(tokio::spawn(server_log::ready(
+            composition.app.registry.clone(),
+            composition.config.sandbox.clone(),
+        )));
         warn_of_network(server.address());
         warn_of_missing_root(&composition.config);
         announce(server.address(), &token, self.global.json, &mut Output::new())?;
         shutdown.requested().await;
-        note("ending: running calls are waited for");
+        drop(ready);
         close(server, composition, &mut shutdown).await;
         Ok(Exit::Done)
     }
@@ -95,18 +98,21 @@ async fn close(server: HttpServer, composition: Composition, shutdown: &mut Shut
     let closing = async {
         server.drain(drain).await;
         composition.close_after(Duration::ZERO).await;
-        server.stop(Duration::ZERO).await;
+        drop(server);
     };
     let mut closing = pin!(closing);
     let closed = tokio::select! {
         closed = timeout(drain + LAST_WORK, &mut closing) => closed,
         () = shutdown.requested() => {
-            open_calls.end();
+            let cancelled = open_calls.end();
+            tracing::info!(target: SERVER, cancelled, "second signal: ending at once");
             timeout(LAST_WORK_AT_ONCE, &mut closing).await
         }
     };
     if closed.is_err() {
-        tracing::warn!("the server ends before everything is closed: the time for that is over");
+        tracing::warn!(target: SERVER, "the server ends before everything is closed, because the time for it is over");
+    } else {
+        tracing::info!(target: SERVER, "ended");
     }
 }
 
@@ -129,20 +135,21 @@ fn settings(config: &Config, token: &ServerToken) -> HttpSettings {
     settings
 }
 
-/// Says what it means to listen where other machines get in.
+/// Warns if other machines can reach the server.
 fn warn_of_network(address: SocketAddr) {
     if !address.ip().to_canonical().is_loopback() {
-        note(&format!(
-            "warning: {address} can be reached from the network, and speaks plain HTTP: the token and all that tools are \
-             asked and answer can be read on the way. Listen at 127.0.0.1, or put a proxy with TLS before it"
-        ));
+        tracing::warn!(
+            target: SERVER,
+            "{address} can be reached from the network, and speaks plain HTTP: the token and all that tools are asked and \
+             answer can be read on the way. Listen at 127.0.0.1, or put a proxy with TLS before it"
+        );
     }
 }
 
 /// Warns that tools have no folder to work in, as when the server was started in `/`.
 fn warn_of_missing_root(config: &Config) {
     if config.roots.start().is_none() {
-        note(&format!("warning: started in `{}`: {NO_ROOT}", config.folders.start.display()));
+        tracing::warn!(target: SERVER, "started in `{}`: {NO_ROOT}", config.folders.start.display());
     }
 }
 

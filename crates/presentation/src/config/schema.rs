@@ -343,6 +343,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["server", "token_file"], Kind::Path, Highest, Waits, None, "The file that holds the token, for its owner alone. Default: `TOOLSTEAD_SERVER_TOKEN`, else one made once in the data folder."),
     key(&["server", "session_idle_seconds"], whole(30 * DAY), Highest, Waits, Some("1800"), "Time after which a session that nobody uses ends."),
     key(&["server", "head_timeout_seconds"], whole(3_600), Highest, Waits, Some("30"), "Time that a client has for the head of a request, and may be silent between two."),
+    key(&["server", "log_calls"], Kind::Boolean, Highest, Waits, Some("false"), "Whether the log has a line for each call: id of its audit record, tool, decision, outcome, milliseconds. `-v` does the same."),
     key(&["server", "drain_seconds"], Kind::Integer { least: 0, most: 3_600 }, Highest, Waits, Some("8"), "Time that running calls have to end by themselves when the server is asked to end; then they are cancelled, and the server ends at most 1.5 s later."),
 ];
 

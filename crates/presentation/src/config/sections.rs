@@ -89,6 +89,8 @@ pub struct ServerSettings {
     pub session_idle_seconds: u64,
     /// Seconds that a client has for the head of a request.
     pub head_timeout_seconds: u64,
+    /// Whether to log each call.
+    pub log_calls: bool,
     /// Seconds that running calls have to end by themselves when the server is asked to end.
     pub drain_seconds: u64,
 }

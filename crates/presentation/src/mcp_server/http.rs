@@ -13,15 +13,17 @@ mod gate;
 mod mirrored_headers;
 mod negotiation;
 mod news_stream;
+mod refusal_log;
 mod request_body;
 mod response;
 pub mod service;
+mod session_log;
 mod sessions;
 pub mod settings;
 mod stateless_sessions;
 
 use super::McpServer;
-use crate::app::App;
+use crate::{app::App, telemetry::SERVER};
 use connections::Connections;
 use endpoint::Endpoint;
 use hyper::{server::conn::http1, service::service_fn};
@@ -33,7 +35,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     pin::pin,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -117,11 +119,17 @@ impl HttpServer {
     /// `/readyz` answers 503 until this server is dropped or [stopped](Self::stop).
     pub async fn drain(&self, drain: Duration) {
         self.endpoint.drain();
-        self.app.close(drain).await;
+        let (begun, open) = (Instant::now(), &self.app.open_calls);
+        let (calls, waiting, sessions) = (open.len(), open.waiting(), self.endpoint.sessions());
+        tracing::info!(target: SERVER, calls, waiting, sessions, limit_seconds = drain.as_secs(), "draining");
+        let cancelled = self.app.close(drain).await;
+        let finished = calls.saturating_sub(cancelled);
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(target: SERVER, finished, cancelled, ms, "drained");
         self.ends.responses.cancel();
         self.open.close();
         if timeout(LAST_RESPONSES, self.open.wait()).await.is_err() {
-            tracing::warn!("some clients did not read their last responses");
+            tracing::warn!(target: SERVER, "some clients did not read their last responses");
         }
     }
 }

@@ -32,6 +32,9 @@ use toolstead_domain::{
 /// The least time between two lists that a server's own news cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Target of log lines about the state of servers.
+const UPSTREAM: &str = "toolstead::upstream";
+
 /// So much is told of why a server is down, in characters.
 const REASON_CHARACTERS: usize = 2000;
 
@@ -266,6 +269,7 @@ async fn list(shared: &Shared, connection: &Connection) -> Result<Catalogue, Los
 /// Stays with a connection until it is lost; `None`: until nobody has used it for long.
 async fn serve(shared: &Arc<Shared>, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
     tracing::info!(
+        target: UPSTREAM,
         server = %shared.config.name,
         version = %connection.card.version,
         tools = catalogue.tools.len(),
@@ -339,7 +343,7 @@ fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
         });
         return false;
     }
-    tracing::info!(server = %shared.config.name, "nobody uses the MCP server; it is ended until somebody does");
+    tracing::info!(target: UPSTREAM, server = %shared.config.name, "ended the idle MCP server until its next use");
     shared.pool.end(connection.clone());
     true
 }
@@ -388,12 +392,12 @@ async fn rest(shared: &Shared, loss: Loss, failures: u32) {
     let (state, retry_from, retry_at) = match loss {
         Loss::Failed(reason) => {
             let pause = pause_after(failures, shared.config.retry);
-            tracing::warn!(%server, reason, retry_seconds = pause.as_secs_f32(), "the MCP server is down");
+            tracing::warn!(target: UPSTREAM, %server, reason, retry_seconds = pause.as_secs_f32(), "the MCP server is down");
             let reason = shown(&reason, REASON_CHARACTERS);
             (ProviderState::Failed { reason }, now + first, Some(now + pause))
         }
         Loss::Unauthorized(reason) => {
-            tracing::warn!(%server, reason, "the MCP server wants a login");
+            tracing::warn!(target: UPSTREAM, %server, reason, "the MCP server requires a login");
             let reason = shown(&reason, REASON_CHARACTERS);
             (ProviderState::NeedsAuthorization { reason }, now + longest, None)
         }

@@ -31,6 +31,7 @@ pub(super) struct Connections {
 #[derive(Debug)]
 pub(super) struct Connection {
     connections: Arc<Connections>,
+    address: IpAddr,
     peer: IpAddr,
     number: u64,
     end: CancellationToken,
@@ -62,7 +63,14 @@ impl Connections {
             strangers.end_one();
         }
         drop(strangers);
-        Arc::new(Connection { connections: self.clone(), peer, number, end, place: OnceCell::new() })
+        Arc::new(Connection {
+            connections: self.clone(),
+            address: from.to_canonical(),
+            peer,
+            number,
+            end,
+            place: OnceCell::new(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Strangers> {
@@ -82,6 +90,11 @@ impl Connection {
                 place
             })
             .await;
+    }
+
+    /// Returns the address of the peer.
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
     }
 
     /// Returns when the connection is to end.

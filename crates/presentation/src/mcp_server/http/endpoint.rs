@@ -11,6 +11,7 @@ use super::{
     gate::Gate,
     mirrored_headers::MirroredHeaders,
     negotiation::{Accept, is_json},
+    refusal_log::RefusalLog,
     request_body::{self, RequestBody},
     response::{Body, accepted, json, live_events, method_not_allowed, text},
     sessions::{Ended, Sessions},
@@ -60,6 +61,7 @@ pub(super) struct Endpoint {
     stateless: Arc<StatelessSessions>,
     settings: HttpSettings,
     room: Arc<Semaphore>,
+    refusals: RefusalLog,
     /// Given when streams that never end by themselves are to end.
     ending: CancellationToken,
     draining: AtomicBool,
@@ -91,6 +93,7 @@ impl Endpoint {
             sessions: Sessions::new(&settings, ending.clone(), ended()),
             stateless: StatelessSessions::new(&settings, ended()),
             room: Arc::new(Semaphore::new(settings.max_in_flight)),
+            refusals: RefusalLog::default(),
             ending,
             draining: AtomicBool::new(false),
             server,
@@ -154,6 +157,12 @@ impl Endpoint {
         let now = Instant::now();
         self.sessions.expire(now);
         self.stateless.expire(now);
+        self.refusals.sweep(now);
+    }
+
+    /// Returns the number of open sessions, of both generations.
+    pub(super) fn sessions(&self) -> usize {
+        self.sessions.len() + self.stateless.len()
     }
 
     /// Given once it takes no new requests.
@@ -208,11 +217,14 @@ impl Endpoint {
 
     /// The one that the request comes from; its connection has a place from now on.
     async fn admit(&self, head: &Parts, connection: Option<&Connection>) -> Result<Authenticated, Response<Body>> {
-        let holder = self.gate.admit(head).await?;
+        let admitted = self.gate.admit(head).await;
         if let Some(connection) = connection {
-            connection.admitted().await;
+            match &admitted {
+                Ok(_) => connection.admitted().await,
+                Err(refusal) => self.refusals.refused(connection.address(), &head.headers, refusal.status()),
+            }
         }
-        Ok(holder)
+        admitted
     }
 
     async fn mcp(

@@ -1,6 +1,9 @@
 //! The sessions of clients up to MCP 2025-11-25 (basic/transports, "Session Management").
 
-use super::settings::HttpSettings;
+use super::{
+    session_log::{SessionEnd, log_start},
+    settings::HttpSettings,
+};
 use crate::mcp_server::{
     call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold, newsfeed::Interests, questions::Questions,
     watches::Watches,
@@ -123,10 +126,12 @@ impl Sessions {
             let unused = by_id.iter().filter_map(|(id, session)| Some((session.unused_since()?, id.clone())));
             let (_, longest) = unused.min().ok_or(NotOpened::TooMany(self.limit))?;
             if let Some(session) = by_id.remove(&longest) {
-                self.over(&session);
+                self.over(&session, SessionEnd::Replaced);
             }
         }
         by_id.insert(id, session.clone());
+        drop(by_id);
+        log_start(&session.id, &session.principal, &session.lock().profile);
         Ok(session)
     }
 
@@ -146,7 +151,7 @@ impl Sessions {
         };
         let was_there = closed.is_some();
         if let Some(session) = closed {
-            self.over(&session);
+            self.over(&session, SessionEnd::Client);
         }
         was_there
     }
@@ -160,15 +165,21 @@ impl Sessions {
         by_id.retain(|_, session| {
             let idle = session.unused_since().is_some_and(|since| now.saturating_duration_since(since) >= self.idle);
             if idle {
-                self.over(session);
+                self.over(session, SessionEnd::Idle);
             }
             !idle
         });
     }
 
-    fn over(&self, session: &HttpSession) {
+    fn over(&self, session: &HttpSession, end: SessionEnd) {
         session.close();
+        end.log(&session.id, &session.principal);
         (self.ended)(&session.principal, &session.id);
+    }
+
+    /// Returns the number of open sessions.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<HttpSession>>> {

@@ -1,7 +1,12 @@
 //! The sessions of clients that keep none themselves (MCP 2026-07-28): one for each principal and client name, until
 //! nobody uses it for long.
 
-use super::{authenticator::Authenticated, sessions::Ended, settings::HttpSettings};
+use super::{
+    authenticator::Authenticated,
+    session_log::{SessionEnd, log_start_of},
+    sessions::Ended,
+    settings::HttpSettings,
+};
 use sha2::{Digest, Sha256};
 use std::{
     cmp::Reverse,
@@ -62,6 +67,7 @@ impl StatelessSessions {
             Some(name) => SessionName::Given(name.clone()),
             None => SessionName::OfClient(Sha256::digest(client).into()),
         };
+        let shown = client;
         let client = (holder.principal.clone(), name);
         let mut by_client = self.lock();
         self.end_idle(&mut by_client, now);
@@ -77,11 +83,16 @@ impl StatelessSessions {
             if let Some(longest) = longest
                 && let Some(kept) = by_client.remove(&longest)
             {
+                SessionEnd::Replaced.log(&kept.id, &longest.0);
                 (self.ended)(&longest.0, &kept.id);
             }
         }
         // An id of its own each time: what ends with the session before is not taken for this one's.
-        let begin = || Kept { id: format!("stateless:{}", Uuid::new_v4().simple()).into(), users: 0, last_used: now };
+        let begin = || {
+            let id: Arc<str> = format!("stateless:{}", Uuid::new_v4().simple()).into();
+            log_start_of(&id, &holder.principal, shown);
+            Kept { id, users: 0, last_used: now }
+        };
         let kept = by_client.entry(client.clone()).or_insert_with(begin);
         kept.users += 1;
         StatelessSession { id: kept.id.clone(), client, sessions: self.clone() }
@@ -96,10 +107,16 @@ impl StatelessSessions {
         by_client.retain(|(principal, _), kept| {
             let is_over = kept.users == 0 && now.saturating_duration_since(kept.last_used) >= self.idle;
             if is_over {
+                SessionEnd::Idle.log(&kept.id, principal);
                 (self.ended)(principal, &kept.id);
             }
             !is_over
         });
+    }
+
+    /// Returns the number of open sessions.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
     }
 
     fn leave(&self, client: &ClientName, now: Instant) {

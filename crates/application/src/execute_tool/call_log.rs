@@ -1,0 +1,71 @@
+//! Log lines about finished calls.
+
+use std::time::Duration;
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::clock::Timestamp,
+    tool_call::CallId,
+    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
+};
+use tracing::Level;
+
+/// Target of the lines.
+pub const CALLS: &str = "toolstead::calls";
+
+/// Line about one call. The id is that of the audit record.
+pub(super) struct CallLine {
+    call: CallId,
+    parent: Option<CallId>,
+    kind: RequestKind,
+    tool: String,
+    principal: String,
+    session: String,
+    decision: Option<String>,
+    approved_by: Option<String>,
+    outcome: OutcomeKind,
+    error: Option<ErrorKind>,
+    duration: Duration,
+}
+
+impl CallLine {
+    /// Returns the line for this final record; `None` if calls are not logged. Boxed, because it is kept while the record
+    /// is stored, and most calls have none.
+    pub(super) fn of(record: &ToolExecution) -> Option<Box<Self>> {
+        if !tracing::enabled!(target: CALLS, Level::INFO) {
+            return None;
+        }
+        let decision = record.decision.as_ref();
+        Some(Box::new(Self {
+            call: record.id,
+            parent: record.parent,
+            kind: record.kind,
+            tool: record.tool.clone(),
+            principal: record.principal.clone(),
+            session: record.session.clone(),
+            decision: decision.map(|decision| decision.verdict.clone()),
+            approved_by: decision.and_then(|decision| decision.approved_by.clone()),
+            outcome: record.outcome.kind(),
+            error: record.outcome.error_kind(),
+            duration: record.ended.unwrap_or(Timestamp(0)).since(record.started),
+        }))
+    }
+
+    /// Logs the line.
+    pub(super) fn log(&self) {
+        tracing::info!(
+            target: CALLS,
+            call = %self.call,
+            parent = self.parent.map(tracing::field::display),
+            kind = self.kind.as_str(),
+            tool = self.tool,
+            decision = self.decision,
+            approved_by = self.approved_by,
+            outcome = self.outcome.as_str(),
+            error = self.error.map(ErrorKind::as_str),
+            ms = u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            principal = self.principal,
+            session = self.session,
+            "call ended"
+        );
+    }
+}

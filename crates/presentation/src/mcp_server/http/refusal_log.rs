@@ -1,0 +1,98 @@
+//! Log of refused requests, limited in rate: whoever has no token must not fill the disk.
+
+use crate::telemetry::SERVER;
+use http::{HeaderMap, StatusCode, header};
+use std::{
+    net::IpAddr,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Maximum number of lines in one window.
+const LINES: u32 = 10;
+/// Length of a window.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// The log of refused requests of one server.
+#[derive(Debug, Default)]
+pub(super) struct RefusalLog {
+    window: Mutex<Window>,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    began: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+impl RefusalLog {
+    /// Logs a refusal with the peer's address, and nothing of what it sent.
+    pub(super) fn refused(&self, address: IpAddr, headers: &HeaderMap, status: StatusCode) {
+        let (is_logged, left_out) = self.lock().admit(Instant::now());
+        log_left_out(left_out);
+        if !is_logged {
+            return;
+        }
+        let status = status.as_u16();
+        match (status, headers.contains_key(header::AUTHORIZATION)) {
+            (401, true) => tracing::info!(target: SERVER, %address, status, "refused a wrong token"),
+            (401, false) => tracing::info!(target: SERVER, %address, status, "refused a request without a token"),
+            _ => tracing::info!(target: SERVER, %address, status, "refused a request"),
+        }
+    }
+
+    /// Logs how many refusals were left out, once their window is over.
+    pub(super) fn sweep(&self, now: Instant) {
+        let left_out = self.lock().close_if_over(now);
+        log_left_out(left_out);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Window> {
+        // Nothing panics while it is held.
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn log_left_out(refused: u64) {
+    if refused > 0 {
+        tracing::info!(target: SERVER, refused, "refused more requests, which are not listed");
+    }
+}
+
+impl Window {
+    /// Returns `true` if the line is to be logged, and the number of lines that were left out of the window before.
+    fn admit(&mut self, now: Instant) -> (bool, u64) {
+        let left_out = self.close_if_over(now);
+        self.began.get_or_insert(now);
+        let is_logged = self.lines < LINES;
+        match is_logged {
+            true => self.lines += 1,
+            false => self.left_out += 1,
+        }
+        (is_logged, left_out)
+    }
+
+    fn close_if_over(&mut self, now: Instant) -> u64 {
+        match self.began {
+            Some(began) if now.saturating_duration_since(began) >= WINDOW => std::mem::take(self).left_out,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_counted_and_not_listed() {
+        let (mut window, start) = (Window::default(), Instant::now());
+        let logged = (0..1_000).filter(|_| window.admit(start).0).count();
+        assert_eq!(logged, LINES as usize);
+        assert_eq!(window.close_if_over(start + WINDOW / 2), 0, "the window is open");
+        assert_eq!(window.admit(start + WINDOW), (true, 1_000 - u64::from(LINES)));
+        assert_eq!(window.admit(start + WINDOW), (true, 0));
+        assert_eq!(window.close_if_over(start + 2 * WINDOW), 0, "nothing was left out");
+    }
+}
