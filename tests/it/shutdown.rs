@@ -110,6 +110,30 @@ async fn a_second_signal_ends_the_server_at_once() {
     check_outcomes(&home, &["cancelled"]);
 }
 
+#[tokio::test]
+async fn a_signal_ends_a_server_that_waits_for_a_required_mcp_server() {
+    let home = Home::new();
+    let config = home.config(
+        "[mcp_servers.silent]\ncommand = \"sleep\"\nargs = [\"1000\"]\nrequired = true\nprofile = \"open\"\n\
+         connect_timeout_seconds = 3600\n",
+    );
+    let mut command = home.command(env!("CARGO_BIN_EXE_toolstead-server"), &["--listen", "127.0.0.1:0", "--config"]);
+    let child = command.arg(config).env("TOOLSTEAD_SERVER_TOKEN", TOKEN).spawn().unwrap();
+    let server = Server { child, address: String::new() };
+    let status = format!("/proc/{}/status", server.child.id());
+    // Without a handler the signal would end the server by itself.
+    let is_handled = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (Signal::TERM.as_raw() - 1)) != 0
+    };
+    while !is_handled() {
+        tokio::task::yield_now().await;
+    }
+    kill(server.child.id(), Signal::TERM);
+    assert!(wait(server).await.success());
+}
+
 /// Waits for the end of the server. The limit is far below the drain.
 async fn wait(mut server: Server) -> std::process::ExitStatus {
     soon(tokio::task::spawn_blocking(move || server.child.wait())).await.unwrap().unwrap()

@@ -69,10 +69,13 @@ impl Serve {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
-        let composition = self
-            .global
-            .watched(builder(config).clients_can(may_ask::everything()).starting_servers_when_used().build().await?)
-            .await?;
+        let building = builder(config).clients_can(may_ask::everything()).starting_servers_when_used();
+        let composing = async { self.global.watched(building.build().await?).await };
+        let composition = tokio::select! {
+            composed = composing => composed?,
+            // A required MCP server may take long, and nothing runs yet that would have to end in good order.
+            () = shutdown.requested() => return Ok(Exit::Done),
+        };
         let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
         server_log::started(&composition.config, server.address());
