@@ -22,7 +22,7 @@ impl SessionEnd {
             Self::Idle => "idle",
             Self::Replaced => "replaced by a new session, because `limits.sessions` are open",
         };
-        tracing::info!(target: SERVER, session, %principal, reason, "session ended");
+        tracing::info!(target: SERVER, session, principal = principal.id(), reason, "session ended");
     }
 }
 
@@ -33,5 +33,5 @@ pub(super) fn log_start(session: &str, principal: &Principal, profile: &ClientPr
 
 /// Logs the start of a session of the client with this name.
 pub(super) fn log_start_of(session: &str, principal: &Principal, client: &str) {
-    tracing::info!(target: SERVER, session, %principal, client = quoted(client), "session started");
+    tracing::info!(target: SERVER, session, principal = principal.id(), client = quoted(client), "session started");
 }
