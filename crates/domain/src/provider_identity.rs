@@ -3,6 +3,7 @@
 /// Under this the catalogue of a provider is kept. Two of one name that different files configure are two, and one that
 /// is started in another way is another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProviderIdentity {
     /// The place that names it, such as a file of the configuration; empty for one that a program registers.
     pub configured_in: String,

@@ -7,7 +7,7 @@ use crate::{
     event::Event,
     labels::Labels,
     server_name::ServerName,
-    tool::{Availability, Tool, ToolSource},
+    tool::{Availability, DefinitionPart, OutputReading, Tool, ToolSource},
     tool_call::CallId,
     tool_execution::{CancelReason, OutcomeKind},
     tool_name::ToolName,
@@ -46,6 +46,19 @@ as_word! {
     ToolName: |text| Self::parse(text).ok(), "name of a tool";
 }
 
+impl Serialize for DefinitionPart {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.member())
+    }
+}
+
+impl<'de> Deserialize<'de> for DefinitionPart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Self::of_member(&text).ok_or_else(|| Error::custom(format_args!("`{text}` is not a part of a definition")))
+    }
+}
+
 impl Serialize for CallId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -72,8 +85,7 @@ impl<'de> Deserialize<'de> for Labels {
     }
 }
 
-/// The part of a tool that is stored or sent. Aliases and what is advertised in place of the definition belong to the
-/// program that offers it, and are not.
+/// The part of a tool that is stored or sent. Aliases are code of the application that offers the tool, and are left out.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Tool")]
 struct ToolForm<'a> {
@@ -85,6 +97,14 @@ struct ToolForm<'a> {
     source: Cow<'a, ToolSource>,
     availability: Cow<'a, Availability>,
     takes_command_lines: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    advertised: Option<Cow<'a, Map<String, Value>>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reads_outputs: Option<Cow<'a, OutputReading>>,
+    #[serde(default)]
+    passes_references_on: bool,
+    #[serde(default)]
+    stands_alone: bool,
 }
 
 impl Serialize for Tool {
@@ -98,6 +118,10 @@ impl Serialize for Tool {
             source: Cow::Borrowed(self.source()),
             availability: Cow::Borrowed(&self.availability),
             takes_command_lines: self.takes_command_lines,
+            advertised: self.short_definition().map(Cow::Borrowed),
+            reads_outputs: self.reads_outputs.as_ref().map(Cow::Borrowed),
+            passes_references_on: self.passes_references_on,
+            stands_alone: self.stands_alone,
         };
         form.serialize(serializer)
     }
@@ -111,11 +135,17 @@ impl<'de> Deserialize<'de> for Tool {
         tool.tags = form.tags.into_owned();
         tool.enabled = form.enabled;
         tool.takes_command_lines = form.takes_command_lines;
+        tool.reads_outputs = form.reads_outputs.map(Cow::into_owned);
+        tool.passes_references_on = form.passes_references_on;
+        tool.stands_alone = form.stands_alone;
         // A definition that hides something stays unavailable, whatever was written beside it.
         if tool.availability == Availability::Available {
             tool.availability = form.availability.into_owned();
         }
-        Ok(tool)
+        Ok(match form.advertised {
+            Some(advertised) => tool.advertised_as(advertised.into_owned()),
+            None => tool,
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     tool_name::ToolName,
 };
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// The provider whose tools may say that they are built in ([`ToolSource::BuiltIn`]), and the label of that source.
 pub const BUILT_IN: &str = "built-in";
@@ -51,21 +51,22 @@ pub struct Tool {
 }
 
 /// How a tool reads a stored output, by the names of its parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum OutputReading {
     /// Lines of it.
     Lines {
         /// Takes the handle.
-        handle: &'static str,
+        handle: Cow<'static, str>,
         /// Takes the number of the first line.
-        first: &'static str,
+        first: Cow<'static, str>,
     },
     /// The lines that fit a pattern.
     Matches {
         /// Takes the handle.
-        handle: &'static str,
+        handle: Cow<'static, str>,
         /// Takes the pattern.
-        pattern: &'static str,
+        pattern: Cow<'static, str>,
     },
 }
 
@@ -123,6 +124,18 @@ pub struct ToolAnnotations {
     pub idempotent_hint: Option<bool>,
     /// The tool reaches beyond this machine.
     pub open_world_hint: Option<bool>,
+}
+
+impl OutputReading {
+    /// Reads lines: `handle` and `first` are the parameters for the handle and the number of the first line.
+    pub const fn lines(handle: &'static str, first: &'static str) -> Self {
+        Self::Lines { handle: Cow::Borrowed(handle), first: Cow::Borrowed(first) }
+    }
+
+    /// Searches: `handle` and `pattern` are the parameters for the handle and the pattern.
+    pub const fn matches(handle: &'static str, pattern: &'static str) -> Self {
+        Self::Matches { handle: Cow::Borrowed(handle), pattern: Cow::Borrowed(pattern) }
+    }
 }
 
 impl Tool {
@@ -222,6 +235,9 @@ impl Tool {
     /// token of a list is paid for in each conversation.
     #[must_use]
     pub fn advertised_as(mut self, mut definition: Map<String, Value>) -> Self {
+        if let Some(hidden) = hidden_text::find(&definition) {
+            self.set_availability(Availability::Unavailable(hidden.to_string()));
+        }
         definition.insert("name".into(), self.name.as_str().into());
         self.advertised = Some(Arc::new(definition));
         self
@@ -235,6 +251,12 @@ impl Tool {
     /// The definition that a list for models carries: the whole one, unless a shorter one was written.
     pub fn advertised(&self) -> &Map<String, Value> {
         self.advertised.as_ref().unwrap_or(&self.definition)
+    }
+
+    /// Returns the definition of [`advertised_as`](Self::advertised_as), if there is one.
+    #[cfg(feature = "serde")]
+    pub(crate) fn short_definition(&self) -> Option<&Map<String, Value>> {
+        self.advertised.as_deref()
     }
 
     /// The title for people: `title`, else `annotations.title`.

@@ -210,7 +210,7 @@ fn provider() -> ScriptedProvider {
                         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
     let mut read = tool_with_schema("read", strict);
     read.aliases = vec![Alias::new("Read", Dialect("other"), &[Rewrite::Rename("file_path", "path")])];
-    read.reads_outputs = Some(OutputReading::Lines { handle: "path", first: "offset" });
+    read.reads_outputs = Some(OutputReading::lines("path", "offset"));
     let mut away = samples::tool("away");
     away.availability = Availability::Unavailable("the key is missing".into());
     ScriptedProvider::new("built-in")

@@ -16,17 +16,21 @@ pub(crate) struct OutputReaders {
 struct Reader {
     tool: String,
     /// The parameter that takes the handle.
-    handle: &'static str,
+    handle: String,
     /// The parameter for the first line, or the pattern.
-    part: &'static str,
+    part: String,
 }
 
 impl OutputReaders {
     pub(crate) fn of<'a>(tools: impl Iterator<Item = &'a Tool>) -> Self {
         let mut readers = Self::default();
         for tool in tools.filter(|tool| tool.is_callable()) {
-            let reader = |handle, part| Reader { tool: tool.name().to_string(), handle, part };
-            match tool.reads_outputs {
+            let reader = |handle: &str, part: &str| Reader {
+                tool: tool.name().to_string(),
+                handle: handle.into(),
+                part: part.into(),
+            };
+            match &tool.reads_outputs {
                 Some(OutputReading::Lines { handle, first }) => {
                     readers.lines.get_or_insert_with(|| reader(handle, first));
                 }
@@ -72,11 +76,12 @@ mod tests {
             tool.reads_outputs = Some(reading);
             tool
         };
-        let lines = OutputReading::Lines { handle: "of", first: "from" };
-        let matches = OutputReading::Matches { handle: "in", pattern: "like" };
-        let mut off = reading("a", lines);
+        let lines = OutputReading::lines("of", "from");
+        let matches = OutputReading::matches("in", "like");
+        let mut off = reading("a", lines.clone());
         off.enabled = false;
-        let tools = [off, samples::tool("b"), reading("find", matches), reading("show", lines), reading("z", lines)];
+        let tools =
+            [off, samples::tool("b"), reading("find", matches), reading("show", lines.clone()), reading("z", lines)];
         let output = OutputHandle(NonZeroU64::MIN);
         let told = |tools: &[Tool]| {
             let readers = OutputReaders::of(tools.iter());

@@ -20,6 +20,7 @@ pub struct StoreError {
 
 /// A tool that is there under its old name, and whose definition says something else than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DefinitionChange {
     /// The tool's name.
     pub tool: String,
@@ -31,6 +32,7 @@ pub struct DefinitionChange {
 
 /// A provider's tools, as they were saved last.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Catalogue {
     /// The tools, sorted by name. Aliases are not stored and come back empty.
     pub tools: Vec<Tool>,

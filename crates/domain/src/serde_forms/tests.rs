@@ -2,8 +2,13 @@ use super::*;
 use crate::{
     access::{Access, Clarity, CommandAccess, PathAccess},
     permission::decision::Verdict,
-    ports::{approver::ApprovalScope, clock::Timestamp},
+    ports::{
+        approver::ApprovalScope,
+        clock::Timestamp,
+        tool_repository::{Catalogue, DefinitionChange},
+    },
     principal::Principal,
+    provider_identity::ProviderIdentity,
     testing::samples,
     tool_execution::{Outcome, RecordedDecision, ToolExecution},
 };
@@ -42,6 +47,7 @@ fn access() -> impl Strategy<Value = Access> {
         path().prop_map(Access::WritePath),
         shared().prop_map(Access::ReachHost),
         shared().prop_map(Access::Send),
+        shared().prop_map(Access::Undeclared),
         shared().prop_map(Access::RunAgent),
         shared().prop_map(Access::OfferTools),
         shared().prop_map(move |tool| Access::CallUpstream { server: server(), tool }),
@@ -119,6 +125,10 @@ fn tool() -> impl Strategy<Value = Tool> {
             tool.tags = tags;
             tool.enabled = enabled;
             tool.takes_command_lines = !enabled;
+            (tool.passes_references_on, tool.stands_alone) = (enabled, !enabled);
+            tool.reads_outputs = enabled.then(|| OutputReading::lines("path", "offset"));
+            let short = json!({"description": "short"}).as_object().cloned().unwrap();
+            tool = if enabled { tool.advertised_as(short) } else { tool };
             if let Some(missing) = missing.filter(|_| tool.availability == Availability::Available) {
                 tool.availability = Availability::Unavailable(missing);
             }
@@ -141,6 +151,15 @@ proptest! {
     ) {
         comes_back(&access);
         comes_back(&execution);
+        comes_back(&Catalogue {
+            changes: vec![DefinitionChange {
+                tool: tool.name().to_string(),
+                parts: DefinitionPart::ALL.to_vec(),
+                at: Timestamp(7),
+            }],
+            tools: vec![tool.clone()],
+        });
+        comes_back(&ProviderIdentity { configured_in: text.clone(), name: text.clone(), start: text.clone() });
         comes_back(&tool);
         comes_back(&verdict);
         comes_back(&scope);
@@ -175,4 +194,8 @@ fn nothing_is_read_that_could_not_have_been_made() {
     hidden["definition"]["description"] = json!("reads \u{202e}txt.exe");
     let tool: Tool = serde_json::from_value(hidden).unwrap();
     assert!(matches!(tool.availability, Availability::Unavailable(_)), "what is hidden is found again");
+    let mut hidden = serde_json::to_value(samples::tool("echo")).unwrap();
+    hidden["advertised"] = json!({"description": "reads \u{202e}txt.exe"});
+    let tool: Tool = serde_json::from_value(hidden).unwrap();
+    assert!(matches!(tool.availability, Availability::Unavailable(_)), "also in what models get");
 }

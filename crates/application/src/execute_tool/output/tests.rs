@@ -15,7 +15,7 @@ use toolstead_domain::{
 async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Option<Value>, budget: usize) -> ToolResult {
     let owner = Principal::local();
     let mut show = samples::tool("show");
-    show.reads_outputs = Some(OutputReading::Lines { handle: "of", first: "from" });
+    show.reads_outputs = Some(OutputReading::lines("of", "from"));
     let readers = OutputReaders::of([&show].into_iter());
     let mut keeper = Keeper::new(outputs, &owner, samples::call_id(1), 64 << 20, &readers);
     let schema = schema.map(|schema| ToolInputSchema::compile(&schema, Formats::Annotations).unwrap());
