@@ -13,6 +13,7 @@ mod model;
 mod names;
 mod offer;
 mod protocol;
+mod redaction;
 mod schema;
 mod settings;
 mod words;

@@ -4,6 +4,7 @@ use super::{
     failure::Fault,
     key::{Key, KeyInHand},
     protocol::{Decoder, Protocol, broke_off},
+    redaction::Redaction,
     settings::ModelSettings,
     words,
 };
@@ -72,6 +73,7 @@ impl Answer {
             blocks: 0,
             calls: 0,
             secrets: Vec::new(),
+            redaction: Redaction::default(),
             ready: VecDeque::new(),
             step: Step::Ask,
         };
@@ -105,6 +107,7 @@ struct Exchange {
     calls: usize,
     /// Secrets that no error may tell.
     secrets: Vec<Secret>,
+    redaction: Redaction,
     ready: VecDeque<ModelEvent>,
     step: Step,
 }
@@ -140,7 +143,9 @@ impl Exchange {
                     Ok(())
                 }
                 Step::Ask => self.ask().await,
-                Step::Read(reading) => reading.next().await.map(|events| self.ready.extend(events)),
+                Step::Read(reading) => {
+                    reading.next().await.map(|events| self.ready.extend(self.redaction.applied(events)))
+                }
             };
             if let Err(fault) = done {
                 return Some(self.after(fault));
@@ -169,6 +174,9 @@ impl Exchange {
         let KeyInHand { secret, may_be_stale } = key.now().await.map_err(Fault::lasting)?;
         let mut headers = self.provider.headers.clone();
         self.secrets = self.provider.settings.headers.values().map(Secret::new).collect();
+        let configured = self.provider.settings.headers.iter();
+        let configured = configured.map(|(name, value)| (name.as_str(), value.as_str()));
+        self.redaction = Redaction::of(secret.as_ref().map(Secret::expose), configured);
         if let Some(secret) = &secret {
             self.secrets.push(secret.clone());
             protocol.authorize(secret, &mut headers).map_err(|_| {

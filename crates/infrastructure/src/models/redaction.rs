@@ -1,0 +1,223 @@
+//! Removes keys from what a provider answers, also where a piece of the stream ends within one.
+
+use serde_json::{Map, Value};
+use std::mem::take;
+use toolstead_domain::model::{
+    message::{Block, SealedBlock, ToolArguments, ToolUse},
+    reply::ModelEvent,
+};
+
+/// Minimum length of a secret that is searched for, in bytes. Shorter ones are placeholders of local servers (`ollama`),
+/// and words of ordinary answers.
+const MIN_SECRET: usize = 16;
+const REDACTED: &str = "[redacted]";
+/// Parts of names of headers that hold secrets.
+const SECRET_NAMES: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
+
+/// The secrets of one exchange, and the ends of its text that may be the beginning of one.
+#[derive(Debug, Default)]
+pub(super) struct Redaction {
+    /// The longest first.
+    secrets: Vec<String>,
+    text: Tail,
+    thinking: Tail,
+}
+
+/// The end of a text that is held back, because a secret may begin there.
+#[derive(Debug, Default)]
+struct Tail(String);
+
+impl Redaction {
+    /// Creates the redaction of a key, and of those configured headers whose name says that they hold a secret.
+    pub(super) fn of<'a>(key: Option<&'a str>, headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let is_secret = |name: &str| SECRET_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
+        let of_headers = headers.into_iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
+        let with_words = |secret: &'a str| std::iter::once(secret).chain(secret.split_whitespace());
+        let all = key.into_iter().chain(of_headers).flat_map(with_words);
+        let mut secrets: Vec<String> = all.filter(|one| one.len() >= MIN_SECRET).map(str::to_owned).collect();
+        // A secret that is a part of another one would leave the rest of that.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.dedup();
+        Self { secrets, ..Self::default() }
+    }
+
+    /// Returns the events without secrets.
+    pub(super) fn applied(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+        match self.secrets.is_empty() {
+            true => events,
+            false => events.into_iter().flat_map(|event| self.event(event)).collect(),
+        }
+    }
+
+    fn event(&mut self, event: ModelEvent) -> Vec<ModelEvent> {
+        let mut events = Vec::new();
+        if !matches!(event, ModelEvent::TextDelta(_)) {
+            events.extend(self.text.rest().map(ModelEvent::TextDelta));
+        }
+        if !matches!(event, ModelEvent::ThinkingDelta(_)) {
+            events.extend(self.thinking.rest().map(ModelEvent::ThinkingDelta));
+        }
+        match event {
+            ModelEvent::TextDelta(text) => events.extend(self.text.add(text, &self.secrets).map(ModelEvent::TextDelta)),
+            ModelEvent::ThinkingDelta(text) => {
+                events.extend(self.thinking.add(text, &self.secrets).map(ModelEvent::ThinkingDelta));
+            }
+            ModelEvent::CallBegun { name } => events.push(ModelEvent::CallBegun { name: self.clean(name) }),
+            ModelEvent::Block(block) => events.extend(self.block(block).map(ModelEvent::Block)),
+            other => events.push(other),
+        }
+        events
+    }
+
+    /// Returns `None` for a sealed block that holds a secret: it cannot be changed, and providers do without it.
+    fn block(&self, block: Block) -> Option<Block> {
+        Some(match block {
+            Block::Text { text } => Block::Text { text: self.clean(text) },
+            Block::ToolUse(ToolUse { id, name, arguments, sealed }) => Block::ToolUse(ToolUse {
+                id: self.clean(id),
+                name: self.clean(name),
+                arguments: match arguments {
+                    ToolArguments::Object(members) => ToolArguments::Object(self.members(members)),
+                    ToolArguments::Malformed(text) => ToolArguments::Malformed(self.clean(text)),
+                },
+                sealed: sealed.and_then(|sealed| self.sealed(sealed)),
+            }),
+            Block::Sealed(sealed) => Block::Sealed(self.sealed(sealed)?),
+            other => other,
+        })
+    }
+
+    fn sealed(&self, sealed: SealedBlock) -> Option<SealedBlock> {
+        let has_secret = self.secrets.iter().any(|secret| sealed.raw.contains(secret.as_str()));
+        (!has_secret).then(|| SealedBlock { shown: sealed.shown.map(|text| self.clean(text)), ..sealed })
+    }
+
+    fn members(&self, members: Map<String, Value>) -> Map<String, Value> {
+        members.into_iter().map(|(name, value)| (self.clean(name), self.value(value))).collect()
+    }
+
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.clean(text)),
+            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            Value::Object(members) => Value::Object(self.members(members)),
+            plain => plain,
+        }
+    }
+
+    fn clean(&self, text: String) -> String {
+        replaced(text, &self.secrets)
+    }
+}
+
+impl Tail {
+    /// Returns the text that can be shown by now.
+    fn add(&mut self, text: String, secrets: &[String]) -> Option<String> {
+        let mut text = replaced(take(&mut self.0) + &text, secrets);
+        let held = secrets.iter().map(|secret| beginning_at_end(&text, secret)).max().unwrap_or(0);
+        self.0 = text.split_off(text.len() - held);
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns what was held back, which turned out not to be a secret.
+    fn rest(&mut self) -> Option<String> {
+        Some(take(&mut self.0)).filter(|rest| !rest.is_empty())
+    }
+}
+
+fn replaced(mut text: String, secrets: &[String]) -> String {
+    for secret in secrets {
+        if text.contains(secret.as_str()) {
+            text = text.replace(secret.as_str(), REDACTED);
+        }
+    }
+    text
+}
+
+/// Returns the length of the longest end of the text that the secret begins with.
+fn beginning_at_end(text: &str, secret: &str) -> usize {
+    let longest = text.len().min(secret.len() - 1);
+    (1..=longest).rev().find(|length| text.as_bytes().ends_with(&secret.as_bytes()[..*length])).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolstead_domain::model::{reply::StopReason, usage::Usage};
+
+    const KEY: &str = "sk-0123456789abcdef";
+
+    fn redaction() -> Redaction {
+        let headers = [("X-Title", "a title of many letters"), ("X-Api-Token", "Bearer token-of-sixteen-or-more")];
+        Redaction::of(Some(KEY), headers)
+    }
+
+    /// Returns the text of the deltas.
+    fn told(events: &[ModelEvent]) -> String {
+        let texts = events.iter().filter_map(|event| match event {
+            ModelEvent::TextDelta(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    fn end() -> ModelEvent {
+        ModelEvent::Finished { stop: StopReason::EndTurn, usage: Usage::default() }
+    }
+
+    #[test]
+    fn a_key_does_not_get_through_wherever_the_stream_is_divided() {
+        let text =
+            format!("sk-01 ä {KEY}{KEY} token-of-sixteen-or-more sk-0123456789abcdeX a title of many letters sk-");
+        let expected = "sk-01 ä [redacted][redacted] [redacted] sk-0123456789abcdeX a title of many letters sk-";
+        let borders: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
+        for first in &borders {
+            for second in borders.iter().filter(|second| *second >= first) {
+                let pieces = [&text[..*first], &text[*first..*second], &text[*second..]];
+                let mut redaction = redaction();
+                let deltas = pieces.map(|piece| ModelEvent::TextDelta(piece.to_owned()));
+                let mut events: Vec<ModelEvent> =
+                    deltas.into_iter().flat_map(|delta| redaction.applied(vec![delta])).collect();
+                assert!(!told(&events).contains("0123456789abcdef"), "{pieces:?}");
+                events.extend(redaction.applied(vec![ModelEvent::Block(Block::text(text.clone())), end()]));
+                assert_eq!(told(&events), expected, "{pieces:?}");
+                assert!(events.contains(&ModelEvent::Block(Block::text(expected))), "{events:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_held_back_comes_before_what_follows() {
+        let mut redaction = redaction();
+        assert_eq!(
+            redaction.applied(vec![ModelEvent::TextDelta("ask-01".into())]),
+            [ModelEvent::TextDelta("a".into())]
+        );
+        let thought = ModelEvent::ThinkingDelta("hm".into());
+        let expected = [ModelEvent::TextDelta("sk-01".into()), thought.clone()];
+        assert_eq!(redaction.applied(vec![thought]), expected);
+    }
+
+    #[test]
+    fn a_key_is_in_no_call_and_in_no_sealed_block() {
+        let call = |text: &str| {
+            let arguments = json!({"command": format!("echo {text}"), "more": [{text: text}], "n": 1});
+            let arguments = ToolArguments::Object(arguments.as_object().unwrap().clone());
+            ModelEvent::Block(Block::ToolUse(ToolUse { id: "c".into(), name: "bash".into(), arguments, sealed: None }))
+        };
+        assert_eq!(redaction().applied(vec![call(KEY)]), [call(REDACTED)]);
+        let sealed = |raw: &str, shown: &str| {
+            let shown = Some(shown.to_owned());
+            ModelEvent::Block(Block::Sealed(SealedBlock { provider: "anthropic".into(), raw: raw.into(), shown }))
+        };
+        let events = redaction().applied(vec![sealed(&format!("{{\"t\":\"{KEY}\"}}"), "a"), sealed("{}", KEY)]);
+        assert_eq!(events, [sealed("{}", REDACTED)]);
+    }
+
+    #[test]
+    fn short_keys_of_local_servers_are_words_and_not_searched_for() {
+        let events = vec![ModelEvent::TextDelta("run ollama".into())];
+        assert_eq!(Redaction::of(Some("ollama"), []).applied(events.clone()), events);
+    }
+}
