@@ -128,3 +128,18 @@ async fn nothing_that_was_answered_is_lost_and_what_ran_is_marked() {
     assert!(running.len() == 1 && running[0].0.contains("sibling"), "only the living sibling's call runs: {running:?}");
     println!("{ROUNDS} kills, {total} answered calls, all on record");
 }
+
+#[test]
+fn a_write_past_the_limit_for_the_size_of_files_fails_and_ends_no_process() {
+    let home = Home::new();
+    let file = home.work().join("arguments.json");
+    std::fs::write(&file, json!({"path": "large", "content": "x".repeat(6 << 20)}).to_string()).unwrap();
+    let limited = ["-c", "ulimit -f 4096 && exec \"$@\"", "bash", env!("CARGO_BIN_EXE_toolstead")];
+    let config = home.config("");
+    let call = ["--config", config.to_str().unwrap(), "--allow", "Write", "call", "write_file", "@arguments.json"];
+    let output = home.command("bash", &[&limited[..], &call[..]].concat()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code().is_some_and(|code| code != 0), "{:?} {stderr}", output.status);
+    assert!(stderr.contains("File too large"), "{stderr}");
+    assert!(!home.work().join("large").exists());
+}

@@ -8,6 +8,8 @@ pub mod control_group;
 pub mod detached;
 #[expect(clippy::disallowed_methods, reason = "it starts this same program")]
 pub mod detached_process;
+#[expect(unsafe_code, reason = "the action of a signal is set by a system call without a safe form")]
+mod file_size_signal;
 pub mod helper;
 pub mod kernel;
 #[expect(clippy::disallowed_methods, reason = "a folder of our own, under no name of a caller")]

@@ -1,5 +1,6 @@
 //! The browser of the person at this machine, which is no child of ours: it lives on when this program ends.
 
+use crate::sandbox::file_size_signal;
 use std::{
     collections::BTreeMap,
     io,
@@ -98,6 +99,7 @@ impl Browser {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C at our terminal is not meant for it.
         command.process_group(0);
+        file_size_signal::restore_in(&mut command);
         let started = command.spawn();
         let mut child = started.map_err(|source| NotOpened::Start { program: self.program.clone(), source })?;
         // Nobody hears how it ends; the system wants it asked.

@@ -1,6 +1,7 @@
 //! A child that is not confined, as the runtime sees it.
 
 use super::{Begun, Exit, Input, LaunchSpec, Launcher, Order, Ours, Started, Streams};
+use crate::sandbox::file_size_signal;
 use rustix::{
     io::Errno,
     process::{
@@ -114,6 +115,7 @@ fn confine(runtime: Pid, files: Option<Rlimit>) -> io::Result<()> {
         return Err(Errno::SRCH.into());
     }
     set_no_new_privs(true)?;
+    file_size_signal::restore();
     if let Some(files) = files {
         setrlimit(Resource::Nofile, files)?;
     }

@@ -17,7 +17,7 @@ use std::{
 const MASK: Mode = Mode::from_raw_mode(0o022);
 
 /// What a zygote and its inits ignore. Payloads do not.
-pub(super) const IGNORED: [libc::c_int; 2] = [libc::SIGCHLD, libc::SIGPIPE];
+pub(super) const IGNORED: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGPIPE, libc::SIGXFSZ];
 
 /// What asks a process to end, and zygotes and inits do not hear. Payloads do.
 const UNHEARD: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
