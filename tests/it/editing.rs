@@ -110,9 +110,10 @@ async fn a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new() {
     }
     assert!(left_behind > 0, "some kill hit the middle of a write");
     println!("{left_behind} drafts were left behind by {KILLS} kills");
-    // Whoever writes the file next removes what was left.
-    Editor::in_folder(folder.path()).call("write_file", json!({"path": "f", "content": "new"})).await.unwrap();
+    // The next process removes what was left before it does anything.
+    let editor = Editor::in_folder(folder.path());
     assert_eq!(names_in(folder.path()), ["f"]);
+    editor.call("write_file", json!({"path": "f", "content": "new"})).await.unwrap();
     assert_eq!(fs::read(&file).unwrap(), b"new");
 }
 

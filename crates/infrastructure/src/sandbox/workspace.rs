@@ -20,13 +20,19 @@ pub mod write;
 mod write_target;
 
 use crate::sandbox::{
-    workspace::{lock::PathLocks, lock_folder::lock_folders, path_error::PathError},
+    workspace::{
+        draft::is_other_name,
+        lock::PathLocks,
+        lock_folder::lock_folders,
+        path_error::PathError,
+        resolve::{WITHOUT_LINKS, open_beneath},
+    },
     writable::WritableRoots,
 };
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use std::{
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
 use toolstead_domain::{access::PathAccess, ports::output_store::OutputHandle, workspace_roots};
@@ -35,6 +41,9 @@ use toolstead_domain::{access::PathAccess, ports::output_store::OutputHandle, wo
 const MAX_PATH_BYTES: usize = 4095;
 /// The longest name of a file, in bytes.
 const MAX_NAME_BYTES: usize = 255;
+
+/// Flags for a folder on the way to a file.
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// The roots, open.
 #[derive(Debug)]
@@ -79,13 +88,29 @@ impl Workspace {
             }
             Ok(Root { path: real, handle })
         };
-        Ok(Self {
+        let workspace = Self {
             roots: roots.all().map(open).collect::<Result<_, _>>()?,
             start: roots.start().map(Path::to_path_buf),
             writable: WritableRoots::new(&roots.write),
             names,
             locks: PathLocks::new(lock_folders()),
-        })
+        };
+        workspace.locks.clear_abandoned(|draft| workspace.remove_draft(draft));
+        Ok(workspace)
+    }
+
+    /// Removes a draft that a process left which ended in the middle of a change. Returns `false` if it is not in a writable
+    /// root.
+    fn remove_draft(&self, draft: &Path) -> bool {
+        let Some(root) = self.root_of(draft).filter(|_| self.writable.hold(draft)) else { return false };
+        let rest = root.rest(draft);
+        if let (Some(folder), Some(name)) = (rest.parent(), rest.file_name().map(Path::new))
+            && is_other_name(name)
+            && let Ok(folder) = open_beneath(root.handle.as_fd(), folder, FOLDER, WITHOUT_LINKS)
+        {
+            let _ = unlinkat(&folder, name, AtFlags::empty());
+        }
+        true
     }
 
     /// A workspace without any root: every path is refused.

@@ -90,7 +90,7 @@ impl<'t> Draft<'t> {
 
     fn named(target: &'t WriteTarget<'t>, folder: TargetFolder<'t>) -> Self {
         let name = other_name();
-        target.lock.note(&name);
+        target.note_draft(&name);
         Self { target, folder, name, file: None, rights: Rights::default(), state: State::Ready }
     }
 
@@ -199,7 +199,7 @@ impl<'t> Draft<'t> {
                 // Some file systems cannot exchange names: the old file gets a second name first, if they can do that.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     let aside = other_name();
-                    target.lock.note(&aside);
+                    target.note_draft(&aside);
                     let has_name = linkat(folder, name, folder, &aside, AtFlags::empty()).is_ok();
                     let renamed = renameat(folder, &self.name, folder, name);
                     if let Err(errno) = renamed {
@@ -226,7 +226,7 @@ impl<'t> Draft<'t> {
         if let Err(errno) = back {
             // What bears the other name is theirs, and not ours to remove.
             self.state = State::Over;
-            target.lock.note(Path::new("-"));
+            target.lock.forget_note();
             return Err(PathError::Misplaced {
                 path: target.path.lexical.clone(),
                 leftover: self.name.to_string_lossy().into_owned(),

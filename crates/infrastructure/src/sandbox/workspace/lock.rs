@@ -5,7 +5,7 @@
 
 use crate::sandbox::workspace::{lock_folder::LockFolder, stop::Stop};
 use rustix::{
-    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat},
+    fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, ftruncate, openat, statat, unlinkat},
     io::{Errno, pread, pwrite},
 };
 use sha2::{Digest, Sha256};
@@ -30,8 +30,10 @@ const LOOK_UP: Duration = Duration::from_millis(250);
 /// How long a call waits for another process before it looks again: first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
-/// The longest name that is noted in a lock file, in bytes.
-const MAX_NOTE_BYTES: usize = 255;
+/// Maximum length of a path that is noted in a lock file, in bytes.
+const MAX_NOTE_BYTES: usize = 4095;
+/// Maximum number of lock files that one look at their folder reads.
+const MAX_LOCK_FILES: usize = 10_000;
 
 /// As often the folder of the lock files is opened anew when somebody removes it.
 const ATTEMPTS: usize = 8;
@@ -92,6 +94,22 @@ impl PathLocks {
         Some(lock)
     }
 
+    /// Passes each file to `remove` that a process noted which ended while it held a lock. If `remove` returns `true`, the
+    /// lock file is removed as well.
+    pub(super) fn clear_abandoned(&self, remove: impl Fn(&Path) -> bool) {
+        let exists = |place: &&PathBuf| statat(CWD, *place, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        for folder in self.places.iter().filter(exists).filter_map(|place| LockFolder::open(place).ok()) {
+            let folder = Arc::new(folder);
+            let Ok(entries) = Dir::read_from(folder.as_fd()) else { continue };
+            for entry in entries.flatten().take(MAX_LOCK_FILES) {
+                let Some(mut lock) = LockFile::take_abandoned(&folder, &entry.file_name().to_string_lossy()) else {
+                    continue;
+                };
+                lock.stays = lock.noted().is_some_and(|noted| !remove(&noted));
+            }
+        }
+    }
+
     /// Waits for the lock file; `None` when the time is over first, and else why there is none, with what to do.
     fn lock_file(&self, path: &Path, stop: &Stop) -> Result<Option<LockFile>, String> {
         let mut last = String::new();
@@ -133,20 +151,25 @@ impl PathLocks {
 }
 
 impl PathLock<'_> {
-    /// Notes the name of a file that is to go away, for whoever holds this lock next if this process ends before.
-    pub(super) fn note(&self, name: &Path) {
+    /// Notes the path of a file that is to be removed, for the next process that finds this lock if this one ends before.
+    pub(super) fn note(&self, path: &Path) {
+        self.forget_note();
         if let Some(lock) = &self.file {
-            // Without the note nothing worse happens than that the file stays.
-            let _ = pwrite(&lock.file, name.as_os_str().as_bytes(), 0);
+            // Without the note the file stays, which is all.
+            let _ = pwrite(&lock.file, path.as_os_str().as_bytes(), 0);
         }
     }
 
-    /// The name that a process noted which ended while it held this lock.
+    /// Removes the note.
+    pub(super) fn forget_note(&self) {
+        if let Some(lock) = &self.file {
+            let _ = ftruncate(&lock.file, 0);
+        }
+    }
+
+    /// Returns the path that a process noted which ended while it held this lock.
     pub(super) fn noted(&self) -> Option<PathBuf> {
-        let mut name = [0; MAX_NOTE_BYTES];
-        let length = pread(&self.file.as_ref()?.file, &mut name, 0).ok()?;
-        let name = &name[..length];
-        (!name.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(name)))
+        self.file.as_ref()?.noted()
     }
 }
 
@@ -165,9 +188,31 @@ struct LockFile {
     folder: Arc<LockFolder>,
     name: String,
     file: OwnedFd,
+    /// Set if dropping it leaves the file.
+    stays: bool,
 }
 
 impl LockFile {
+    /// Takes the lock file of this name, if no process holds it.
+    fn take_abandoned(folder: &Arc<LockFolder>, name: &str) -> Option<Self> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = name.ends_with(".lock").then(|| openat(folder.as_fd(), name, flags, Mode::empty()).ok())??;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        (fstat(&file).ok()?.st_nlink > 0).then(|| Self {
+            folder: folder.clone(),
+            name: name.to_owned(),
+            file,
+            stays: false,
+        })
+    }
+
+    fn noted(&self) -> Option<PathBuf> {
+        let mut path = [0; MAX_NOTE_BYTES];
+        let length = pread(&self.file, &mut path, 0).ok()?;
+        let path = &path[..length];
+        (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)))
+    }
+
     /// Waits for the lock; `None` when the time is over first. `ENOENT`: the folder is gone.
     fn take(folder: &Arc<LockFolder>, path: &Path, stop: &Stop) -> rustix::io::Result<Option<Self>> {
         let digest = Sha256::digest(path.as_os_str().as_bytes());
@@ -177,7 +222,9 @@ impl LockFile {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = openat(folder.as_fd(), &name, flags, Mode::RUSR | Mode::WUSR)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) if fstat(&file)?.st_nlink > 0 => return Ok(Some(Self { folder: folder.clone(), name, file })),
+                Ok(()) if fstat(&file)?.st_nlink > 0 => {
+                    return Ok(Some(Self { folder: folder.clone(), name, file, stays: false }));
+                }
                 // Whoever held it has removed it: the next one has the name now.
                 Ok(()) | Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => {}
@@ -196,7 +243,7 @@ impl LockFile {
 impl Drop for LockFile {
     fn drop(&mut self) {
         // While it is still locked, so that nobody else's is removed; if somebody removed it, the name is another's.
-        if fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0) {
+        if !self.stays && fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0) {
             let _ = unlinkat(self.folder.as_fd(), &self.name, AtFlags::empty());
         }
     }

@@ -88,10 +88,17 @@ impl<'a> WriteTarget<'a> {
         }
     }
 
+    /// Notes the name of a draft beside this file, for the next process if this one ends before.
+    pub(super) fn note_draft(&self, name: &Path) {
+        self.lock.note(&self.path.real.with_file_name(name));
+    }
+
     /// Removes what a process left here that ended in the middle of a change of this file.
     fn tidy_up(&self) {
-        if let Some(name) = self.lock.noted().filter(|name| is_other_name(name)) {
-            let _ = unlinkat(&self.folder, &name, AtFlags::empty());
+        let noted = self.lock.noted();
+        if let Some(name) = noted.as_deref().and_then(Path::file_name).map(Path::new).filter(|name| is_other_name(name))
+        {
+            let _ = unlinkat(&self.folder, name, AtFlags::empty());
         }
     }
 
