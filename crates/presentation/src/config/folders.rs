@@ -7,8 +7,9 @@ use crate::config::{
     problem::Problem,
 };
 use std::{
-    fs, io,
-    io::Write,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -82,6 +83,7 @@ impl Folders {
             told.push(wrong(format!("is a link to {}, which is used", real.display())));
         }
         told.extend(close_to_others(data, 0o077)?);
+        remove_abandoned(data, |_| true);
         Ok(told)
     }
 }
@@ -127,12 +129,12 @@ pub(crate) fn write_private(path: &Path, content: &[u8], existing: Existing) -> 
     write_with_mode(path, content, existing, 0o600)
 }
 
-/// Writes a file with this mode, whole or not at all.
+/// Writes a file with this mode, whole or not at all. Removes what ended processes left of earlier attempts.
 pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: Existing, mode: u32) -> io::Result<()> {
-    let name = format!(".{}.{}", path.file_name().unwrap_or_default().display(), uuid::Uuid::new_v4().simple());
-    let temporary = path.with_file_name(name);
+    let target = path.file_name().unwrap_or_default();
+    remove_abandoned(path.parent().unwrap_or(Path::new(".")), |name| name == target);
+    let (temporary, mut file) = temporary(path)?;
     let written = (|| {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         // Past the mask of the process.
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(content)?;
@@ -147,4 +149,91 @@ pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: Existing, m
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// Maximum number of attempts to create a temporary file that no other process removes.
+const ATTEMPTS: usize = 8;
+
+/// Creates a temporary file beside `path`. It is locked while this process has it open.
+fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+    let target = path.file_name().unwrap_or_default().display();
+    for _ in 0..ATTEMPTS {
+        let temporary = path.with_file_name(format!(".{target}.{}", uuid::Uuid::new_v4().simple()));
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        // Where the file system knows no locks, nothing is taken for abandoned.
+        let _ = file.lock();
+        if file.metadata()?.nlink() > 0 {
+            return Ok((temporary, file));
+        }
+    }
+    Err(io::Error::other("the temporary file was removed again and again"))
+}
+
+/// Removes temporary files whose process ended before it could rename them. `is_meant` gets the name of the file that each
+/// was to become.
+fn remove_abandoned(folder: &Path, is_meant: impl Fn(&OsStr) -> bool) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_temporary =
+            target_of(&name).is_some_and(&is_meant) && entry.file_type().is_ok_and(|kind| kind.is_file());
+        let open =
+            || fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(entry.path());
+        if is_temporary
+            && let Ok(file) = open()
+            && file.metadata().is_ok_and(|facts| facts.uid() == user())
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Returns the name of the file that a temporary file of this name was to become; `None` for every other name.
+fn target_of(temporary: &OsStr) -> Option<&OsStr> {
+    let (target, id) = temporary.to_str()?.strip_prefix('.')?.rsplit_once('.')?;
+    let is_id = id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (is_id && !target.is_empty()).then(|| OsStr::new(target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_next_write_removes_what_an_ended_process_left_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = |digit: &str| digit.repeat(32);
+        let (abandoned, held) = (format!(".token.{}", id("a")), format!(".token.{}", id("b")));
+        let others = [format!(".other.{}", id("a")), format!(".token.{}", id("g")), "token.old".to_owned()];
+        for name in [&abandoned, &held].into_iter().chain(&others) {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let writer = File::open(folder.path().join(&held)).unwrap();
+        writer.lock().unwrap();
+        write_private(&folder.path().join("token"), b"new", Existing::Replaced).unwrap();
+        let mut expected = vec![held.clone(), "token".to_owned()];
+        expected.extend(others);
+        expected.sort();
+        assert_eq!(names(folder.path()), expected);
+        assert_eq!(fs::read(folder.path().join("token")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_start_removes_what_ended_processes_left_in_the_data_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment::new([("HOME", home.path().to_str().unwrap())]);
+        let folders = Folders::of(&environment, home.path(), home.path()).unwrap();
+        let data = folders.prepare_data().unwrap();
+        fs::write(data.join(format!(".trust.json.{}", "0".repeat(32))), "x").unwrap();
+        folders.guard_data().unwrap();
+        assert_eq!(names(data), Vec::<String>::new());
+    }
 }
