@@ -11,6 +11,7 @@ mod compaction;
 mod fitting;
 mod history;
 mod hooks;
+mod long_answer;
 mod offer;
 pub(crate) mod ongoing;
 mod request;

@@ -8,6 +8,7 @@ use super::{
     fitting::{Fitting, NotShortened},
     history::History,
     hooks::{Hooks, Told},
+    long_answer::fitted,
     offer::Offer,
     ongoing::{Entry, Ongoing},
     result,
@@ -342,6 +343,8 @@ impl<'w> Run<'w> {
 
     /// Keeps an answer and does what it asks for.
     async fn heard(&mut self, history: &mut History, answer: Answer) -> Result<Next, AgentOutcome> {
+        let (outputs, principal) = (self.ports.execute_tool.outputs(), &self.way.scope.principal);
+        let answer = Answer { blocks: fitted(answer.blocks, outputs, principal).await, ..answer };
         let stop = match &answer.end {
             End::Stopped(stop) => Some(*stop),
             End::Failed(_) | End::TakenBack => None,

@@ -18,8 +18,9 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Bytes of an answer's text.
-const MAX_TEXT: usize = 1 << 20;
+/// Maximum size of the text of an answer, in bytes: that of any answer of a provider, which is paid for. What is too long
+/// for a model is stored behind a handle, as every result is.
+const MAX_TEXT: usize = 64 << 20;
 
 /// A model's answer.
 pub(super) struct ModelText {
