@@ -17,6 +17,7 @@ pub mod content_digest;
 pub mod context;
 pub mod conversation;
 pub mod defaults;
+pub mod descriptor_limit;
 pub mod error_chain;
 pub mod error_kind;
 pub mod event;

@@ -1,7 +1,7 @@
 //! Failures of calls, told to two audiences.
 
-use crate::{error_kind::ErrorKind, tool_result::ToolResult};
-use std::error::Error;
+use crate::{descriptor_limit::DescriptorLimit, error_kind::ErrorKind, tool_result::ToolResult};
+use std::{error::Error, io};
 
 /// A failed call. `message` and `next` are for the model; `source` is for the operator's log and never leaves it.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,20 @@ pub struct ToolFailure {
     /// The cause.
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// Lets a tool use `?` on errors of the operating system. Which file it was about is known to the tool alone: where the
+/// model needs that, the tool makes a [`ToolFailure`] itself.
+impl From<io::Error> for ToolFailure {
+    fn from(error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::PermissionDenied,
+            io::ErrorKind::TimedOut => ErrorKind::Timeout,
+            _ => ErrorKind::Io,
+        };
+        Self::new(kind, error.to_string()).of_descriptors(DescriptorLimit::of(&error)).caused_by(error)
+    }
 }
 
 /// A JSON-RPC error as an MCP server answered it. Its words are the server's: `data.kind` is a text, and no kind of ours.
@@ -87,6 +101,20 @@ impl ToolFailure {
         self
     }
 
+    /// Says that file descriptors ran out, and what to do about it, if `limit` was met.
+    #[must_use]
+    pub fn of_descriptors(self, limit: Option<DescriptorLimit>) -> Self {
+        match limit {
+            None => self,
+            Some(limit) => Self {
+                kind: ErrorKind::RateLimited,
+                message: format!("{}: {limit}", self.message),
+                next: Some(limit.suggestion().to_owned()),
+                ..self
+            },
+        }
+    }
+
     /// Message and next step as one text.
     pub fn text(&self) -> String {
         match &self.next {
@@ -113,4 +141,30 @@ impl ToolFailure {
 fn ended(message: &str) -> String {
     let stop = if message.ends_with(['.', '!', '?', ':']) { "" } else { "." };
     format!("{message}{stop}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_operating_system_becomes_a_failure_of_its_kind_with_its_cause() {
+        fn read() -> Result<(), ToolFailure> {
+            Err(io::Error::from(io::ErrorKind::NotFound))?
+        }
+        let failure = read().unwrap_err();
+        assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::NotFound, "entity not found"));
+        assert!(failure.source.is_some_and(|source| source.is::<io::Error>()));
+        for (kind, expected) in [
+            (io::ErrorKind::PermissionDenied, ErrorKind::PermissionDenied),
+            (io::ErrorKind::TimedOut, ErrorKind::Timeout),
+            (io::ErrorKind::BrokenPipe, ErrorKind::Io),
+        ] {
+            assert_eq!(ToolFailure::from(io::Error::from(kind)).kind, expected);
+        }
+        let full = ToolFailure::from(io::Error::from_raw_os_error(24));
+        assert_eq!(full.kind, ErrorKind::RateLimited);
+        assert!(full.message.ends_with("this process has no file descriptor left"), "{}", full.message);
+        assert!(full.next.is_some_and(|next| next.contains("`ulimit -n`")));
+    }
 }

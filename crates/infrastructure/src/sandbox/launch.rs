@@ -2,7 +2,7 @@
 
 use crate::sandbox::control_group::OutOfMemory;
 use std::{fmt, io, path::PathBuf, time::Duration};
-use toolstead_domain::sandbox_policy::SandboxPolicy;
+use toolstead_domain::{descriptor_limit::DescriptorLimit, sandbox_policy::SandboxPolicy};
 
 /// What to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +110,9 @@ pub enum LaunchError {
         /// What helps, as in "allow user namespaces".
         remedy: String,
     },
+    /// File descriptors ran out.
+    #[error("the program was not started: {0}")]
+    OutOfDescriptors(DescriptorLimit),
     /// It was to be offered tools, and what would lead to them cannot be there.
     #[error("no tools can be offered to a program here: {0}")]
     NoTools(&'static str),

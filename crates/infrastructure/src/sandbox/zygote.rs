@@ -171,6 +171,8 @@ pub(super) enum ZygoteError {
     Step(#[from] Failure),
     #[error("the process that starts confined programs is gone; restart Toolstead")]
     Gone(#[source] io::Error),
+    #[error("a confined program could not be requested from the process that starts them")]
+    Request(#[source] io::Error),
     #[error("the process that starts confined programs could not be started")]
     Start(#[source] io::Error),
 }
@@ -218,11 +220,16 @@ impl Zygote {
 
     /// Orders a run. What is heard of it comes on the socket; closing that ends the run.
     pub(super) fn launch(&self, request: Request, streams: [OwnedFd; 3]) -> Result<OwnedFd, ZygoteError> {
-        let (ours, theirs) = channel().map_err(ZygoteError::Gone)?;
-        let order = packed(&Order::Launch(Box::new(request))).map_err(ZygoteError::Gone)?;
+        let (ours, theirs) = channel().map_err(ZygoteError::Request)?;
+        let order = packed(&Order::Launch(Box::new(request))).map_err(ZygoteError::Request)?;
         let [stdin, stdout, stderr] = &streams;
         let descriptors = [order.as_fd(), theirs.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        send(&self.socket, b"o", &descriptors).map_err(ZygoteError::Gone)?;
+        send(&self.socket, b"o", &descriptors).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected => {
+                ZygoteError::Gone(error)
+            }
+            _ => ZygoteError::Request(error),
+        })?;
         Ok(ours)
     }
 

@@ -25,6 +25,7 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     time::timeout,
 };
+use toolstead_domain::descriptor_limit::DescriptorLimit;
 
 /// An init that has been told to end and is still there by then is killed. It kills what runs first, and then puts right
 /// what stands in the workspace: a bounded piece of work, far below this.
@@ -87,7 +88,10 @@ impl ConfinedRun {
         launcher: Launcher,
         layers: Layers,
     ) -> Result<(Self, Listeners), LaunchError> {
-        let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
+        let failed = |error: io::Error| match DescriptorLimit::of(&error) {
+            Some(limit) => LaunchError::OutOfDescriptors(limit),
+            None => LaunchError::Confine(format!("hear of the run: {error}")),
+        };
         fcntl_setfl(&reports, OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
         // SAFETY: the descriptor is owned by what registers it, and is closed with that.
         let reports = unsafe { AsyncFd::register_with_interest(reports, Interest::READABLE) };
@@ -112,7 +116,10 @@ impl ConfinedRun {
     /// Waits until its program runs, and has its listeners, where it has any. The zygote tells of its birth and the init of its
     /// start, so that either may come first.
     async fn started(&mut self) -> Result<Listeners, LaunchError> {
-        let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
+        let failed = |error: io::Error| match DescriptorLimit::of(&error) {
+            Some(limit) => LaunchError::OutOfDescriptors(limit),
+            None => LaunchError::Confine(format!("hear of the run: {error}")),
+        };
         let mut started: Option<Listeners> = None;
         loop {
             match self.heard().await {

@@ -5,7 +5,9 @@ use std::{
     io,
     path::{Path, PathBuf},
 };
-use toolstead_domain::{access::Access, error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{
+    access::Access, descriptor_limit::DescriptorLimit, error_kind::ErrorKind, tool_failure::ToolFailure,
+};
 
 /// A path that could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -220,7 +222,8 @@ impl From<PathError> for ToolFailure {
             None => failure,
         };
         match error {
-            PathError::Io { source, .. } | PathError::Misplaced { source, .. } => failure.caused_by(source),
+            PathError::Io { source, .. } => failure.of_descriptors(DescriptorLimit::of(&source)).caused_by(source),
+            PathError::Misplaced { source, .. } => failure.caused_by(source),
             _ => failure,
         }
     }
