@@ -3,6 +3,7 @@
 //! [`execute_tool`] is the path of one call, and there is no way round it. [`tool_registry`] is the live set of tools
 //! that every use case reads. The crate knows the domain alone; ports reach the world.
 
+pub mod bounded_approver;
 pub mod cancel_signal;
 pub mod context_registry;
 pub mod event_bus;

@@ -34,7 +34,6 @@ use crate::{
     config::{
         Config,
         agent_files::AgentFiles,
-        environment::Environment,
         hooks::{
             choosing::{check_choices, check_filter_parameters},
             gates::check_gates,
@@ -53,8 +52,8 @@ use serde_json::{Map, Value};
 use std::{pin::Pin, sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
-    context_registry::ContextRegistryError, event_bus::EventBus, execute_tool::ExecuteToolPorts,
-    ruled_approver::RuledApprover, tool_registry::RegistryError,
+    bounded_approver::BoundedApprover, context_registry::ContextRegistryError, event_bus::EventBus,
+    execute_tool::ExecuteToolPorts, ruled_approver::RuledApprover, tool_registry::RegistryError,
 };
 use toolstead_domain::{
     context,
@@ -92,6 +91,7 @@ use toolstead_infrastructure::{
         commands::{programs::Programs, tasks::Tasks},
         context::{BuiltInContext, InvalidBuiltInContext},
         in_process_server::InProcessServer,
+        into_tool::IntoTool,
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
@@ -156,7 +156,6 @@ impl Calling {
 pub struct AppBuilder {
     /// Boxed: kilobytes, which every future that builds one would hold.
     config: Box<Config>,
-    environment: Environment,
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
     context_providers: Vec<Arc<dyn ContextProvider>>,
@@ -278,11 +277,10 @@ impl StartupError {
 }
 
 impl App {
-    /// Begins to build an application out of a configuration.
+    /// Returns a builder of an application with this configuration, and with the environment that it was loaded with.
     pub fn builder(config: Config) -> AppBuilder {
         AppBuilder {
             config: Box::new(config),
-            environment: Environment::of_process(),
             servers: Servers::All,
             providers: Vec::new(),
             context_providers: Vec::new(),
@@ -345,8 +343,8 @@ impl AppBuilder {
     /// Adds a tool beside the built-in ones, under its own name. What it touches decides about its calls; what it says of
     /// itself in hints grants nothing.
     #[must_use]
-    pub fn tool(mut self, tool: impl AnyBuiltInTool + 'static) -> Self {
-        self.tools.push(Arc::new(tool));
+    pub fn tool<F>(mut self, tool: impl IntoTool<F>) -> Self {
+        self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 
@@ -380,10 +378,16 @@ impl AppBuilder {
         self
     }
 
-    /// Replaces the approver that asks the MCP client of a call, where it fills in forms. Where nobody can be asked, what
-    /// must be asked is refused.
+    /// Replaces the approver that asks the MCP client of a call, where it fills in forms. An answer after
+    /// `[permissions] approval_timeout` refuses the call, and so does a panic.
     #[must_use]
-    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+    pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
+        self.approver_with_own_timeout(Arc::new(BoundedApprover::new(approver)))
+    }
+
+    /// Replaces the approver by one that limits its time itself, from the moment at which the user sees the question.
+    #[must_use]
+    pub(crate) fn approver_with_own_timeout(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
@@ -519,13 +523,6 @@ impl AppBuilder {
         self
     }
 
-    /// Takes this environment instead of the process's own.
-    #[must_use]
-    pub fn environment(mut self, environment: Environment) -> Self {
-        self.environment = environment;
-        self
-    }
-
     /// Builds and starts everything. MCP servers are on their way when this returns, unless they are required.
     ///
     /// # Errors
@@ -560,8 +557,8 @@ impl AppBuilder {
             Some(GoingOn::EndsWithConversation) | None => Tasks::default(),
         });
         let agent_files = Arc::new(config.agent_files());
-        let models = models::models(&config, &self.environment, self.models)?;
-        let browsers = Arc::new(Browsers::new(browser_settings(&config, &self.environment, self.network.clone())));
+        let models = models::models(&config, self.models)?;
+        let browsers = Arc::new(Browsers::new(browser_settings(&config, self.network.clone())));
         let reach = reach(self.network, &config.outside)?;
         let accounts = accounts(&config, reach.clone(), clock.clone());
         let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
@@ -569,7 +566,7 @@ impl AppBuilder {
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
-            .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
+            .with_programs(Arc::new(Programs::new(command_settings(&config))))
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
             .with_reach(reach)
@@ -634,7 +631,7 @@ impl AppBuilder {
             built_in = built_in.with_seen_files(seen_files.clone());
             shop.world = shop.world.with_seen_files(seen_files.clone());
         }
-        let command_hooks = hooks::start(&config, &self.environment)?;
+        let command_hooks = hooks::start(&config)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
         let approver = match self.approval_rules {
@@ -714,8 +711,7 @@ impl AppBuilder {
                 for (server, why) in upstream::absent(&composition.config, &self.servers) {
                     composition.app.registry.note_absent(server, &why);
                 }
-                let starting =
-                    upstream::start(&composition.config, &self.servers, &self.environment, self.clients.heard(), known);
+                let starting = upstream::start(&composition.config, &self.servers, self.clients.heard(), known);
                 let servers = starting.await?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;

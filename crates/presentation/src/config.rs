@@ -103,6 +103,8 @@ pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
 /// The whole configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The environment that it was loaded with, from which children of an application get theirs.
+    pub environment: Environment,
     /// The folders of the workspace, links resolved.
     pub roots: WorkspaceRoots,
     /// What happens to calls that no rule decides.
@@ -360,6 +362,7 @@ impl Config {
             _ => 300,
         };
         let mut config = Self {
+            environment: environment.clone(),
             mode,
             dialect,
             answers_in_tags: in_tags == Some(Value::Boolean(true)),

@@ -346,6 +346,7 @@ impl Browsers {
             return Ok(launcher);
         }
         let started = Launcher::start()?.requiring_landlock(self.settings.requires_landlock);
+        let started = started.for_user(self.settings.environment.get("HOME").map(Path::new));
         Ok(self.launcher.get_or_init(|| started))
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     child_environment,
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     sandbox::{
+        file_size_signal,
         launcher::{Exit, Input, LaunchSpec, Launcher},
         process_wide::PROCESS,
         self_test,
@@ -64,13 +65,13 @@ pub fn end() {
     PROCESS.launchers.zygotes.end();
 }
 
-/// Runs the work and ends the process, if this process was started as a helper. Else returns, and from now on this
-/// process can start helpers.
+/// Runs the work and ends the process, if this process was started as a helper. Otherwise returns; from then on the process
+/// can start helpers, and ignores `SIGXFSZ`: a write past `ulimit -f` fails and does not end it.
 pub fn enter(works: &[(&str, Work)]) {
     PROCESS.has_helper_door.store(true, Ordering::Relaxed);
     PROCESS.launchers.zygotes.enter();
     self_test::enter();
-    let Some(name) = env::var_os(MARKER) else { return };
+    let Some(name) = env::var_os(MARKER) else { return file_size_signal::ignore() };
     let work = works.iter().find(|(known, _)| name == *known).map(|(_, work)| *work);
     process::exit(match work {
         Some(work) => serve(work).unwrap_or(1),
@@ -210,7 +211,8 @@ impl Helpers {
             return Ok(launcher);
         }
         let started = Launcher::start().map_err(not_started)?.requiring_landlock(self.requires_landlock);
-        let started = started.allowing_tier_2(self.allows_tier_2);
+        // A helper is this program itself and needs nothing of the user.
+        let started = started.allowing_tier_2(self.allows_tier_2).for_user(None);
         Ok(self.launcher.get_or_init(|| started))
     }
 }

@@ -27,7 +27,7 @@ use rustix::{
 };
 use std::{
     collections::BTreeMap,
-    fmt,
+    env, fmt,
     fs::File,
     io,
     net::TcpListener,
@@ -46,7 +46,7 @@ use std::{
 };
 use time_limit::TimeLimit;
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
-use toolstead_domain::{error_chain::with_causes, sandbox_policy::Confinement};
+use toolstead_domain::{descriptor_limit::DescriptorLimit, error_chain::with_causes, sandbox_policy::Confinement};
 
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
@@ -68,6 +68,8 @@ pub struct Launcher {
     requires_landlock: bool,
     /// Whether tier 2 will do.
     allows_tier_2: bool,
+    /// Home folder of the user: `None` if there is none.
+    home: Option<Arc<Path>>,
     /// What other programs write into, beside the roots of a run.
     others: Arc<[PathBuf]>,
 }
@@ -194,7 +196,17 @@ impl Launcher {
         let holder = Arc::new(Held::default());
         let held = Arc::downgrade(&holder);
         thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue, &holder))?;
-        Ok(Self { orders, held, shared, requires_landlock: false, allows_tier_2: false, others: Arc::default() })
+        let home = env::var_os("HOME").map(PathBuf::from);
+        let started = Self {
+            orders,
+            held,
+            shared,
+            requires_landlock: false,
+            allows_tier_2: false,
+            home: None,
+            others: Arc::default(),
+        };
+        Ok(started.for_user(home.as_deref()))
     }
 
     /// Where `is_required`, nothing is started confined on a kernel without Landlock.
@@ -217,6 +229,14 @@ impl Launcher {
     /// Whether tier 2 will do.
     pub(super) fn allows_tier_2(&self) -> bool {
         self.allows_tier_2
+    }
+
+    /// Sets the home folder of the user, whose settings of git and installed programs a confined child gets. Without this
+    /// call it is `HOME` of the process. A folder that is not absolute, and `/`, count as none.
+    #[must_use]
+    pub fn for_user(self, home: Option<&Path>) -> Self {
+        let home = home.filter(|home| home.is_absolute() && *home != Path::new("/"));
+        Self { home: home.map(Arc::from), ..self }
     }
 
     /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees,
@@ -357,8 +377,9 @@ impl Launcher {
         let request = is_confined.then(|| {
             let others = WritableRoots::new(&self.others);
             let (remembered, requires_landlock) = (&self.shared.remembered, self.requires_landlock);
+            let home = self.home.as_deref();
             let request =
-                preparing::request(&spec, &program, &writable, &others, links, remembered, requires_landlock)?;
+                preparing::request(&spec, &program, &writable, &others, links, remembered, requires_landlock, home)?;
             Ok::<_, LaunchError>((layers, request))
         });
         Ok(Prepared { request: request.transpose()?, spec, program })
@@ -573,7 +594,10 @@ fn confined(
 }
 
 fn unconfined(error: ZygoteError) -> LaunchError {
-    LaunchError::Confine(with_causes(&error))
+    match DescriptorLimit::in_chain(&error) {
+        Some(limit) => LaunchError::OutOfDescriptors(limit),
+        None => LaunchError::Confine(with_causes(&error)),
+    }
 }
 
 /// Both ends of the standard streams of a child.

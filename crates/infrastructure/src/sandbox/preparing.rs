@@ -10,7 +10,6 @@ use crate::sandbox::{
 };
 use std::{
     collections::BTreeSet,
-    env,
     ffi::OsStr,
     fs::{self, File, Metadata},
     io::{ErrorKind, Read},
@@ -26,7 +25,7 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 /// A larger file is no settings.
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
-/// The request for a run. `program` is what was found for the one that the specification names, `writable` what this run
+/// Returns the request for a run. `own_home` is the home folder of the user, `program` is what was found for the one that the specification names, `writable` what this run
 /// and others write into, `others` what those others do, `links` what the search for the program found, `remembered` what
 /// the look-ups of earlier runs did.
 pub(super) fn request(
@@ -37,11 +36,11 @@ pub(super) fn request(
     links: Links,
     remembered: &Remembered,
     requires_landlock: bool,
+    own_home: Option<&Path>,
 ) -> Result<Request, LaunchError> {
     let policy = &spec.policy;
-    let own_home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut environment = policy.environment.clone();
-    let mut tools = Toolchains::new(own_home.as_deref(), writable).over(links).remembering(remembered);
+    let mut tools = Toolchains::new(own_home, writable).over(links).remembering(remembered);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
     if policy.offers_tools {
         let path = environment.remove("PATH").unwrap_or_default();
@@ -90,7 +89,7 @@ pub(super) fn request(
     environment.insert("HOME".into(), home.path.to_string_lossy().into_owned());
     // What is hidden is so in what was given to the run; a home that lasts is its own, wherever it stands.
     let (hidden, sealed) = (seen(&policy.hidden, &folders, &mut links)?, seen(&policy.sealed, &folders, &mut links)?);
-    let mut settings = if home.is_private { settings(own_home.as_deref(), writable, &mut links) } else { Vec::new() };
+    let mut settings = if home.is_private { settings(own_home, writable, &mut links) } else { Vec::new() };
     let mut home = home.is_private.then_some(home.path);
     if let Some(lasting) = &policy.lasting_home
         && let Some(path) = home.take()
@@ -108,7 +107,7 @@ pub(super) fn request(
         args: spec.args.clone(),
         environment,
         working_dir: spec.working_dir.clone(),
-        own_home: own_home.as_deref().and_then(|home| fs::canonicalize(home).ok()),
+        own_home: own_home.and_then(|home| fs::canonicalize(home).ok()),
         settings,
         home,
         temporary: None,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     composition_root::accounts_alone,
-    config::{Config, environment::Environment, programs::out_of_reach_of_tools},
+    config::{Config, programs::out_of_reach_of_tools},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -129,8 +129,8 @@ impl Auth {
 
 /// The browser of the person at this machine. Nothing that a tool puts down is taken for one.
 pub(super) fn browser(config: &Config) -> Option<Browser> {
-    let environment = Environment::of_process();
-    let of_program = out_of_reach_of_tools(&config.mcp_servers, &config.roots, &environment);
+    let environment = &config.environment;
+    let of_program = out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment);
     Browser::find(of_program, |name| environment.get(name).map(str::to_owned))
 }
 

@@ -222,8 +222,11 @@ impl Global {
         // What the person there can be asked, servers hear before they list their tools.
         let client = terminal.as_ref().map(|_| TerminalQuestions::capabilities()).unwrap_or_default();
         let approver = TerminalApprover::at(terminal, approval_timeout);
-        let building =
-            builder(config).servers(servers).client_can(ready(client)).approver(approver).session_goes_on(going_on);
+        let building = builder(config)
+            .servers(servers)
+            .client_can(ready(client))
+            .approver_with_own_timeout(approver)
+            .session_goes_on(going_on);
         self.watched(building.build().await?).await
     }
 

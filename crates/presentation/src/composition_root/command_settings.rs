@@ -1,6 +1,6 @@
 //! The settings of commands and browsers, out of the configuration.
 
-use crate::config::{Config, environment::Environment};
+use crate::config::Config;
 use std::sync::Arc;
 use toolstead_infrastructure::{
     browser::browsers::BrowserSettings, builtin::commands::programs::CommandSettings, child_environment,
@@ -8,10 +8,10 @@ use toolstead_infrastructure::{
 };
 
 /// What holds for every command.
-pub(super) fn command_settings(config: &Config, environment: &Environment) -> CommandSettings {
+pub(super) fn command_settings(config: &Config) -> CommandSettings {
     let usual = CommandSettings::default();
     CommandSettings {
-        environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+        environment: child_environment::base(|name| config.environment.get(name).map(str::to_owned)),
         network: config.sandbox.network.clone(),
         limits: config.sandbox_limits(),
         requires_landlock: config.sandbox.requires_landlock,
@@ -22,16 +22,12 @@ pub(super) fn command_settings(config: &Config, environment: &Environment) -> Co
 }
 
 /// What every browser is started with.
-pub(super) fn browser_settings(
-    config: &Config,
-    environment: &Environment,
-    network: Arc<dyn Network>,
-) -> BrowserSettings {
+pub(super) fn browser_settings(config: &Config, network: Arc<dyn Network>) -> BrowserSettings {
     BrowserSettings {
         program: config.outside.browser.clone(),
         idle: config.outside.browser_idle,
         start_limit: BrowserSettings::default().start_limit,
-        environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+        environment: child_environment::base(|name| config.environment.get(name).map(str::to_owned)),
         limits: config.sandbox_limits(),
         requires_landlock: config.sandbox.requires_landlock,
         folder: config.database.local_folder.clone(),
@@ -43,7 +39,10 @@ pub(super) fn browser_settings(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::request::{Flags, Request};
+    use crate::config::{
+        environment::Environment,
+        request::{Flags, Request},
+    };
     use std::path::PathBuf;
 
     /// The folder for large output with this configuration, below a folder that also is home and holds `disk`.
@@ -58,7 +57,7 @@ mod tests {
         let environment = Environment::new([("HOME", home.to_str().unwrap())]);
         let request = Request { environment, start: home.clone(), administrator, file: None, flags: Flags::default() };
         let config = Config::load(&request).unwrap();
-        let spool_folder: PathBuf = command_settings(&config, &request.environment).spool_folder;
+        let spool_folder: PathBuf = command_settings(&config).spool_folder;
         assert_eq!(spool_folder, home.join(expected), "{toml}");
     }
 

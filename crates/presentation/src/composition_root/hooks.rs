@@ -1,7 +1,7 @@
 //! The configured hooks, ready to run.
 
 use super::StartupError;
-use crate::config::{Config, environment::Environment};
+use crate::config::Config;
 use std::{path::Path, sync::Arc};
 use toolstead_domain::ports::approver::Approver;
 use toolstead_infrastructure::{
@@ -15,12 +15,12 @@ use toolstead_infrastructure::{
 };
 
 /// The hooks; `None` where none is configured.
-pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option<Arc<CommandHooks>>, StartupError> {
+pub(super) fn start(config: &Config) -> Result<Option<Arc<CommandHooks>>, StartupError> {
     if config.hooks.definitions.is_empty() {
         return Ok(None);
     }
     let launcher = Launcher::start().map_err(StartupError::Launcher)?;
-    let environment = child_environment::base(|name| environment.get(name).map(str::to_owned));
+    let environment = child_environment::base(|name| config.environment.get(name).map(str::to_owned));
     let has_bash = environment.get("PATH").is_some_and(|path| {
         path.split(':').any(|folder| folder.starts_with('/') && Path::new(folder).join("bash").is_file())
     });

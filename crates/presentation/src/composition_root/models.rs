@@ -3,7 +3,7 @@
 use super::{StartupError, upstream::http_client};
 use crate::{
     agent_parts::Models,
-    config::{Config, environment::Environment, programs::out_of_reach_of_tools},
+    config::{Config, programs::out_of_reach_of_tools},
 };
 use std::sync::Arc;
 use toolstead_domain::ports::model_provider::ModelProvider;
@@ -13,11 +13,7 @@ use toolstead_infrastructure::{
 };
 
 /// All models. One that a program added stands before one of the same name in the configuration.
-pub(super) fn models(
-    config: &Config,
-    environment: &Environment,
-    added: Vec<Arc<dyn ModelProvider>>,
-) -> Result<Models, StartupError> {
+pub(super) fn models(config: &Config, added: Vec<Arc<dyn ModelProvider>>) -> Result<Models, StartupError> {
     let folder = config.folders.config.as_ref().map(|folder| folder.join("config.toml"));
     let mut models = Models {
         unusable: config.models.unusable.clone(),
@@ -32,7 +28,7 @@ pub(super) fn models(
     let commands = match runs_commands {
         true => Some(Arc::new(UserPrograms {
             launcher: Launcher::start().map_err(StartupError::Launcher)?,
-            environment: out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment),
+            environment: out_of_reach_of_tools(&config.mcp_servers, &config.roots, &config.environment),
             folder: config.folders.home.clone().unwrap_or_else(|| config.folders.start.clone()),
         })),
         false => None,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use toolstead_application::tool_registry::{RegistryError, ToolRegistry};
 use toolstead_infrastructure::builtin::{
-    built_in_tool::AnyBuiltInTool,
     in_process_server::InProcessServer,
+    into_tool::IntoTool,
     provider::{BuiltInTools, InvalidBuiltInTools},
     world::World,
 };
@@ -93,7 +93,7 @@ impl ProgramTools {
     ///
     /// # Errors
     /// [`ChangeToolsError`] when the name is taken, or leads to a built-in tool.
-    pub async fn add(&self, tool: impl AnyBuiltInTool + 'static) -> Result<(), ChangeToolsError> {
+    pub async fn add<F>(&self, tool: impl IntoTool<F>) -> Result<(), ChangeToolsError> {
         self.change(None, |own| Ok(own.clone().with(tool))).await
     }
 
@@ -132,7 +132,7 @@ impl ProgramTools {
     ///
     /// # Errors
     /// [`ChangeToolsError`] when there is no such server, or the name is taken.
-    pub async fn add_to(&self, server: &str, tool: impl AnyBuiltInTool + 'static) -> Result<(), ChangeToolsError> {
+    pub async fn add_to<F>(&self, server: &str, tool: impl IntoTool<F>) -> Result<(), ChangeToolsError> {
         self.change(Some(server), |server| Ok(server.clone().with(tool))).await
     }
 

@@ -1,7 +1,7 @@
 //! The configured MCP servers, started.
 
 use super::{Servers, StartupError};
-use crate::config::{Config, environment::Environment, mcp_server::ConfiguredServer};
+use crate::config::{Config, mcp_server::ConfiguredServer};
 use std::sync::Arc;
 use toolstead_domain::{ports::tool_repository::ToolRepository, server_name::ServerName};
 use toolstead_infrastructure::{
@@ -47,7 +47,6 @@ pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterat
 pub(super) async fn start(
     config: &Config,
     wanted: &Servers,
-    environment: &Environment,
     clients: impl Future<Output = Clients>,
     known: Option<Arc<dyn ToolRepository>>,
 ) -> Result<Vec<Arc<McpServer>>, StartupError> {
@@ -67,8 +66,9 @@ pub(super) async fn start(
             .map_err(StartupError::Launcher)?
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
+            .for_user(config.folders.home.as_deref())
             .beside(&config.roots.write),
-        environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+        environment: child_environment::base(|name| config.environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
         // Beside the database: no tool reaches that folder.

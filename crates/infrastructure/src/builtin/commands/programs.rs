@@ -17,11 +17,12 @@ use std::{
     borrow::Cow,
     collections::BTreeMap,
     os::{fd::OwnedFd, unix::net::UnixListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
     access::Access,
+    descriptor_limit::DescriptorLimit,
     error_kind::ErrorKind,
     ports::tool_provider::CallContext,
     principal::Principal,
@@ -250,6 +251,7 @@ impl Programs {
         })?;
         let settings = &self.settings;
         let started = started.requiring_landlock(settings.requires_landlock).allowing_tier_2(settings.allows_tier_2);
+        let started = started.for_user(settings.environment.get("HOME").map(Path::new));
         Ok(self.launcher.get_or_init(|| started))
     }
 }
@@ -269,13 +271,17 @@ fn not_started(error: LaunchError) -> ToolFailure {
         let next = "Leave `tools` away, and call the tools by themselves.";
         return ToolFailure::new(ErrorKind::Unavailable, error.to_string()).next(next).caused_by(error);
     }
+    if let LaunchError::OutOfDescriptors(limit) = &error {
+        let failure = ToolFailure::new(ErrorKind::RateLimited, "the program was not started");
+        return failure.of_descriptors(Some(*limit)).caused_by(error);
+    }
     let kind = match &error {
         LaunchError::NotFound { .. } => ErrorKind::Unavailable,
         LaunchError::NoWorkingFolder(_) => ErrorKind::NotFound,
         _ => ErrorKind::ExecutionFailed,
     };
     let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-    ToolFailure::new(kind, format!("{error}{cause}")).caused_by(error)
+    ToolFailure::new(kind, format!("{error}{cause}")).of_descriptors(DescriptorLimit::in_chain(&error)).caused_by(error)
 }
 
 #[cfg(test)]

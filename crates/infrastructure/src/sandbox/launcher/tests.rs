@@ -210,7 +210,7 @@ async fn a_child_that_nobody_waited_for_is_ended() {
 fn a_child_does_not_outlive_a_runtime_that_is_killed() {
     const ROLE: &str = "TOOLSTEAD_TEST_DOOMED_RUNTIME";
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    if std::env::var_os(ROLE).is_some() {
+    if env::var_os(ROLE).is_some() {
         runtime().block_on(async {
             let child = Launcher::start().unwrap().launch(shell("exec sleep 1000")).await.unwrap();
             writeln!(io::stderr(), "child {}", child.id()).unwrap();
@@ -218,7 +218,7 @@ fn a_child_does_not_outlive_a_runtime_that_is_killed() {
         });
     }
     let this_test = "sandbox::launcher::tests::a_child_does_not_outlive_a_runtime_that_is_killed";
-    let mut doomed = Command::new(std::env::current_exe().unwrap())
+    let mut doomed = Command::new(env::current_exe().unwrap())
         .args(["--exact", this_test, "--nocapture"])
         .env(ROLE, "1")
         .stdout(Stdio::null())

@@ -9,8 +9,9 @@ use super::super::{Child, Input, LaunchSpec};
 use super::*;
 use crate::{
     child_environment,
-    sandbox::{self_test, zygote::request::report},
+    sandbox::{file_size_signal, self_test, zygote::request::report},
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{
     fs,
     os::unix::{
@@ -23,7 +24,10 @@ use std::{
     sync::Arc,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy};
+use toolstead_domain::{
+    descriptor_limit::DescriptorLimit,
+    sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy},
+};
 
 /// A workspace, and beside it what a run must not reach.
 struct World {
@@ -96,6 +100,19 @@ async fn a_run_edits_its_root_and_its_files_are_the_owners() {
     for name in ["new", "a/b"] {
         let made = fs::metadata(world.work().join(name)).unwrap();
         assert_eq!((made.uid(), made.gid()), (own.uid(), own.gid()), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_gets_the_git_settings_of_the_user_that_its_launcher_is_for() {
+    let world = World::new();
+    let home = world.folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join(".gitconfig"), "[user]\nname = Ada\n").unwrap();
+    for (user, expected) in [(Some(home.as_path()), "[user]\nname = Ada\n"), (None, ""), (Some(Path::new("/")), "")] {
+        let launcher = world.launcher.clone().for_user(user);
+        let done = ended(launcher.launch(world.spec("cat ~/.gitconfig 2>/dev/null || true")).await.unwrap()).await;
+        assert_eq!(done.stdout, expected, "{user:?} {}", done.stderr);
     }
 }
 
@@ -812,6 +829,38 @@ fn a_program_ignores_and_blocks_no_signal_whatever_the_runtime_does() {
         // Two belong to the C library, which lets nobody say what becomes of them.
         let sets: Vec<u64> = sets.map(|set| set & !(0b11 << 31)).collect();
         assert_eq!(sets, [0, 0], "{}{}", done.stdout, done.stderr);
+    });
+}
+
+#[tokio::test]
+async fn a_program_is_ended_by_a_write_past_its_limit_though_the_runtime_ignores_that() {
+    let world = World::new();
+    file_size_signal::ignore();
+    for confinement in [Confinement::Sealed, Confinement::Open] {
+        let mut spec = world.spec("exec grep -E '^SigIgn' /proc/self/status");
+        spec.policy.confinement = confinement;
+        let done = world.run(spec).await;
+        let ignored = u64::from_str_radix(done.stdout.trim().rsplit('\t').next().unwrap(), 16).unwrap();
+        assert_eq!(ignored & 1 << (libc::SIGXFSZ - 1), 0, "{confinement:?}: {}{}", done.stdout, done.stderr);
+    }
+}
+
+#[test]
+fn a_launch_without_descriptors_says_so_and_a_later_one_runs() {
+    alone("a_launch_without_descriptors_says_so_and_a_later_one_runs", async || {
+        let world = World::new();
+        assert_eq!(world.bash("true").await.exit, Exit::Code(0));
+        let usual = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(128), ..usual }).unwrap();
+        let open: Vec<_> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect();
+        let error = world.launcher.launch(world.spec("true")).await.unwrap_err();
+        let limit = match error {
+            LaunchError::OutOfDescriptors(limit) => Some(limit),
+            ref other => DescriptorLimit::in_chain(other),
+        };
+        assert_eq!(limit, Some(DescriptorLimit::Process), "{error:?}");
+        drop(open);
+        assert_eq!(world.bash("true").await.exit, Exit::Code(0));
     });
 }
 

@@ -1,0 +1,30 @@
+//! An approver whose answers count until the deadline of the question.
+
+use async_trait::async_trait;
+use std::{fmt, sync::Arc};
+use tokio::time::timeout_at;
+use toolstead_domain::ports::approver::{Approval, ApprovalRequest, Approver};
+
+/// Limits an approver of the embedding application to [`ApprovalRequest::deadline`].
+pub struct BoundedApprover(Arc<dyn Approver>);
+
+impl BoundedApprover {
+    /// Creates the limit for this approver.
+    pub fn new(approver: Arc<dyn Approver>) -> Self {
+        Self(approver)
+    }
+}
+
+impl fmt::Debug for BoundedApprover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundedApprover").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Approver for BoundedApprover {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        let deadline = request.deadline;
+        timeout_at(deadline.into(), self.0.ask(request)).await.unwrap_or(Approval::TimedOut)
+    }
+}
