@@ -10,6 +10,7 @@ const ADVERTISED: &str = "x-advertised";
 /// The schema of a tool's arguments: an object that takes no unknown members (JSON Schema 2020-12, everything inline).
 pub fn input_schema<T: JsonSchema>() -> Value {
     let mut schema = marked_schema::<T>();
+    close(&mut schema);
     unmark(&mut schema);
     schema
 }
@@ -26,9 +27,48 @@ fn marked_schema<T: JsonSchema>() -> Value {
     let mut schema = plain_schema(SchemaSettings::draft2020_12().for_deserialize().into_root::<T>(), Null::LeftOut);
     if let Value::Object(members) = &mut schema {
         members.entry("properties").or_insert_with(|| json!({}));
-        members.entry("additionalProperties").or_insert(Value::Bool(false));
+        if !ALTERNATIVES.iter().any(|name| members.contains_key(*name)) {
+            members.entry("additionalProperties").or_insert(Value::Bool(false));
+        }
     }
     schema
+}
+
+/// Members of a schema that hold several schemas of the same value.
+const ALTERNATIVES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+
+/// Rejects unknown members of each object in the schema, unless its type says which others it takes.
+fn close(schema: &mut Value) {
+    close_parts(schema, close);
+    let Value::Object(members) = schema else { return };
+    let is_open = |name: &str| !members.contains_key(name);
+    if members.contains_key("properties") && is_open("additionalProperties") && is_open("unevaluatedProperties") {
+        // Alternatives beside the members describe more members of the same object.
+        let is_split = ALTERNATIVES.iter().any(|name| members.contains_key(*name));
+        members.insert(if is_split { "unevaluatedProperties" } else { "additionalProperties" }.into(), false.into());
+    }
+}
+
+/// Closes what is below a schema that describes only a part of an object.
+fn close_below(schema: &mut Value) {
+    close_parts(schema, close_below);
+}
+
+/// Closes the schemas of members and items; alternatives by `close_alternative`, or as parts of the object that the schema
+/// itself describes.
+fn close_parts(schema: &mut Value, close_alternative: fn(&mut Value)) {
+    let Value::Object(members) = schema else { return };
+    let close_alternative = if members.contains_key("properties") { close_below } else { close_alternative };
+    for (name, part) in members {
+        match (name.as_str(), part) {
+            ("properties" | "$defs" | "patternProperties", Value::Object(parts)) => parts.values_mut().for_each(close),
+            ("items" | "additionalProperties", part) => close(part),
+            ("prefixItems", Value::Array(parts)) => parts.iter_mut().for_each(close),
+            ("allOf", Value::Array(parts)) => parts.iter_mut().for_each(close_below),
+            ("anyOf" | "oneOf", Value::Array(parts)) => parts.iter_mut().for_each(close_alternative),
+            _ => {}
+        }
+    }
 }
 
 /// The schema of a tool's structured content. Members that are `None` must be left out when it is written
@@ -195,6 +235,8 @@ fn without_null(members: &mut Map<String, Value>) {
 mod tests {
     use super::*;
     use serde::Deserialize;
+    use std::collections::BTreeMap;
+    use toolstead_domain::tool_input_schema::{Formats, ToolInputSchema};
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -249,12 +291,87 @@ mod tests {
                     "type": "object",
                     "properties": {"x": {"type": "integer", "minimum": 0, "maximum": 255}},
                     "required": ["x"],
+                    "additionalProperties": false,
                 },
             },
             "additionalProperties": false,
             "required": ["path"],
         });
         assert_eq!(input_schema::<Input>(), expected);
+    }
+
+    /// `taken` validates for the type, and with an unknown member at each of `places` (JSON pointers) it does not.
+    fn check_closed<T: JsonSchema>(taken: Value, places: &[&str]) {
+        let schema = ToolInputSchema::compile(&input_schema::<T>(), Formats::Asserted).unwrap();
+        assert!(schema.validate(&taken).is_ok(), "{taken} by {}", input_schema::<T>());
+        for place in places {
+            let mut unknown = taken.clone();
+            unknown.pointer_mut(place).unwrap()["unknown"] = json!(1);
+            assert!(schema.validate(&unknown).is_err(), "{unknown} by {}", input_schema::<T>());
+        }
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Order {
+        lines: Vec<Line>,
+        address: Option<Address>,
+        by_name: BTreeMap<String, Line>,
+        shape: Option<Shape>,
+        tree: Option<Tree>,
+        pair: Option<(Line, u8)>,
+        free: Option<Map<String, Value>>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Line {
+        name: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Address {
+        street: String,
+        #[serde(flatten)]
+        line: Line,
+        #[serde(flatten)]
+        shape: Shape,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(tag = "kind", rename_all = "snake_case")]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Shape {
+        Circle { radius: f64 },
+        Square { side: f64 },
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Tree {
+        line: Line,
+        children: Vec<Tree>,
+    }
+
+    #[test]
+    fn unknown_members_are_rejected_in_nested_types_as_well() {
+        let order = |more: Value| {
+            let mut order = json!({"lines": [{"name": "a"}], "by_name": {"x": {"name": "a"}}});
+            order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            order
+        };
+        check_closed::<Order>(order(json!({})), &["", "/lines/0", "/by_name/x"]);
+        for shape in [json!({"kind": "circle", "radius": 1.0}), json!({"kind": "square", "side": 1.0})] {
+            check_closed::<Order>(order(json!({"shape": shape})), &["/shape"]);
+            let mut address = json!({"street": "s", "name": "n"});
+            address.as_object_mut().unwrap().extend(shape.as_object().unwrap().clone());
+            check_closed::<Order>(order(json!({"address": address})), &["/address"]);
+        }
+        let tree = json!({"line": {"name": "a"}, "children": [{"line": {"name": "b"}, "children": []}]});
+        check_closed::<Order>(order(json!({"tree": tree})), &["/tree", "/tree/children/0", "/tree/children/0/line"]);
+        check_closed::<Order>(order(json!({"pair": [{"name": "a"}, 1]})), &["/pair/0"]);
+        check_closed::<Order>(order(json!({"free": {"anything": 1}})), &[]);
     }
 
     #[test]
