@@ -74,6 +74,7 @@ impl Editor {
             grant: &grant,
             client: &ClientProfile::without_protocol("test"),
             beside: Default::default(),
+            labels: &Default::default(),
             answers: None,
             caller: &SilentCaller,
             calls: &NoCalls,

@@ -1,6 +1,6 @@
 //! Tools of a program that embeds Toolstead are its own, whatever they say of themselves.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use toolstead_application::execute_tool::{ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
@@ -18,11 +18,17 @@ use toolstead_domain::{
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
         scripted_search::ScriptedSearch,
     },
-    tool::{ToolAnnotations, ToolSource},
+    tool::{Tool, ToolAnnotations, ToolSource},
     tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run, world::World};
+use toolstead_infrastructure::builtin::{
+    added_tool::{AddedTool, tool_fn},
+    built_in_tool::BuiltInTool,
+    in_process_server::in_process_server,
+    run::Run,
+    world::World,
+};
 use toolstead_presentation::{
     app::App,
     composition_root::{AppBuilder, Composition},
@@ -60,10 +66,15 @@ async fn program(folder: &Path, allow: &[&str], mode: &str) -> Composition {
 }
 
 fn builder(folder: &Path, allow: &[&str], mode: &str) -> AppBuilder {
+    builder_with(folder, allow, &format!("permissions.mode = {mode:?}\n"))
+}
+
+/// A builder of that application with these settings.
+fn builder_with(folder: &Path, allow: &[&str], settings: &str) -> AppBuilder {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     std::fs::create_dir_all(path("work")).unwrap();
     std::fs::create_dir_all(path("home")).unwrap();
-    std::fs::write(path("work/own.toml"), format!("permissions.mode = {mode:?}\n")).unwrap();
+    std::fs::write(path("work/own.toml"), settings).unwrap();
     let request = Request {
         environment: Environment::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: path("work").into(),
@@ -186,4 +197,66 @@ async fn a_refusal_says_what_helps_in_this_program() {
         assert!(!failure.text().contains("--allow") && !failure.text().contains("toolstead"), "{}", failure.text());
         composition.close().await;
     }
+}
+
+#[tokio::test]
+async fn hooks_get_the_environment_that_the_configuration_was_loaded_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("told");
+    let hook = format!("event = \"PreToolUse\"\ncommand = 'printf %s \"$HOME\" > {}'", told.display());
+    let composition = builder_with(folder.path(), &[], &format!("[hooks.home]\n{hook}\n")).build().await.unwrap();
+    let command = ExecuteToolCommand::new("echo", json!({"message": "hi"}));
+    composition.app.execute_tool.handle(command).await.unwrap();
+    assert_eq!(std::fs::read_to_string(told).unwrap(), folder.path().join("home").to_str().unwrap());
+    composition.close().await;
+}
+
+#[tokio::test]
+async fn a_closed_application_runs_no_call_and_takes_no_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let composition = program(folder.path(), &["destroy"], "default").await;
+    let (app, tools) = (composition.app.clone(), composition.tools.clone());
+    composition.close().await;
+    let error = call(&app, "destroy").await.unwrap_err();
+    assert!(error.starts_with("the call did not run: the application is closed"), "{error}");
+    let closed = "the application is closed: tools cannot be added or removed any more";
+    let other = || Arc::new(ScriptedProvider::new("other").with(ScriptedTool::named("other")));
+    for changed in [
+        tools.add(tool_fn("late", "Comes late.", |_: Map<String, Value>, _| Box::pin(async { Ok(()) }))).await,
+        tools.remove("destroy").await,
+        tools.serve(in_process_server("late", "1", Vec::<AddedTool>::new()).unwrap()).await,
+        app.registry.register(other()).await.map_err(Into::into),
+        app.registry.replace(other()).await.map_err(Into::into),
+        app.unregister("deploys").await.map_err(Into::into),
+    ] {
+        assert_eq!(changed.unwrap_err().to_string(), closed);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_does_not_declare_what_it_touches_is_refused_with_words_about_the_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = tool_fn("silent", "Says nothing.", |_: Map<String, Value>, _| Box::pin(async { Ok(()) }));
+    let composition = builder(folder.path(), &[], "default").tool(silent).build().await.unwrap();
+    let refusal = call(&composition.app, "silent").await.unwrap_err();
+    assert!(refusal.contains("tools that do not declare what they touch need approval by default"), "{refusal}");
+    assert!(!refusal.contains("MCP"), "{refusal}");
+    composition.close().await;
+}
+
+#[tokio::test]
+async fn every_built_in_tool_is_the_same_after_a_round_trip_through_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let composition = program(folder.path(), &[], "default").await;
+    let snapshot = composition.app.registry.snapshot();
+    let built_in: Vec<_> = snapshot.tools().iter().filter(|one| *one.tool.source() == ToolSource::BuiltIn).collect();
+    assert!(built_in.len() > 40, "{}", built_in.len());
+    for one in built_in {
+        let mut tool = (*one.tool).clone();
+        // They hold code.
+        tool.aliases.clear();
+        let text = serde_json::to_string(&tool).unwrap();
+        assert_eq!(serde_json::from_str::<Tool>(&text).unwrap(), tool, "{text}");
+    }
+    composition.close().await;
 }

@@ -8,7 +8,10 @@ use arc_swap::ArcSwap;
 use snapshot::{ContextSnapshot, Offer};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -35,6 +38,8 @@ const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 pub struct ContextRegistry {
     current: ArcSwap<ContextSnapshot>,
     entries: Mutex<Vec<Entry>>,
+    /// Set by [`close`](Self::close) under the lock of `entries`.
+    is_closed: AtomicBool,
     changes: watch::Sender<ContextChanges>,
     heard: broadcast::Sender<Arc<Heard>>,
     logs_wanted: watch::Sender<Option<LogLevel>>,
@@ -99,6 +104,9 @@ pub enum ContextRegistryError {
         /// The provider that has it.
         holder: String,
     },
+    /// The registry is closed for good.
+    #[error("the application is closed: resources and prompts cannot be added any more")]
+    Closed,
     /// The provider could not say what it offers.
     #[error(transparent)]
     Provider(#[from] ProviderError),
@@ -116,6 +124,7 @@ impl ContextRegistry {
         Arc::new(Self {
             current: ArcSwap::from_pointee(ContextSnapshot::default()),
             entries: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             changes: watch::Sender::new(ContextChanges::default()),
             heard: broadcast::Sender::new(UNHEARD),
             logs_wanted: watch::Sender::new(None),
@@ -140,10 +149,14 @@ impl ContextRegistry {
     /// Adds a provider and watches it from now on. To be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`ContextRegistryError`] when its name or something that it offers is taken; then nothing has changed.
+    /// [`ContextRegistryError`] when its name or something that it offers is taken, or after [`close`](Self::close); then
+    /// nothing has changed.
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ContextProvider>) -> Result<(), ContextRegistryError> {
         let catalogue = provider.list().await?;
         let mut entries = self.lock();
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(ContextRegistryError::Closed);
+        }
         let name = provider.name();
         if entries.iter().any(|entry| entry.provider.name() == name) {
             return Err(ContextRegistryError::DuplicateProvider(name.to_owned()));
@@ -232,9 +245,11 @@ impl ContextRegistry {
         }
     }
 
-    /// Watches no provider any more.
+    /// Stops watching all providers. None can be added afterwards.
     pub fn close(&self) {
-        self.lock().iter().for_each(Entry::leave);
+        let entries = self.lock();
+        self.is_closed.store(true, Ordering::Relaxed);
+        entries.iter().for_each(Entry::leave);
     }
 
     /// Tells all providers, also those that come later, the least severe log messages that anybody wants.

@@ -55,6 +55,7 @@ use output::{Budget, keeper::Keeper};
 use preview::Previews;
 use record::Record;
 use running::Running;
+pub(crate) use running::report_panic;
 use serde_json::{Map, Value};
 use std::{
     panic::AssertUnwindSafe,
@@ -273,6 +274,9 @@ pub enum ExecuteToolError {
     /// It was ended from outside.
     #[error("the call was cancelled ({})", .0.as_str())]
     Cancelled(CancelReason),
+    /// The application is closed, and the call did not run.
+    #[error("the call did not run: the application is closed")]
+    Closed,
     /// It could not be recorded, so it did not run, or its result is withheld.
     #[error("{what}")]
     NotRecorded {
@@ -290,6 +294,8 @@ pub enum Unrecorded {
     Start,
     /// It was refused, and did not run.
     Refusal,
+    /// It did not run, because the application is closed.
+    Closed,
     /// It ran and succeeded.
     Success,
     /// It ran and failed.
@@ -305,6 +311,7 @@ impl Unrecorded {
             Ok(CallOutcome::Done(_)) => Self::Success,
             Ok(CallOutcome::InputRequired(_)) => Self::Start,
             Err(ExecuteToolError::NotCallable(_) | ExecuteToolError::Refused(_)) => Self::Refusal,
+            Err(ExecuteToolError::Closed) => Self::Closed,
             Err(ExecuteToolError::Failed(_)) => Self::Failure,
             Err(ExecuteToolError::Cancelled(_)) => Self::Cancellation,
             Err(ExecuteToolError::NotRecorded { what, .. }) => *what,
@@ -316,6 +323,7 @@ impl std::fmt::Display for Unrecorded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Start => "the call did not run: its start cannot be recorded",
+            Self::Closed => "the call did not run: the application is closed, and that could not be recorded",
             Self::Refusal => "the call was refused and did not run, and that could not be recorded",
             Self::Success => {
                 "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld"
@@ -334,7 +342,7 @@ impl ExecuteToolError {
         match self {
             Self::NotCallable(failure) | Self::Refused(failure) | Self::Failed(failure) => failure.kind,
             Self::Cancelled(CancelReason::Deadline) => ErrorKind::Timeout,
-            Self::Cancelled(CancelReason::Client | CancelReason::Shutdown) => ErrorKind::Cancelled,
+            Self::Cancelled(CancelReason::Client | CancelReason::Shutdown) | Self::Closed => ErrorKind::Cancelled,
             Self::NotRecorded { .. } => ErrorKind::Internal,
         }
     }
@@ -460,6 +468,11 @@ impl ExecuteToolHandler {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => Outliving::new(path, cancel).await,
         }
+    }
+
+    /// Returns the store of large outputs.
+    pub(crate) fn outputs(&self) -> &dyn OutputStore {
+        self.ports.outputs.as_ref()
     }
 
     /// The names of resources here, where there are any.
@@ -643,6 +656,7 @@ impl ExecuteToolHandler {
             policy,
             words: self.ports.words.as_ref(),
             open_calls: &self.open_calls,
+            timeout: self.settings.approval_timeout,
         }
     }
 

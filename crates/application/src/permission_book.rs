@@ -413,6 +413,7 @@ pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRo
         Access::ReadPath(_)
         | Access::WritePath(_)
         | Access::CallUpstream { .. }
+        | Access::Undeclared(_)
         | Access::RunAgent(_)
         | Access::OfferTools(_)
         | Access::Send(_) => false,

@@ -1,7 +1,10 @@
 //! The rules of a program before the person whom they spare a question.
 
+use crate::execute_tool::report_panic;
 use async_trait::async_trait;
-use std::{fmt, sync::Arc};
+use futures::FutureExt;
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
+use tokio::time::timeout_at;
 use toolstead_domain::ports::{
     approval_rule::{ApprovalRule, RuleAnswer},
     approver::{Approval, ApprovalRequest, ApprovalScope, Approver},
@@ -32,7 +35,16 @@ impl Approver for RuledApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         for rule in &self.rules {
             let by = || format!("the program's rule `{}`", rule.name());
-            match rule.judge(&request).await {
+            let judging = AssertUnwindSafe(rule.judge(&request)).catch_unwind();
+            let answer = match timeout_at(request.deadline.into(), judging).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(panic)) => {
+                    report_panic(&by(), panic.as_ref());
+                    return Approval::Denied { by: format!("{}, which panicked", by()) };
+                }
+                Err(_) => return Approval::TimedOut,
+            };
+            match answer {
                 RuleAnswer::Refuse => return Approval::Denied { by: by() },
                 RuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
                 RuleAnswer::Session if request.is_by_default() => {

@@ -47,6 +47,8 @@ struct Inner {
     absent: BTreeMap<String, String>,
     disabled: BTreeSet<String>,
     kept: VecDeque<Arc<Snapshot>>,
+    /// Set by [`ToolRegistry::close`]: nothing is added afterwards.
+    is_closed: bool,
 }
 
 struct Entry {
@@ -112,6 +114,9 @@ pub enum RegistryError {
     /// No provider of this name.
     #[error("no provider named `{0}` is registered")]
     UnknownProvider(String),
+    /// The registry is closed for good.
+    #[error("the application is closed: tools cannot be added or removed any more")]
+    Closed,
     /// The stored catalogue could not be read.
     #[error("could not prepare the provider")]
     Store(#[from] StoreError),
@@ -168,7 +173,8 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// [`RegistryError`] when its name is taken, when one of its tools' names is (save for MCP servers, whose tools are
-    /// left out then: [`Snapshot::left_out`]), or when the store cannot be read. The provider is closed then.
+    /// left out then: [`Snapshot::left_out`]), when the store cannot be read, or after [`close`](Self::close). The provider
+    /// is closed then.
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
         self.put(provider, Placement::New).await
     }
@@ -184,10 +190,13 @@ impl ToolRegistry {
     /// Removes a provider and its tools, and closes it.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownProvider`].
+    /// [`RegistryError::UnknownProvider`], or [`RegistryError::Closed`] after [`close`](Self::close).
     pub async fn unregister(&self, name: &str) -> Result<(), RegistryError> {
         let entry = {
             let mut inner = self.lock();
+            if inner.is_closed {
+                return Err(RegistryError::Closed);
+            }
             let at = inner.entries.iter().position(|entry| entry.provider.name() == name);
             let at = at.ok_or_else(|| RegistryError::UnknownProvider(name.into()))?;
             let entry = inner.entries.remove(at);
@@ -336,9 +345,13 @@ impl ToolRegistry {
         let _ = tokio::time::timeout(at_most, all).await;
     }
 
-    /// Closes every provider, all at once.
+    /// Closes every provider, all at once. None can be added or removed afterwards.
     pub async fn close(&self) {
-        let entries = std::mem::take(&mut self.lock().entries);
+        let entries = {
+            let mut inner = self.lock();
+            inner.is_closed = true;
+            std::mem::take(&mut inner.entries)
+        };
         futures::future::join_all(entries.iter().map(|entry| {
             entry.watcher.abort();
             entry.provider.close()
@@ -353,6 +366,11 @@ impl ToolRegistry {
     }
 
     async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
+        // Before the store is read, which is closed as well by then.
+        if self.lock().is_closed {
+            provider.close().await;
+            return Err(RegistryError::Closed);
+        }
         let listed = provider.list().await.map(|tools| owned(tools, provider.as_ref()));
         // What a program brings along needs no store.
         let stored = match &listed {
@@ -396,6 +414,9 @@ impl ToolRegistry {
         placement: Placement,
     ) -> Result<Option<Entry>, RegistryError> {
         let mut inner = self.lock();
+        if inner.is_closed {
+            return Err(RegistryError::Closed);
+        }
         let at = inner.entries.iter().position(|entry| entry.provider.name() == provider.name());
         if at.is_some() && placement == Placement::New {
             return Err(RegistryError::DuplicateProvider(provider.name().into()));

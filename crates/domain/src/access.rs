@@ -29,6 +29,8 @@ pub enum Access {
         /// The tool's name over there.
         tool: Arc<str>,
     },
+    /// Runs a tool of this name that does not declare what it touches.
+    Undeclared(Arc<str>),
     /// Hands work to an agent of this name.
     RunAgent(Arc<str>),
     /// Gives a program that the call runs the means to call tools: their canonical name, or a pattern of such names with
@@ -114,6 +116,8 @@ pub enum AccessKind {
     Send,
     /// Calling an MCP server's tool; rules name the tool itself.
     Upstream,
+    /// Running a tool that does not declare what it touches; rules name the tool itself.
+    Undeclared,
     /// `Agent`, `Task`.
     Agent,
     /// `Tools`.
@@ -130,6 +134,7 @@ impl Access {
             Self::ReachHost(_) => AccessKind::Reach,
             Self::Send(_) => AccessKind::Send,
             Self::CallUpstream { .. } => AccessKind::Upstream,
+            Self::Undeclared(_) => AccessKind::Undeclared,
             Self::RunAgent(_) => AccessKind::Agent,
             Self::OfferTools(_) => AccessKind::Offer,
         }
@@ -143,6 +148,7 @@ impl Access {
             | Self::ReachHost(_)
             | Self::Send(_)
             | Self::CallUpstream { .. }
+            | Self::Undeclared(_)
             | Self::RunAgent(_)
             | Self::OfferTools(_) => None,
         }
@@ -258,6 +264,7 @@ impl fmt::Display for Access {
             Self::ReachHost(host) => write!(f, "reach {host}"),
             Self::Send(receiver) => write!(f, "send to {receiver}"),
             Self::CallUpstream { server, tool } => write!(f, "call {tool} of the MCP server {server}"),
+            Self::Undeclared(tool) => write!(f, "run {tool}, which does not declare what it touches"),
             Self::RunAgent(agent) => write!(f, "hand work to the agent {agent}"),
             Self::OfferTools(tools) => write!(f, "let the program call {tools}"),
         }

@@ -42,6 +42,9 @@ pub enum InvalidLabel {
 }
 
 impl Labels {
+    /// No labels.
+    pub const EMPTY: Self = Self(BTreeMap::new());
+
     /// The same with this label; one of that name gets the new value.
     ///
     /// # Errors

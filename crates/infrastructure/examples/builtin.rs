@@ -86,6 +86,7 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
         grant: &Grant::new(policy, definition, accesses),
         client: &ClientProfile::without_protocol("example"),
         beside: Default::default(),
+        labels: &Default::default(),
         answers: None,
         caller: &SilentCaller,
         calls: &NoCalls,

@@ -86,7 +86,7 @@ fn row(part: &ApprovalPart, characters: usize) -> Row {
         (Some(rule), Some(Access::ReadPath(_) | Access::WritePath(_))) => {
             format!("the rule {}, which covers what lies below as well", rule.text)
         }
-        (Some(rule), Some(Access::CallUpstream { .. })) => {
+        (Some(rule), Some(Access::CallUpstream { .. } | Access::Undeclared(_))) => {
             format!("the rule {}, whatever the arguments", rule.text)
         }
         (Some(rule), _) => format!("the rule {}", rule.text),
@@ -210,6 +210,7 @@ fn touched(access: &Access, characters: usize) -> Quoted {
         Access::CallUpstream { server, tool } => {
             format!("call {} of the MCP server {}", shown(tool), shown(server.as_str()))
         }
+        Access::Undeclared(tool) => format!("run {}, which does not declare what it touches", shown(tool)),
         Access::RunAgent(agent) => format!("hand work to the agent {}", shown(agent)),
         Access::OfferTools(tools) => format!("let the program that runs call the tools {}", shown(tools)),
     };

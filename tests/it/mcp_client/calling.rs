@@ -162,6 +162,7 @@ pub(super) async fn call_with(
         grant: &grant,
         client: &ClientProfile::without_protocol("test"),
         beside: Default::default(),
+        labels: &Default::default(),
         answers: None,
         caller,
         calls: &NoCalls,

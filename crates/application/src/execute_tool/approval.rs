@@ -5,13 +5,16 @@ use super::{
     asking::Asking,
     preview::Previews,
     record::{Record, digest},
+    running,
 };
 use crate::{
     open_calls::OpenCalls,
     permission_book::{CallIdentity, PermissionBook, rule_to_remember},
 };
+use futures::FutureExt;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tokio::time::Instant;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -36,6 +39,8 @@ pub(super) struct Approvals<'a> {
     pub(super) previews: Previews<'a>,
     pub(super) words: &'a dyn RemedyWords,
     pub(super) open_calls: &'a Arc<OpenCalls>,
+    /// Maximum time for an answer.
+    pub(super) timeout: Duration,
 }
 
 /// A yes to a call.
@@ -115,11 +120,16 @@ impl Approvals<'_> {
                 parts: &parts,
                 client: &command.client,
                 caller: &caller,
+                deadline: (Instant::now() + self.timeout).into_std(),
             };
+            let answer = AssertUnwindSafe(self.approver.ask(request)).catch_unwind();
             tokio::select! {
                 biased;
                 reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
-                said = self.approver.ask(request) => said,
+                said = answer => said.unwrap_or_else(|panic| {
+                    running::report_panic("the approver", panic.as_ref());
+                    Approval::Denied { by: "the approver, which panicked".into() }
+                }),
             }
         };
         match said {

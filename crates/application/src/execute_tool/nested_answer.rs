@@ -22,7 +22,9 @@ pub(super) fn failure(error: ExecuteToolError) -> ToolFailure {
         ExecuteToolError::NotCallable(failure)
         | ExecuteToolError::Refused(failure)
         | ExecuteToolError::Failed(failure) => failure,
-        error @ ExecuteToolError::Cancelled(_) => ToolFailure::new(kind, error.to_string()),
+        error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::Closed) => {
+            ToolFailure::new(kind, error.to_string())
+        }
         ExecuteToolError::NotRecorded { what, source } => ToolFailure::new(kind, what.to_string()).caused_by(source),
     }
 }

@@ -59,6 +59,7 @@ impl Previews<'_> {
             | Access::ReachHost(_)
             | Access::Send(_)
             | Access::CallUpstream { .. }
+            | Access::Undeclared(_)
             | Access::RunAgent(_)
             | Access::OfferTools(_) => false,
         };

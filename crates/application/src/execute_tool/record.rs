@@ -213,6 +213,7 @@ impl Record {
             }
             Err(ExecuteToolError::Failed(failure)) => Outcome::Failed(failure.kind, self.detail(&failure.message)),
             Err(ExecuteToolError::Cancelled(reason)) => Outcome::Cancelled(*reason),
+            Err(error @ ExecuteToolError::Closed) => Outcome::Refused(ErrorKind::Cancelled, error.to_string()),
             Err(error @ ExecuteToolError::NotRecorded { .. }) => {
                 Outcome::Failed(ErrorKind::Internal, error.to_string())
             }
@@ -396,7 +397,7 @@ fn kind_of(access: &Access) -> String {
         AccessKind::Send => "send",
         AccessKind::Agent => "agent",
         AccessKind::Offer => "offer",
-        AccessKind::Upstream => return access.to_string(),
+        AccessKind::Upstream | AccessKind::Undeclared => return access.to_string(),
     };
     kind.into()
 }

@@ -6,10 +6,7 @@ use crate::{
     tool_registry::{AbsentServer, Registered, ToolRegistry, snapshot::Unresolved},
 };
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{
-    error_kind::ErrorKind, tool::Availability, tool_call::CallId, tool_execution::CancelReason,
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{error_kind::ErrorKind, tool::Availability, tool_call::CallId, tool_failure::ToolFailure};
 
 /// A call may come before its server has listed its tools for the first time; so long it waits for that.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
@@ -84,6 +81,6 @@ pub(super) fn admit(
             ToolFailure::new(ErrorKind::RateLimited, why.to_string())
                 .next("Wait for a running call to end, then try again."),
         ),
-        NotAdmitted::Closing => ExecuteToolError::Cancelled(CancelReason::Shutdown),
+        NotAdmitted::Closing => ExecuteToolError::Closed,
     })
 }

@@ -94,7 +94,7 @@ pub(super) async fn run(
         Some(WHOLE_OUTPUT) => WHOLE_PAGE,
         Some(wanted) => context.output_characters.min(wanted),
     };
-    let context = CallContext { calls: &calls, output_characters, ..context };
+    let context = CallContext { calls: &calls, output_characters, labels: &record.row().labels, ..context };
     // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
     let ended = {
         let work = pin!(to_its_end(provider, call, &context, command.answers.clone()));
@@ -220,6 +220,7 @@ fn context<'a>(
         grant,
         client: &command.client,
         beside: Beside { meta: Some(&command.meta), params: &command.params },
+        labels: &command.labels,
         answers: None,
         caller,
         calls: &NoCalls,
@@ -272,9 +273,14 @@ async fn bounded_for<T>(
 
 /// The failure that a panic becomes; what it said is for the operator.
 pub(super) fn panicked(what: &str, panic: &(dyn Any + Send)) -> ExecuteToolError {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = said.unwrap_or("?"), "{what} panicked");
+    report_panic(what, panic);
     ExecuteToolError::Failed(ToolFailure::new(ErrorKind::Internal, format!("{what} failed unexpectedly")))
+}
+
+/// Logs a panic of `what` with its message.
+pub(crate) fn report_panic(what: &str, panic: &(dyn Any + Send)) {
+    let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = message.unwrap_or("?"), "{what} panicked");
 }
 
 fn late(tool: &Tool, time: Duration) -> ExecuteToolError {

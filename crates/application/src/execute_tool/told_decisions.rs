@@ -64,7 +64,7 @@ impl ToldDecisions {
 
 /// Whether neither arguments nor anything else of one call stand in the texts.
 fn is_alike_for_all(accesses: &[Access], decision: &Decision) -> bool {
-    let is_of_tool = |access: &Access| matches!(access, Access::CallUpstream { .. });
+    let is_of_tool = |access: &Access| matches!(access, Access::CallUpstream { .. } | Access::Undeclared(_));
     accesses.iter().all(is_of_tool)
         && decision
             .trace

@@ -44,7 +44,7 @@ pub(super) fn of_outcome(outcome: Result<CallOutcome, ExecuteToolError>) -> Tool
         ExecuteToolError::NotCallable(failure)
         | ExecuteToolError::Refused(failure)
         | ExecuteToolError::Failed(failure) => failure.into_result(),
-        error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::NotRecorded { .. }) => {
+        error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::Closed | ExecuteToolError::NotRecorded { .. }) => {
             ToolFailure::new(kind, error.to_string()).into_result()
         }
     }

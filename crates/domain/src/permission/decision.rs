@@ -204,7 +204,7 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
         Access::RunAgent(agent) if agent.contains('*') => return None,
         Access::RunAgent(agent) => ("Agent", agent.to_string()),
         Access::OfferTools(tools) => ("Tools", tools.to_string()),
-        Access::CallUpstream { .. } => return Some(tool.to_owned()),
+        Access::CallUpstream { .. } | Access::Undeclared(_) => return Some(tool.to_owned()),
         Access::Send(_) => return None,
     };
     // A rule is read without the blanks at its ends, and would mean something wider.

@@ -378,6 +378,10 @@ impl PermissionPolicy {
             AccessKind::Upstream => {
                 finding(Verdict::Ask, Cause::Default("tools of MCP servers are asked about by default"))
             }
+            AccessKind::Undeclared => finding(
+                Verdict::Ask,
+                Cause::Default("tools that do not declare what they touch need approval by default"),
+            ),
             // Its calls are judged one by one, and it may do nothing that the one who asks may not.
             AccessKind::Agent => finding(Verdict::Allow, Cause::Default("agents are allowed by default")),
             AccessKind::Offer => finding(Verdict::Ask, Cause::Default("tools for programs are asked about by default")),

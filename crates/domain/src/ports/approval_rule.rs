@@ -21,7 +21,8 @@ pub enum RuleAnswer {
 ///
 /// A rule is asked where somebody would be; what the policy denies never comes to it. Its yes counts where only a default
 /// asks ([`ApprovalRequest::is_by_default`]): what a permission rule or a hook wants a person to see, and what is sent to
-/// somebody, is for a person. It never waits for ever; dropping the future ends it.
+/// somebody, is for a person. A rule that has not answered by
+/// [`ApprovalRequest::deadline`] is dropped and the call refused (`approval_timeout`); one that panics denies the call.
 #[async_trait]
 pub trait ApprovalRule: Send + Sync {
     /// The name of the rule, as the audit trail and refusals tell it.

@@ -10,6 +10,7 @@ use crate::{
     tool_call::ToolCall,
 };
 use async_trait::async_trait;
+use std::time::Instant;
 
 /// The key under which a client is asked about a call, where questions have keys.
 pub const APPROVAL_KEY: &str = "toolstead/approval";
@@ -39,6 +40,8 @@ pub struct ApprovalRequest<'a> {
     pub client: &'a ClientProfile,
     /// The way to the client. [`APPROVAL_KEY`] is the key of such a question.
     pub caller: &'a dyn Caller,
+    /// End of the time for an answer (`[permissions] approval_timeout`). A later answer has no effect.
+    pub deadline: Instant,
 }
 
 impl ApprovalRequest<'_> {
@@ -146,7 +149,7 @@ impl Approval {
 ///
 /// A decision that a program makes by itself is no approver's to say but an
 /// [`ApprovalRule`](crate::ports::approval_rule::ApprovalRule)'s. Implementers never answer in a person's stead (a question that nobody can answer is [`Approval::Unattended`]) and
-/// never wait for ever. Dropping the future takes the question back.
+/// do not wait past [`ApprovalRequest::deadline`]. Dropping the future takes the question back. A panic denies the call.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Asks, and waits for the answer.

@@ -4,6 +4,7 @@ use crate::{
     access::Access,
     client_profile::ClientProfile,
     error_kind::ErrorKind,
+    labels::Labels,
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
@@ -180,6 +181,8 @@ pub struct CallContext<'a> {
     pub client: &'a ClientProfile,
     /// Members of the request beside the call.
     pub beside: Beside<'a>,
+    /// Labels of the call, those of hooks included.
+    pub labels: &'a Labels,
     /// Answers to what the provider's [`InputRequired`] asked about this call before.
     pub answers: Option<&'a Answers>,
     /// The way back to the client.
@@ -197,6 +200,7 @@ impl<'a> CallContext<'a> {
     /// The context of a call whose caller is silent, with nowhere to keep outputs and the usual budget of text. All that
     /// is otherwise is set afterwards.
     pub fn new(call: &'a ToolCall, grant: &'a Grant, client: &'a ClientProfile, deadline: Instant) -> Self {
+        static NO_LABELS: Labels = Labels::EMPTY;
         Self {
             id: call.id,
             principal: &call.principal,
@@ -205,6 +209,7 @@ impl<'a> CallContext<'a> {
             grant,
             client,
             beside: Beside { meta: Some(&call.meta), params: &[] },
+            labels: &NO_LABELS,
             answers: None,
             caller: &SilentCaller,
             calls: &NoCalls,

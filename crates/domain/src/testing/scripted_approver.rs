@@ -129,6 +129,7 @@ mod tests {
     use std::{
         pin::pin,
         task::{Context, Poll, Waker},
+        time::Instant,
     };
 
     fn asked() -> (ToolCall, Decision) {
@@ -155,6 +156,7 @@ mod tests {
                 parts: &[],
                 client: &client,
                 caller: &SilentCaller,
+                deadline: Instant::now(),
             };
             block_on(approver.ask(request))
         };
@@ -181,6 +183,7 @@ mod tests {
                 parts: &[],
                 client: &client,
                 caller: &SilentCaller,
+                deadline: Instant::now(),
             };
             let mut asking = pin!(approver.ask(request));
             assert_eq!(asking.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);

@@ -298,6 +298,7 @@ mod tests {
             grant: &Grant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
             client: &ClientProfile::without_protocol("test"),
             beside: Default::default(),
+            labels: &Default::default(),
             answers: None,
             caller,
             calls: &NoCalls,

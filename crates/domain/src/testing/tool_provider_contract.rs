@@ -103,6 +103,7 @@ async fn call_unasked(provider: &dyn ToolProvider, call: &ToolCall) -> Result<Ca
         grant: &grant,
         client: &client,
         beside: Default::default(),
+        labels: &Default::default(),
         answers: None,
         caller: &caller,
         calls: &NoCalls,

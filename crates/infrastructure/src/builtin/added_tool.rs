@@ -15,7 +15,6 @@ use toolstead_domain::{
     access::Access,
     category::Category,
     error_kind::ErrorKind,
-    server_name::ServerName,
     tool::{Availability, Tool, ToolAnnotations, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -31,11 +30,11 @@ type Touching = dyn for<'a> Fn(&'a Map<String, Value>, &'a World) -> Pending<'a,
 
 /// What a call would touch, as far as its tool says.
 ///
-/// A call that touches nothing is allowed by default. So silence must not count as that: a tool that does not say what it
-/// touches is judged as one of an MCP server, of which nothing is known either.
+/// A call that touches nothing is allowed by default, so a missing declaration must not count as that: calls of a tool
+/// that does not declare what it touches need approval, unless a rule allows the tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Touches {
-    /// Nobody knows: somebody is asked, unless a rule allows the tool.
+    /// Not declared: each call needs approval, unless a rule allows the tool.
     #[default]
     Unknown,
     /// Nothing that a rule could judge: no file, no command, no host.
@@ -283,10 +282,7 @@ impl AnyBuiltInTool for AddedTool {
         Ok(match (self.touching)(&call.arguments, world).await? {
             Touches::Nothing => Vec::new(),
             Touches::These(accesses) => accesses,
-            Touches::Unknown => {
-                let server = call.tool.server().cloned().unwrap_or_else(ServerName::program);
-                vec![Access::CallUpstream { server, tool: self.name.clone() }]
-            }
+            Touches::Unknown => vec![Access::Undeclared(self.name.clone())],
         })
     }
 

@@ -9,6 +9,7 @@ use std::{path::PathBuf, time::Instant};
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
+    labels::Labels,
     ports::{calls::NestedCall, tool_provider::CallContext},
     tool::Tool,
     tool_call::ToolCall,
@@ -45,6 +46,11 @@ impl<'a> Run<'a> {
     /// What accompanies the call: principal, deadline, grant, the way back to the client.
     pub fn context(&self) -> &'a CallContext<'a> {
         self.context
+    }
+
+    /// Returns the labels of the call: those of its caller and those that hooks added, without secrets of its arguments.
+    pub fn labels(&self) -> &'a Labels {
+        self.context.labels
     }
 
     /// When the run is to be over, as it is by now: later by what was waited for answers.

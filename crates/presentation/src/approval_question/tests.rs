@@ -1,7 +1,10 @@
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::sync::{Arc, LazyLock};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Instant,
+};
 use toolstead_domain::{
     access::CommandAccess,
     client_profile::ClientProfile,
@@ -73,6 +76,7 @@ impl Asked {
             parts: &self.parts,
             client: &self.client,
             caller: self.caller.as_ref(),
+            deadline: Instant::now(),
         }
     }
 }

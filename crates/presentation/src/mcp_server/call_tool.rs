@@ -162,6 +162,7 @@ impl McpServer {
                 failed(ToolFailure::new(ErrorKind::Timeout, "The call ran out of time."))
             }
             Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
+            Err(ExecuteToolError::Closed) => closed(id),
             Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
         })
     }
@@ -169,6 +170,11 @@ impl McpServer {
 
 pub(super) fn shut_down(id: &Id) -> Answer {
     let message = "the call was cancelled: the server is shutting down";
+    Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
+}
+
+pub(super) fn closed(id: &Id) -> Answer {
+    let message = "the call did not run: the server is shutting down";
     Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
 }
 

@@ -3,7 +3,7 @@
 use super::{
     McpServer,
     answer::Answer,
-    call_tool::{Client, input_required, not_recorded, shut_down, take_rest, take_retry},
+    call_tool::{Client, closed, input_required, not_recorded, shut_down, take_rest, take_retry},
     protocol_error::{method_not_found, of_failure},
     trace_context,
 };
@@ -110,6 +110,7 @@ pub(super) fn without_result(
             Some(failed(&ToolFailure::new(ErrorKind::Timeout, "The request ran out of time.")))
         }
         ExecuteToolError::Cancelled(CancelReason::Shutdown) => Some(shut_down(id)),
+        ExecuteToolError::Closed => Some(closed(id)),
         ExecuteToolError::NotRecorded { what, source } => Some(not_recorded(id, what, &source)),
     }
 }

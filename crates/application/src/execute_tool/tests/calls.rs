@@ -170,7 +170,12 @@ async fn too_many_calls_at_once_are_refused() {
     for call in calls {
         assert!(call.await.unwrap().is_err());
     }
-    assert!(house.call("echo", json!({})).await.contains("cancelled (shutdown)"));
+    assert_eq!(house.call("echo", json!({})).await, "the call did not run: the application is closed");
+    let row = house.log.rows().pop().unwrap();
+    assert_eq!(row.outcome.kind().as_str(), "refused");
+    house.log.be_full(true);
+    let told = house.call("echo", json!({})).await;
+    assert_eq!(told, "the call did not run: the application is closed, and that could not be recorded");
 }
 
 #[tokio::test]

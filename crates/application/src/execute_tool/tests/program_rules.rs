@@ -1,7 +1,7 @@
 //! Rules and labels of a program.
 
 use super::{hooks::Guard, *};
-use crate::ruled_approver::RuledApprover;
+use crate::{bounded_approver::BoundedApprover, ruled_approver::RuledApprover};
 use toolstead_domain::{
     labels::Labels,
     ports::approval_rule::{ApprovalRule, RuleAnswer},
@@ -102,6 +102,67 @@ async fn the_yes_of_a_rule_gets_past_no_deny_and_is_none_to_what_is_for_a_person
     }
 }
 
+/// An approval rule or approver that never answers, or panics.
+struct Faulty {
+    panics: bool,
+}
+
+impl Faulty {
+    async fn answer<T>(&self) -> T {
+        assert!(!self.panics, "out of order");
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl ApprovalRule for Faulty {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+
+    async fn judge(&self, _: &ApprovalRequest<'_>) -> RuleAnswer {
+        self.answer().await
+    }
+}
+
+#[async_trait]
+impl Approver for Faulty {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        let left = tokio::time::Instant::from_std(request.deadline) - tokio::time::Instant::now();
+        assert_eq!(left, CallSettings::default().approval_timeout, "the request has the deadline");
+        self.answer().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_or_approver_that_panics_denies_and_one_that_is_late_is_not_waited_for() {
+    let approver = |panics| Arc::new(BoundedApprover::new(Arc::new(Faulty { panics }))) as Arc<dyn Approver>;
+    let rule = |panics| {
+        let rules = vec![Arc::new(Faulty { panics }) as Arc<dyn ApprovalRule>];
+        Arc::new(RuledApprover::new(rules, Arc::new(ScriptedApprover::granting(1)))) as Arc<dyn Approver>
+    };
+    let late = "Nobody answered in time.";
+    for (approver, kind, words, approved_by) in [
+        (approver(true), "permission_denied", "the approver, which panicked", Some("the approver, which panicked")),
+        (
+            rule(true),
+            "permission_denied",
+            "the program's rule `faulty`, which panicked",
+            Some("the program's rule `faulty`, which panicked"),
+        ),
+        (approver(false), "approval_timeout", late, None),
+        (rule(false), "approval_timeout", late, None),
+    ] {
+        let house = Plan { approver, ..Default::default() }.house(provider()).await;
+        let told = house.call("write", json!({})).await;
+        assert!(told.starts_with(&format!("refused {kind}")) && told.contains(words), "{told}");
+        let row = house.only_row();
+        assert_eq!(row.outcome.kind().as_str(), "refused");
+        assert_eq!(row.decision.unwrap().approved_by.as_deref(), approved_by);
+        assert_eq!(house.provider.calls().len(), 0);
+    }
+}
+
 /// Labels every call.
 struct Labeller;
 
@@ -124,15 +185,18 @@ impl ToolHook for Labeller {
 
 #[tokio::test]
 async fn a_row_bears_the_labels_of_its_program_and_hooks_and_no_secret_of_its_call() {
-    let login = ScriptedTool::of(tool_with_schema("login", json!({"type": "object"})));
-    let provider = provider().with(login.touches(write("/w/a")).answers(ToolResult::text("ok")));
+    let login = ScriptedTool::of(tool_with_schema("login", json!({"type": "object"}))).touches(write("/w/a"));
+    let login =
+        login.ends_by(|moment| Ending::Done(ToolResult::text(moment.context.labels.get("risk").unwrap_or("no label"))));
+    let provider = provider().with(login);
     let house = Plan { hooks: vec![Arc::new(Labeller)], rules: vec![(Effect::Allow, "Write")], ..Default::default() }
         .house(provider)
         .await;
     let labels = Labels::default().with("team", "search").unwrap();
     let labels = labels.with("note", "signed in with hunter2pw").unwrap().with("api_token", "abc").unwrap();
     let labelled = command("login", json!({"password": "hunter2pw"})).labelled(labels);
-    house.handler.handle(labelled).await.unwrap();
+    let Ok(CallOutcome::Done(result)) = house.handler.handle(labelled).await else { panic!("it is allowed") };
+    assert_eq!(result.joined_text(), "high", "the tool has the labels of hooks");
     let row = house.only_row();
     let told: Vec<(&str, &str)> = row.labels.iter().collect();
     assert_eq!(

@@ -116,6 +116,7 @@ async fn run_until(tools: &Tools, arguments: Value, deadline: Instant) -> Result
         grant: &Grant::new(Arc::default(), call.tool.clone(), Vec::new()),
         client: &ClientProfile::without_protocol("test"),
         beside: Default::default(),
+        labels: &Default::default(),
         answers: None,
         caller: &SilentCaller,
         calls: tools,

@@ -94,6 +94,7 @@ impl Bench {
             grant: &grant,
             client: &client,
             beside: Default::default(),
+            labels: &Default::default(),
             answers: None,
             caller: &SilentCaller,
             calls: &NoCalls,
