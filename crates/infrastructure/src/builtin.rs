@@ -17,6 +17,7 @@ mod faces;
 pub mod files;
 mod google;
 pub mod in_process_server;
+pub mod into_tool;
 mod mail;
 mod model_answer;
 mod plans_in_memory;

@@ -1,4 +1,4 @@
-//! All that a program with tools of its own needs, in one `use`.
+//! Everything that an embedding application with tools of its own needs, in one `use`.
 //!
 //! What a tool needs is that of [`toolstead_infrastructure::builtin::prelude`], with the crates behind the derives.
 
@@ -14,8 +14,16 @@ pub use crate::{
         environment::Environment,
         request::{Flags, Request},
     },
+    mcp_server::http::{
+        HttpServer,
+        authenticator::{Authenticated, Authenticator, NotAuthenticated, bearer, is_same_secret},
+        bearer_tokens::BearerTokens,
+        service::McpService,
+        settings::{BearerToken, HttpSettings},
+    },
     query::{Query, QueryError, QueryRun, QueryServer},
 };
+pub use ::http::{self, HeaderMap, HeaderName, HeaderValue, StatusCode, request::Parts};
 pub use std::process::ExitCode;
 pub use toolstead_application::execute_tool::{ExecuteToolCommand, ExecuteToolError};
 pub use toolstead_domain::{

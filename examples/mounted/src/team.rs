@@ -1,10 +1,6 @@
 //! Who calls, as this team knows it.
 
-use axum::http::{HeaderValue, request::Parts};
-use toolstead_domain::principal::Principal;
-use toolstead_presentation::mcp_server::http::authenticator::{
-    Authenticated, Authenticator, NotAuthenticated, bearer, is_same_secret,
-};
+use toolstead_presentation::prelude::*;
 
 /// The keys of the team; a real one would ask its identity provider.
 const KEYS: [(&str, &str); 2] = [("ada", "ada's-long-key"), ("bob", "bob's-long-key")];
@@ -12,7 +8,7 @@ const KEYS: [(&str, &str); 2] = [("ada", "ada's-long-key"), ("bob", "bob's-long-
 #[derive(Debug)]
 pub struct Team;
 
-#[async_trait::async_trait]
+#[async_trait]
 impl Authenticator for Team {
     async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
         let given = bearer(&head.headers).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use crate::builtin::{
     built_in_tool::AnyBuiltInTool,
+    into_tool::IntoTool,
     provider::{BuiltInTools, InvalidBuiltInTools},
     spellings,
     world::World,
@@ -48,10 +49,10 @@ impl InProcessServer {
         self.tools.is_empty()
     }
 
-    /// With one tool more.
+    /// Adds a tool.
     #[must_use]
-    pub fn with(mut self, tool: impl AnyBuiltInTool + 'static) -> Self {
-        self.tools.push(Arc::new(tool));
+    pub fn with<F>(mut self, tool: impl IntoTool<F>) -> Self {
+        self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 

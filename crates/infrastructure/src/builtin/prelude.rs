@@ -9,6 +9,7 @@ pub use crate::builtin::{
     built_in_tool::BuiltInTool,
     commands::run_program::ProgramResult,
     in_process_server::{InProcessServer, in_process_server},
+    into_tool::IntoTool,
     run::Run,
     typed_tool::{TypedTool, typed},
     world::World,
@@ -18,6 +19,6 @@ pub use ::schemars::{self, JsonSchema};
 pub use ::serde::{self, Deserialize, Serialize};
 pub use ::serde_json::{self, Map, Value, json};
 pub use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    access::Access, category::Category, error_kind::ErrorKind, labels::Labels, principal::Principal,
+    tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };

@@ -1,7 +1,7 @@
 //! The path that a call takes to a tool, for the tests of whoever writes one (feature `testing`).
 
 use crate::{
-    builtin::{built_in_tool::AnyBuiltInTool, provider::BuiltInTools, run::Run, world::World},
+    builtin::{built_in_tool::AnyBuiltInTool, into_tool::IntoTool, provider::BuiltInTools, run::Run, world::World},
     sandbox::workspace::{FolderNames, Workspace},
 };
 use serde_json::{Map, Value};
@@ -91,12 +91,12 @@ pub struct TestRun {
 }
 
 impl TestRun {
-    /// One tool in a folder, which it may read and write.
+    /// Returns a run of one tool in a folder, which it may read and write.
     ///
     /// # Panics
     /// As [`of_tools`](Self::of_tools).
-    pub fn of(tool: impl AnyBuiltInTool + 'static, folder: impl AsRef<Path>) -> Self {
-        Self::of_tools(vec![Box::new(tool)], folder)
+    pub fn of<F>(tool: impl IntoTool<F>, folder: impl AsRef<Path>) -> Self {
+        Self::of_tools(vec![Box::new(tool.into_tool())], folder)
     }
 
     /// Several tools, such as [`all`](crate::builtin::all), in a folder that they may read and write.

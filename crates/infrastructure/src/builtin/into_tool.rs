@@ -1,0 +1,47 @@
+//! Conversion of every way to write a tool into a tool.
+
+use crate::builtin::{
+    added_tool::AddedTool,
+    built_in_tool::AnyBuiltInTool,
+    typed_tool::{TypedTool, typed},
+};
+
+/// A value that an application can add as a tool: a [`TypedTool`], a closure by
+/// [`tool_fn`](crate::builtin::added_tool::tool_fn), or a [`BuiltInTool`](crate::builtin::built_in_tool::BuiltInTool).
+///
+/// `Form` tells the implementations apart and is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "implement `TypedTool` or `BuiltInTool` for it, or make a tool of a closure with `tool_fn(..)`"
+)]
+pub trait IntoTool<Form> {
+    /// Type of the tool.
+    type Tool: AnyBuiltInTool + 'static;
+
+    /// Converts the value into a tool.
+    fn into_tool(self) -> Self::Tool;
+}
+
+/// Form of values that are tools already.
+#[derive(Debug)]
+pub enum Tools {}
+
+/// Form of values that implement [`TypedTool`].
+#[derive(Debug)]
+pub enum TypedTools {}
+
+impl<T: AnyBuiltInTool + 'static> IntoTool<Tools> for T {
+    type Tool = T;
+
+    fn into_tool(self) -> T {
+        self
+    }
+}
+
+impl<T: TypedTool> IntoTool<TypedTools> for T {
+    type Tool = AddedTool;
+
+    fn into_tool(self) -> AddedTool {
+        typed(self)
+    }
+}
