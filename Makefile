@@ -1,7 +1,7 @@
 # One target a job; CI runs the same ones. `make` shows what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance tool-docs limits bench count
+.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance tool-docs public-api limits bench count
 
 ROOMS := accounts browser builtin documents egress hooks host http mcp mcp-stdio models sandbox schema-validation services shell-analysis sqlite web
 # Tests through the binaries wait for other programs: with two threads per processor another test uses that time.
@@ -55,6 +55,9 @@ conformance: peers  ## runs the official MCP conformance suite against the serve
 
 tool-docs:      ## writes docs/tools/ and the table of docs/dialects.md anew
 	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it -- tool_docs dialect_cost
+
+public-api:     ## writes docs/public-api/ anew; what was removed or changed must be in the section "Upgrading" of CHANGELOG.md
+	TOOLSTEAD_WRITE_API=1 cargo test --workspace --locked --test it -- public_api
 
 limits:         ## lowers the limits of the language gate to today's counts
 	TOOLSTEAD_WRITE_LIMITS=1 cargo test --workspace --locked --test it language:: -- --nocapture

@@ -65,6 +65,8 @@ mod mounted;
 mod output_handles;
 mod outputs;
 mod permissions;
+/// The public API of the crates, as a stored listing.
+mod public_api;
 /// The inside of the crates: which file may use which, and how much each room brings along.
 mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
