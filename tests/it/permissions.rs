@@ -289,6 +289,45 @@ fn an_allow_rule_that_covers_nothing_is_told_where_rules_are_and_where_it_is_mis
 }
 
 #[test]
+fn resources_and_prompts_have_rules_of_their_own_and_can_be_explained() {
+    let home = Home::new();
+    let rules = "[permissions]\nallow = [\n  \"mcp__up__read_resource\",\n  \"get_prompt\",\n  \"mcp__up__*\",\n]\n\
+                 deny = [{ rule = \"Resource(built-in:config://*)\", matches = [\"built-in:config://server\"], \
+                 not_matches = [\"built-in:status://health\", \"up:config://server\"] }, \"Prompt(*:debug_*)\"]\n";
+    user(&home, rules);
+    let resource = "config.toml:3: the allow rule `mcp__up__read_resource` covers a tool of that name and no resources: \
+                    to allow resources, write `Resource(up:*)`";
+    let prompt = "config.toml:4: the allow rule `get_prompt` covers a tool of that name and no prompts: to allow prompts, \
+                  write `Prompt(SERVER:*)`";
+    check(&home, &["call", "echo", r#"{"message":"x"}"#], 0, &[resource, prompt]);
+    check(&home, &["config", "check"], 0, &[resource, prompt]);
+    let explain = ["permissions", "explain", "read_resource", r#"{"uri":"config://server"}"#];
+    let denied = "deny: the deny rule `Resource(built-in:config://*)`";
+    check(&home, &explain, 3, &["deny   read the resource config://server of built-in", denied]);
+    check(&home, &["resources", "read", "config://server"], 3, &["the deny rule `Resource(built-in:config://*)`"]);
+    check(&home, &["permissions", "explain", "read_resource", r#"{"uri":"status://health"}"#], 0, &["allow: "]);
+    check(&home, &["permissions", "explain", "read_resource", "{}"], 2, &["`uri` must be the URI of a resource"]);
+    check(&home, &["permissions", "explain", "get_prompt", r#"{"name":"debug_help"}"#], 3, &["Prompt(*:debug_*)"]);
+    check(&home, &["permissions", "explain", "get_prompt", r#"{"name":"code_review"}"#], 0, &["allow: "]);
+    let listed = stdout(&home.run(&["resources"])) + &stdout(&home.run(&["prompts"]));
+    assert!(listed.contains("status://health") && listed.contains("code_review"), "{listed}");
+    assert!(!listed.contains("config://server") && !listed.contains("debug_help"), "{listed}");
+    for (rule, message) in [
+        ("Resource(nowhere:*)", "`Resource(nowhere:*)` names the MCP server `nowhere`, which is not configured"),
+        ("Resource", "an allow rule must name the server"),
+        ("Prompt(*:p)", "an allow rule must name the server without `*`"),
+    ] {
+        user(&home, &format!("[permissions]\nallow = [{rule:?}]\n"));
+        check(&home, &["config", "check"], if rule.contains("nowhere") { 0 } else { 2 }, &[message]);
+    }
+    let imported = r#"{"permissions": {"deny": ["ReadMcpResourceTool"], "allow": ["mcp__up__get_prompt"]}}"#;
+    let file = beside(&home, "settings.json", imported);
+    user(&home, &format!("[permissions]\nimport = [{file:?}]\n"));
+    check(&home, &["permissions", "list"], 0, &["deny   Resource ", "settings.json:1", "write `Prompt(up:*)`"]);
+    check(&home, &["resources", "read", "status://health"], 3, &["the deny rule `Resource`"]);
+}
+
+#[test]
 fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
     let home = Home::new();
     project(&home, "[permissions]\nallow = [\"Bash(ls *)\", \"Write\"]\nmode = \"bypass\"\n");

@@ -4,7 +4,7 @@
 
 use crate::{
     context_registry::ContextRegistry,
-    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
+    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, explain::ExplainedCall},
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -59,19 +59,26 @@ impl ForwardRequestHandler {
     /// # Errors
     /// As [`ExecuteToolHandler::handle`]; `not_found` for what nobody offers.
     pub async fn handle(&self, command: ForwardRequestCommand) -> Result<Forwarded, ExecuteToolError> {
-        let ForwardRequestCommand { request, call } = command;
-        let answerer = self.registry.answerer(&request).await;
-        let (kind, subject) = (request.kind(), request.subject().to_owned());
-        let call = ExecuteToolCommand {
-            tool: subject.clone(),
-            arguments: request.to_params(),
-            answered_by: Some(answerer),
-            ..call
-        };
-        Ok(match self.calls.handle(call).await? {
+        let (kind, subject) = (command.request.kind(), command.request.subject().to_owned());
+        Ok(match self.calls.handle(self.resolved(command).await).await? {
             CallOutcome::Done(result) => Forwarded::Answer(members(kind, &subject, result)),
             CallOutcome::InputRequired(questions) => Forwarded::InputRequired(questions),
         })
+    }
+
+    /// Explains what would be decided of the request, as [`ExecuteToolHandler::explain`] does of a call.
+    ///
+    /// # Errors
+    /// [`ExecuteToolError`] where the request would not get as far as a decision.
+    pub async fn explain(&self, command: ForwardRequestCommand) -> Result<ExplainedCall, ExecuteToolError> {
+        self.calls.explain_command(self.resolved(command).await).await
+    }
+
+    /// The call that stands for the request.
+    async fn resolved(&self, command: ForwardRequestCommand) -> ExecuteToolCommand {
+        let ForwardRequestCommand { request, call } = command;
+        let answered_by = Some(self.registry.answerer(&request).await);
+        ExecuteToolCommand { tool: request.subject().to_owned(), arguments: request.to_params(), answered_by, ..call }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     context_registry::{
         ContextRegistry,
-        snapshot::{ContextSnapshot, Offered},
+        snapshot::{ContextSnapshot, Named, Offered},
     },
     permission_book::PermissionBook,
 };
@@ -133,14 +133,16 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
 }
 
 /// Tells whether the policy does not deny the request by what it names alone.
-fn is_open<T>(
+fn is_open<T: Named>(
     policy: &PermissionPolicy,
     offered: &Offered<T>,
     kind: RequestKind,
     request: &Map<String, Value>,
 ) -> bool {
     let tool = offered.judged_as(kind);
-    policy.refusal_of_every_call(tool).is_none() && policy.decide(tool, request, &[]).verdict != Verdict::Deny
+    policy.refusal_of_every_call(tool).is_none()
+        && !policy.closes_request(&offered.access())
+        && policy.decide(tool, request, &[]).verdict != Verdict::Deny
 }
 
 /// `list:version:from`, in base64. It is no secret: it shows nothing that its bearer may not list anyway.

@@ -414,6 +414,8 @@ pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRo
         | Access::WritePath(_)
         | Access::CallUpstream { .. }
         | Access::Undeclared(_)
+        | Access::ReadResource { .. }
+        | Access::GetPrompt { .. }
         | Access::RunAgent(_)
         | Access::OfferTools(_)
         | Access::Send(_) => false,

@@ -1,7 +1,10 @@
 //! Watches resources: whoever may read one may hear when it changes.
 
 use crate::{
-    context_registry::{ContextRegistry, answerer::Answerer},
+    context_registry::{
+        ContextRegistry,
+        answerer::{self, Answerer},
+    },
     execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
     tool_registry::snapshot::RegisteredTool,
 };
@@ -252,7 +255,7 @@ impl ToolProvider for Watching {
             let message = "A hook put another resource in the place of the one that is to be watched.";
             return Err(ToolFailure::new(ErrorKind::PermissionDenied, message));
         }
-        self.provider.accesses(&ContextRequest::Read { uri: self.uri.clone() }).await
+        answerer::accesses(&*self.provider, &ContextRequest::Read { uri: self.uri.clone() }).await
     }
 
     async fn call(&self, call: &ToolCall, _: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {

@@ -31,6 +31,20 @@ pub enum Access {
     },
     /// Runs a tool of this name that does not declare what it touches.
     Undeclared(Arc<str>),
+    /// Reads a resource, or completes the URI of a template.
+    ReadResource {
+        /// The MCP server, or the provider of this program.
+        server: ServerName,
+        /// The URI or the template, as the server knows it.
+        uri: Arc<str>,
+    },
+    /// Gets a prompt, or completes its arguments.
+    GetPrompt {
+        /// The MCP server, or the provider of this program.
+        server: ServerName,
+        /// The prompt's name, as the server knows it.
+        prompt: Arc<str>,
+    },
     /// Hands work to an agent of this name.
     RunAgent(Arc<str>),
     /// Gives a program that the call runs the means to call tools: their canonical name, or a pattern of such names with
@@ -118,6 +132,10 @@ pub enum AccessKind {
     Upstream,
     /// Running a tool that does not declare what it touches; rules name the tool itself.
     Undeclared,
+    /// `Resource`.
+    Resource,
+    /// `Prompt`.
+    Prompt,
     /// `Agent`, `Task`.
     Agent,
     /// `Tools`.
@@ -135,6 +153,8 @@ impl Access {
             Self::Send(_) => AccessKind::Send,
             Self::CallUpstream { .. } => AccessKind::Upstream,
             Self::Undeclared(_) => AccessKind::Undeclared,
+            Self::ReadResource { .. } => AccessKind::Resource,
+            Self::GetPrompt { .. } => AccessKind::Prompt,
             Self::RunAgent(_) => AccessKind::Agent,
             Self::OfferTools(_) => AccessKind::Offer,
         }
@@ -149,6 +169,8 @@ impl Access {
             | Self::Send(_)
             | Self::CallUpstream { .. }
             | Self::Undeclared(_)
+            | Self::ReadResource { .. }
+            | Self::GetPrompt { .. }
             | Self::RunAgent(_)
             | Self::OfferTools(_) => None,
         }
@@ -265,6 +287,8 @@ impl fmt::Display for Access {
             Self::Send(receiver) => write!(f, "send to {receiver}"),
             Self::CallUpstream { server, tool } => write!(f, "call {tool} of the MCP server {server}"),
             Self::Undeclared(tool) => write!(f, "run {tool}, which does not declare what it touches"),
+            Self::ReadResource { server, uri } => write!(f, "read the resource {uri} of {server}"),
+            Self::GetPrompt { server, prompt } => write!(f, "get the prompt {prompt} of {server}"),
             Self::RunAgent(agent) => write!(f, "hand work to the agent {agent}"),
             Self::OfferTools(tools) => write!(f, "let the program call {tools}"),
         }

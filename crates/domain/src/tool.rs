@@ -3,6 +3,7 @@
 pub mod hidden_text;
 
 use crate::{
+    access::AccessKind,
     alias::{Alias, Dialect, face::Face},
     category::Category,
     server_name::ServerName,
@@ -48,6 +49,7 @@ pub struct Tool {
     pub passes_references_on: bool,
     /// Tells whether it means something only in a call of its own, so that no batch of calls holds it.
     pub stands_alone: bool,
+    stands_for: Option<AccessKind>,
 }
 
 /// How a tool reads a stored output, by the names of its parameters.
@@ -173,6 +175,7 @@ impl Tool {
             reads_outputs: None,
             passes_references_on: false,
             stands_alone: false,
+            stands_for: None,
         }
     }
 
@@ -241,6 +244,18 @@ impl Tool {
         definition.insert("name".into(), self.name.as_str().into());
         self.advertised = Some(Arc::new(definition));
         self
+    }
+
+    /// Marks it as the tool by which requests of this kind are judged: it is not a tool that can be called.
+    #[must_use]
+    pub fn standing_for(mut self, requests: AccessKind) -> Self {
+        self.stands_for = Some(requests);
+        self
+    }
+
+    /// The kind of requests that are judged as this tool, if it is not a tool that can be called.
+    pub fn stands_for(&self) -> Option<AccessKind> {
+        self.stands_for
     }
 
     /// MCP's definition, whole.
@@ -315,6 +330,7 @@ impl Tool {
             reads_outputs: self.reads_outputs,
             passes_references_on: self.passes_references_on,
             stands_alone: self.stands_alone,
+            stands_for: self.stands_for,
             ..renamed
         }
     }

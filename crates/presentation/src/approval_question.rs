@@ -211,6 +211,12 @@ fn touched(access: &Access, characters: usize) -> Quoted {
             format!("call {} of the MCP server {}", shown(tool), shown(server.as_str()))
         }
         Access::Undeclared(tool) => format!("run {}, which does not declare what it touches", shown(tool)),
+        Access::ReadResource { server, uri } => {
+            format!("read the resource {} of {}", shown(uri), shown(server.as_str()))
+        }
+        Access::GetPrompt { server, prompt } => {
+            format!("get the prompt {} of {}", shown(prompt), shown(server.as_str()))
+        }
         Access::RunAgent(agent) => format!("hand work to the agent {}", shown(agent)),
         Access::OfferTools(tools) => format!("let the program that runs call the tools {}", shown(tools)),
     };

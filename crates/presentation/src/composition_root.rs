@@ -325,7 +325,7 @@ impl AppBuilder {
     }
 
     /// Adds a provider of resources and prompts. Its name, and all that it offers, must be free; rules know requests to it
-    /// as `mcp__NAME__read_resource` and `mcp__NAME__get_prompt`.
+    /// as `Resource(NAME:URI)` and `Prompt(NAME:PROMPT)`.
     #[must_use]
     pub fn context_provider(mut self, provider: Arc<dyn ContextProvider>) -> Self {
         self.context_providers.push(provider);

@@ -397,6 +397,7 @@ impl Config {
         policy::absent_servers(&config, &mut notes);
         policy::idle_choices(&config, &mut notes);
         policy::wide_rules(&config, &mut notes);
+        policy::rules_of_tools_only(&config, &mut notes);
         notes.extend(config.agent_files().told());
         config.notes = notes;
         Ok(config)

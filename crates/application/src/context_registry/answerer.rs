@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use toolstead_domain::{
-    access::Access,
+    access::{Access, AccessKind},
     category::Category,
     context::{
         GET_PROMPT, READ_RESOURCE,
@@ -87,7 +87,9 @@ impl Answerers {
             let schema = json!({"type": "object", "properties": parameters, "required": required});
             let asked = Asked { provider: provider.clone(), kind, registry: registry.clone() };
             let asked: Arc<dyn ToolProvider> = Arc::new(asked);
-            Arc::new(RegisteredTool::new(Arc::new(tool(&**provider, name, schema)), asked))
+            let stands_for = if name == GET_PROMPT { AccessKind::Prompt } else { AccessKind::Resource };
+            let tool = tool(&**provider, name, schema).standing_for(stands_for);
+            Arc::new(RegisteredTool::new(Arc::new(tool), asked))
         };
         let completion =
             || json!({"ref": {"type": "object"}, "argument": {"type": "object"}, "context": {"type": "object"}});
@@ -130,9 +132,48 @@ fn tool(provider: &dyn ContextProvider, name: &str, schema: Value) -> Tool {
     let source = match (provider.server(), provider.name()) {
         (Some(server), _) => ToolSource::McpServer { server: server.clone(), tool: name.into() },
         (None, BUILT_IN) => ToolSource::BuiltIn,
-        (None, other) => ToolSource::Embedded(ServerName::parse(other).unwrap_or_else(|_| ServerName::program())),
+        (None, _) => ToolSource::Embedded(rule_name(provider)),
     };
     Tool::new(ToolName::for_plain_upstream(name), definition, Category::Utility, source)
+}
+
+/// The name by which rules know the provider.
+fn rule_name(provider: &dyn ContextProvider) -> ServerName {
+    let parsed = || ServerName::parse(provider.name()).unwrap_or_else(|_| ServerName::program());
+    provider.server().cloned().unwrap_or_else(parsed)
+}
+
+/// The accesses of a request: the request itself, by what the provider knows it by, and what it touches beyond that.
+///
+/// # Errors
+/// As [`ContextProvider::accesses`].
+pub(crate) async fn accesses(
+    provider: &dyn ContextProvider,
+    request: &ContextRequest,
+) -> Result<Vec<Access>, ToolFailure> {
+    let of_provider = provider.accesses(request).await?;
+    let requested = match request {
+        ContextRequest::Read { uri } | ContextRequest::Complete(Completion { of: CompletionOf::Template(uri), .. }) => {
+            resource(provider, uri)
+        }
+        ContextRequest::Get { name, .. }
+        | ContextRequest::Complete(Completion { of: CompletionOf::Prompt(name), .. }) => prompt(provider, name),
+    };
+    Ok(std::iter::once(requested).chain(of_provider).collect())
+}
+
+/// The access to a prompt, which has the server's name in front of its own unless the names of that server are plain.
+pub(super) fn prompt(provider: &dyn ContextProvider, name: &str) -> Access {
+    let server = rule_name(provider);
+    let is_qualified = provider.server().is_some() && !provider.has_own_names();
+    let own = || name.strip_prefix("mcp__")?.strip_prefix(server.as_str())?.strip_prefix("__");
+    let prompt = is_qualified.then(own).flatten().unwrap_or(name).into();
+    Access::GetPrompt { server, prompt }
+}
+
+/// The access to a resource or to a template of resources.
+pub(super) fn resource(provider: &dyn ContextProvider, uri: &str) -> Access {
+    Access::ReadResource { server: rule_name(provider), uri: uri.into() }
 }
 
 /// One kind of request to a provider.
@@ -179,7 +220,7 @@ impl ToolProvider for Asked {
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
-        self.provider.accesses(&self.request(call)?).await
+        accesses(&*self.provider, &self.request(call)?).await
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {

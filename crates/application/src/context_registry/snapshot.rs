@@ -1,6 +1,6 @@
 //! All resources and prompts at one moment.
 
-use super::answerer::{Answerer, Answerers};
+use super::answerer::{self, Answerer, Answerers};
 use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
+    access::Access,
     context::{
         ContextCatalogue, Prompt, Resource, ResourceTemplate,
         request::{Completion, CompletionOf, ContextRequest},
@@ -64,6 +65,17 @@ impl<T> Offered<T> {
     /// The name of the provider that offers it.
     pub fn provider(&self) -> &str {
         self.answerers.provider.0.name()
+    }
+}
+
+impl<T> Offered<T> {
+    /// The access of a request for it.
+    pub(crate) fn access(&self) -> Access
+    where
+        T: Named,
+    {
+        let name = self.own.as_deref().unwrap_or(self.definition.known_by());
+        T::access(&*self.answerers.provider.0, name)
     }
 }
 
@@ -353,13 +365,20 @@ impl<'a> Holders<'a> {
 }
 
 /// A definition that is known by a text.
-trait Named {
+pub(crate) trait Named {
     fn known_by(&self) -> &str;
+
+    /// The access of a request for the one of this name.
+    fn access(provider: &dyn ContextProvider, name: &str) -> Access;
 }
 
 impl Named for Resource {
     fn known_by(&self) -> &str {
         self.uri()
+    }
+
+    fn access(provider: &dyn ContextProvider, name: &str) -> Access {
+        answerer::resource(provider, name)
     }
 }
 
@@ -367,11 +386,19 @@ impl Named for ResourceTemplate {
     fn known_by(&self) -> &str {
         self.template().as_str()
     }
+
+    fn access(provider: &dyn ContextProvider, name: &str) -> Access {
+        answerer::resource(provider, name)
+    }
 }
 
 impl Named for Prompt {
     fn known_by(&self) -> &str {
         self.name()
+    }
+
+    fn access(provider: &dyn ContextProvider, name: &str) -> Access {
+        answerer::prompt(provider, name)
     }
 }
 

@@ -57,10 +57,13 @@ impl ExecuteToolHandler {
     /// # Errors
     /// [`ExecuteToolError`] where a call would not even get as far as a decision.
     pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
-        let command = ExecuteToolCommand {
-            client: Arc::new(ClientProfile::without_protocol("explain")),
-            ..ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)
-        };
+        self.explain_command(ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)).await
+    }
+
+    /// Explains a call that is resolved already.
+    pub(crate) async fn explain_command(&self, command: ExecuteToolCommand) -> Result<ExplainedCall, ExecuteToolError> {
+        let client = Arc::new(ClientProfile::without_protocol("explain"));
+        let command = ExecuteToolCommand { client, ..command };
         let policy = self.permissions.policy_of(&command.scope);
         let Foreseen { call, accesses } = self.foresee(command, TIME).await?;
         let decision = policy.decide(&call.tool, &call.arguments, &accesses?);

@@ -60,6 +60,8 @@ impl Previews<'_> {
             | Access::Send(_)
             | Access::CallUpstream { .. }
             | Access::Undeclared(_)
+            | Access::ReadResource { .. }
+            | Access::GetPrompt { .. }
             | Access::RunAgent(_)
             | Access::OfferTools(_) => false,
         };

@@ -395,6 +395,8 @@ fn kind_of(access: &Access) -> String {
         AccessKind::Run => "run",
         AccessKind::Reach => "reach",
         AccessKind::Send => "send",
+        AccessKind::Resource => "resource",
+        AccessKind::Prompt => "prompt",
         AccessKind::Agent => "agent",
         AccessKind::Offer => "offer",
         AccessKind::Upstream | AccessKind::Undeclared => return access.to_string(),

@@ -263,7 +263,12 @@ async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
 
 #[tokio::test]
 async fn requests_of_a_server_are_judged_by_its_name_and_reach_it_with_its_own_uris() {
-    let rules = [(Effect::Deny, "mcp__closed"), (Effect::Deny, "mcp__half__get_prompt")];
+    let rules = [
+        (Effect::Deny, "mcp__closed"),
+        (Effect::Deny, "mcp__half__get_prompt"),
+        (Effect::Allow, "Resource(half:a://x)"),
+        (Effect::Allow, "Resource(half:b://*)"),
+    ];
     let house = house(&rules, Vec::new(), CallSettings::default()).await;
     let server = |name: &str| {
         let offer = ScriptedContext::new(name).of_server().with_resource("a://x").with_template("b://{y}");
@@ -331,7 +336,8 @@ impl ContextProvider for Curious {
 #[tokio::test]
 async fn what_a_server_asks_about_a_resource_or_prompt_names_it_as_what_its_tools_ask() {
     for (has_own_names, expected) in [(false, "The MCP server `git` asks: PIN?"), (true, "PIN?")] {
-        let house = house(&[], Vec::new(), CallSettings::default()).await;
+        let rules = [(Effect::Allow, "Resource(git:*)"), (Effect::Allow, "Prompt(git:*)")];
+        let house = house(&rules, Vec::new(), CallSettings::default()).await;
         let offer = ScriptedContext::new("git").of_server().with_resource("a://x").with_prompt("mcp__git__p");
         house.handler.registry.register(Arc::new(Curious { offer, has_own_names })).await.unwrap();
         for request in [read("a://x"), get("mcp__git__p")] {
@@ -342,4 +348,38 @@ async fn what_a_server_asks_about_a_resource_or_prompt_names_it_as_what_its_tool
             assert_eq!(caller.questions()[0].params["message"], expected);
         }
     }
+}
+
+#[tokio::test]
+async fn a_rule_for_a_prompt_names_it_as_its_server_does() {
+    for (has_own_names, rule, is_answered) in [
+        (false, "Prompt(git:p)", true),
+        (false, "Prompt(git:mcp__git__p)", false),
+        (false, "mcp__git__get_prompt", false),
+        (false, "get_prompt", false),
+        // With plain names this is the server's own name for the prompt.
+        (true, "Prompt(git:p)", false),
+        (true, "Prompt(git:mcp__git__p)", true),
+        (true, "get_prompt", false),
+    ] {
+        let house = house(&[(Effect::Allow, rule)], Vec::new(), CallSettings::default()).await;
+        let offer = ScriptedContext::new("git").of_server().with_prompt("mcp__git__p");
+        house.handler.registry.register(Arc::new(Curious { offer, has_own_names })).await.unwrap();
+        let mut command = ForwardRequestCommand::new(get("mcp__git__p"));
+        let answer = Ok(InputResponse(json!({"action": "accept"})));
+        command.call.caller = Arc::new(RecordingCaller::answering([answer]));
+        assert_eq!(house.handler.handle(command).await.is_ok(), is_answered, "{rule} {has_own_names}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_explained_without_being_made() {
+    let house = house(&[(Effect::Deny, "Resource(git:a://s*)")], Vec::new(), CallSettings::default()).await;
+    let offer = Arc::new(ScriptedContext::new("git").of_server().with_template("a://{x}"));
+    house.handler.registry.register(offer.clone()).await.unwrap();
+    for (uri, verdict) in [("a://secret", "deny"), ("toolstead://git/a://%73ecret", "deny"), ("a://open", "ask")] {
+        let explained = house.handler.explain(ForwardRequestCommand::new(read(uri))).await.unwrap();
+        assert_eq!(explained.decision.verdict.as_str(), verdict, "{uri}: {}", explained.decision.reason());
+    }
+    assert_eq!((offer.asked(), house.log.rows()), (Vec::new(), Vec::new()));
 }

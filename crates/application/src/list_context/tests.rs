@@ -45,6 +45,11 @@ async fn what_a_rule_closes_wholly_is_not_listed() {
         (&["read_resource"], &["p", "q"]),
         (&["get_prompt(name:p)", "read_resource(uri:file://*)"], &["config://a", "status://b", "team://c", "q"]),
         (&["mcp__team__*"], &["config://a", "status://b", "file:///{path}", "p"]),
+        (&["Resource"], &["p", "q"]),
+        (&["Resource(built-in:config://*)", "Prompt(team:*)"], &["status://b", "team://c", "file:///{path}", "p"]),
+        (&["Resource(*:file:///*)"], &["config://a", "status://b", "team://c", "p", "q"]),
+        // Only some URIs of the template are closed.
+        (&["Resource(*:file:///etc/*)"], &["config://a", "status://b", "team://c", "file:///{path}", "p", "q"]),
         (&["Read(//etc/**)"], &["config://a", "status://b", "team://c", "file:///{path}", "p", "q"]),
     ] {
         assert_eq!(shown(&handler(policy(deny)).await, query), expected, "{deny:?}");

@@ -74,6 +74,8 @@ pub enum NearMiss {
     Outside(Arc<PermissionRule>),
     /// It stands in a file that nobody trusts yet.
     Waiting(Arc<PermissionRule>),
+    /// It is about a tool of a server, and the request is for a resource or prompt.
+    OfTools(Arc<PermissionRule>),
 }
 
 /// The ground of a finding.
@@ -205,6 +207,12 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
         Access::RunAgent(agent) => ("Agent", agent.to_string()),
         Access::OfferTools(tools) => ("Tools", tools.to_string()),
         Access::CallUpstream { .. } | Access::Undeclared(_) => return Some(tool.to_owned()),
+        // A star would stand for other resources and prompts.
+        Access::ReadResource { uri: name, .. } | Access::GetPrompt { prompt: name, .. } if name.contains('*') => {
+            return None;
+        }
+        Access::ReadResource { server, uri } => ("Resource", format!("{server}:{uri}")),
+        Access::GetPrompt { server, prompt } => ("Prompt", format!("{server}:{prompt}")),
         Access::Send(_) => return None,
     };
     // A rule is read without the blanks at its ends, and would mean something wider.
@@ -245,6 +253,9 @@ impl Finding {
             }
             NearMiss::Outside(rule) => {
                 format!("{rule} does not open it, because rules hold inside of the roots alone")
+            }
+            NearMiss::OfTools(rule) => {
+                format!("{} does not cover it, because it allows a tool of that name only", named(rule))
             }
             NearMiss::Waiting(rule) => {
                 let file = match &rule.origin {

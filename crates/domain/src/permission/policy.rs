@@ -201,7 +201,9 @@ impl PermissionPolicy {
             (Verdict::Ask, Cause::Default(_)) => {
                 let not_plain = self.allow_rules().find(|rule| rule.misses(tool, access)).cloned();
                 let waiting = || self.waiting.iter().find(allows).cloned();
-                not_plain.map(NearMiss::NotPlain).or_else(|| waiting().map(NearMiss::Waiting))
+                let of_tools = || self.allow_rules().find(|rule| rule.names_only_tools(tool)).cloned();
+                let not_plain = not_plain.map(NearMiss::NotPlain);
+                not_plain.or_else(|| waiting().map(NearMiss::Waiting)).or_else(|| of_tools().map(NearMiss::OfTools))
             }
             (_, Cause::OutsideRoots) => {
                 let mut naming = self.allow_rules().filter(|rule| rule.names_paths());
@@ -278,6 +280,11 @@ impl PermissionPolicy {
             .map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
     }
 
+    /// Returns `true` if a deny rule closes all that the access requests, so that no list names it.
+    pub fn closes_request(&self, access: &Access) -> bool {
+        self.layers().any(|layer| layer.rules.iter().any(|rule| rule.closes_request(access, &layer.roots)))
+    }
+
     /// The reason why the tool is not among those that are offered, if it is not.
     fn leaves_out(&self, tool: &Tool) -> Option<Cause> {
         match self.layers().position(|layer| !layer.selection.includes(tool))? {
@@ -314,7 +321,7 @@ impl PermissionPolicy {
     }
 
     fn forbidden_by_mode(&self, tool: &Tool, access: &Access) -> Option<Finding> {
-        let reads = access.kind() == AccessKind::Read || reads_by_a_program(tool, access);
+        let reads = access.kind() == AccessKind::Read || reads_by_a_program(tool, access) || is_own(tool, access);
         // Calls of an agent are judged for themselves, in the same mode.
         let forbidden = self.mode == Mode::Plan && !reads && access.kind() != AccessKind::Agent;
         let cause = Cause::Mode("the mode `plan` allows reading only");
@@ -375,6 +382,15 @@ impl PermissionPolicy {
                 finding(Verdict::Ask, Cause::Default("connections to hosts are asked about by default"))
             }
             AccessKind::Send => finding(Verdict::Ask, Cause::Default("sending is always asked about")),
+            AccessKind::Resource | AccessKind::Prompt if is_own(tool, access) => {
+                finding(Verdict::Allow, Cause::Default("resources and prompts of this program are allowed by default"))
+            }
+            AccessKind::Resource => {
+                finding(Verdict::Ask, Cause::Default("resources of MCP servers are asked about by default"))
+            }
+            AccessKind::Prompt => {
+                finding(Verdict::Ask, Cause::Default("prompts of MCP servers are asked about by default"))
+            }
             AccessKind::Upstream => {
                 finding(Verdict::Ask, Cause::Default("tools of MCP servers are asked about by default"))
             }
@@ -443,6 +459,12 @@ fn reads_by_a_program(tool: &Tool, access: &Access) -> bool {
         && matches!(tool.source(), ToolSource::BuiltIn)
 }
 
+/// Returns `true` for a request to a provider of this program, which is not an MCP server.
+fn is_own(tool: &Tool, access: &Access) -> bool {
+    matches!(access.kind(), AccessKind::Resource | AccessKind::Prompt)
+        && !matches!(tool.source(), ToolSource::McpServer { .. })
+}
+
 fn whole(verdict: Verdict, cause: Cause) -> Decision {
     let decisive = Finding::new(verdict, None, cause);
     Decision { verdict, trace: vec![decisive.clone()], decisive }
@@ -458,7 +480,10 @@ fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
     };
     let is_of_agents =
         || matches!(tool.source(), ToolSource::BuiltIn) && rule.names_whole_kind_of(AccessKind::Agent, tool);
-    rule.denies_whole(tool) || only_kind.is_some_and(|kind| rule.names_whole_kind(kind)) || is_of_agents()
+    rule.denies_whole(tool)
+        || rule.names_requests_of(tool)
+        || only_kind.is_some_and(|kind| rule.names_whole_kind(kind))
+        || is_of_agents()
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@ mod kind;
 use crate::{
     access::{Access, AccessKind, PathAccess},
     category::Category,
+    context,
     permission::{command_pattern::Outline, path_pattern::PatternBase},
     tool::{Tool, ToolSource},
     workspace_roots::WorkspaceRoots,
 };
-use head::{Head, allows_name, fits, names, names_in_any_spelling};
+use head::{Head, allows_name, fits, names, names_in_any_spelling, names_server};
 use kind::RuleKind;
 use serde_json::{Map, Value};
 use std::{fmt, path::PathBuf, sync::Arc};
@@ -79,6 +80,10 @@ pub enum RuleSubject {
     Host,
     /// Names of agents, and of tools that programs may call.
     Name,
+    /// Resources of servers.
+    Resource,
+    /// Prompts of servers.
+    Prompt,
     /// Names of tools.
     ToolName,
     /// Arguments of a call.
@@ -150,6 +155,10 @@ impl PermissionRule {
         };
         let head = Head::parse(head, effect).map_err(&wrong)?;
         let spec = match spec {
+            // Only a server that is named is trusted, as in `mcp__server__*`.
+            None | Some("*") if effect == Effect::Allow && head.is_request() => {
+                return Err(wrong(format!("an allow rule must name the server: write `{}(SERVER:*)`", head.as_str())));
+            }
             None | Some("*") => Spec::Any,
             Some("") => {
                 return Err(wrong(
@@ -289,10 +298,54 @@ impl PermissionRule {
         }
         let head = match &self.head {
             Head::Access(head) => access.kind() == head.access,
+            Head::Tool(pattern) if tool.stands_for().is_some() => names_server(pattern, tool),
             // Sending is asked about each time.
             Head::Tool(pattern) => access.kind() != AccessKind::Send && names(pattern, tool),
         };
         head && self.spec_for(tool).is_ok_and(|spec| self.covers_access(spec, access, roots))
+    }
+
+    /// Returns `true` if this allow rule names the tool that stands for the request, and a request is not a call of a
+    /// tool of that name.
+    pub(super) fn names_only_tools(&self, tool: &Tool) -> bool {
+        let Head::Tool(pattern) = &self.head else { return false };
+        tool.stands_for().is_some() && names(pattern, tool) && !names_server(pattern, tool)
+    }
+
+    /// The name of a tool in this allow rule by which deny and ask rules also know the requests of this kind, with the
+    /// rule that allows those instead.
+    pub fn named_requests(&self) -> Option<(AccessKind, String)> {
+        let Head::Tool(name) = &self.head else { return None };
+        let (server, tool) = match name.strip_prefix("mcp__") {
+            Some(qualified) => qualified.split_once("__")?,
+            None => ("SERVER", name.as_str()),
+        };
+        let (kind, head) = match tool {
+            context::READ_RESOURCE => (AccessKind::Resource, "Resource"),
+            context::GET_PROMPT => (AccessKind::Prompt, "Prompt"),
+            _ => return None,
+        };
+        (self.effect == Effect::Allow).then(|| (kind, format!("{head}({server}:*)")))
+    }
+
+    /// The pattern of the name of the server whose resources or prompts the rule is about.
+    pub fn named_server(&self) -> Option<&str> {
+        self.spec()?.server()
+    }
+
+    /// Returns `true` if this deny rule closes all that the access requests: a resource, a prompt, or every resource of a
+    /// template.
+    pub(super) fn closes_request(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+        matches!(&self.head, Head::Access(_))
+            && self.effect == Effect::Deny
+            && self.covers_access(self.spec(), access, roots)
+    }
+
+    /// Returns `true` if the rule is about every request that this tool stands for.
+    pub(super) fn names_requests_of(&self, tool: &Tool) -> bool {
+        let Some(kind) = tool.stands_for() else { return false };
+        let covers_server = |kind: &dyn RuleKind| tool.server().is_some_and(|one| kind.covers_server(one.as_str()));
+        matches!(&self.head, Head::Access(head) if head.access == kind) && self.spec().is_none_or(covers_server)
     }
 
     /// For allow, the tool aside.

@@ -82,7 +82,7 @@ pub trait ContextProvider: Send + Sync {
         std::future::pending().await
     }
 
-    /// The accesses of the request: real paths, hosts. Empty: nothing that a rule could judge.
+    /// The accesses of the request beside the resource or prompt itself: real paths, hosts. Empty where there are none.
     ///
     /// # Errors
     /// [`ToolFailure`] when the request cannot be understood; `not_found` for a resource or prompt that there is not.

@@ -51,6 +51,8 @@ fn access() -> impl Strategy<Value = Access> {
         shared().prop_map(Access::RunAgent),
         shared().prop_map(Access::OfferTools),
         shared().prop_map(move |tool| Access::CallUpstream { server: server(), tool }),
+        shared().prop_map(move |uri| Access::ReadResource { server: server(), uri }),
+        shared().prop_map(move |prompt| Access::GetPrompt { server: server(), prompt }),
     ];
     leaf.prop_recursive(2, 12, 3, |inner| {
         let clarity =

@@ -20,7 +20,7 @@ use crate::{
 use clap::Args;
 use serde_json::{Map, Value};
 use std::{convert::Infallible, future::ready, path::PathBuf, sync::Arc};
-use toolstead_domain::context::{self, server_uri};
+use toolstead_domain::context::server_uri;
 use toolstead_infrastructure::builtin;
 
 /// The global flags.
@@ -286,7 +286,7 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
             Servers::Only(server.into())
         }
-        _ if builtin::spellings().contains(&tool) || context::RULE_NAMES.contains(&tool) => Servers::None,
+        _ if builtin::spellings().contains(&tool) => Servers::None,
         _ => Servers::All,
     }
 }

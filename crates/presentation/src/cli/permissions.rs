@@ -16,19 +16,25 @@ use crate::{
     },
 };
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use toolstead_application::execute_tool::{
-    ExecuteToolError,
-    explain::{ExplainCallQuery, ExplainedCall},
+use toolstead_application::{
+    execute_tool::{
+        ExecuteToolError,
+        explain::{ExplainCallQuery, ExplainedCall},
+    },
+    forward_request::ForwardRequestCommand,
 };
 use toolstead_domain::{
+    context::{self, request::ContextRequest, server_uri},
     permission::{
         decision::{Cause, Verdict},
         remedy::RemedyWords,
         rule::Effect,
     },
     principal::Principal,
+    tool_execution::RequestKind,
+    tool_failure::ToolFailure,
 };
 
 /// Shows, explains, tests and writes permission rules.
@@ -42,7 +48,7 @@ pub struct Permissions {
 enum Command {
     /// Says what would be decided of a call, and why; ends with 0 for allow, 1 for ask and 3 for deny
     Explain {
-        /// The tool, by name or alias
+        /// The tool, by name or alias; `read_resource` and `get_prompt` for resources and prompts
         name: String,
         /// The arguments as a JSON object; `-` reads them from standard input, `@FILE` from a file
         #[arg(default_value = "{}", value_name = "JSON|-|@FILE")]
@@ -92,18 +98,52 @@ impl Permissions {
 }
 
 async fn explain(composition: &Composition, name: &str, arguments: Value) -> Result<ExplainedCall, ExecuteToolError> {
-    if composition.app.registry.snapshot().resolve(name).is_err() {
+    let is_tool = || composition.app.registry.snapshot().resolve(name).is_ok();
+    if !is_tool() {
         composition.settled().await;
     }
-    composition
-        .app
-        .execute_tool
-        .explain(ExplainCallQuery {
-            tool: name.into(),
-            arguments,
-            scope: composition.app.scope(Principal::local(), "cli"),
-        })
-        .await
+    let scope = composition.app.scope(Principal::local(), "cli");
+    if !is_tool()
+        && let Some(request) = requested(composition, name, &arguments).await
+    {
+        let command = ForwardRequestCommand::new(request.map_err(ExecuteToolError::NotCallable)?);
+        let call = command.call.within(scope);
+        return composition.app.forward_request.explain(ForwardRequestCommand { call, ..command }).await;
+    }
+    composition.app.execute_tool.explain(ExplainCallQuery { tool: name.into(), arguments, scope }).await
+}
+
+/// The request for a resource or prompt that rules know by this name; `None` for any other name.
+async fn requested(
+    composition: &Composition,
+    name: &str,
+    arguments: &Value,
+) -> Option<Result<ContextRequest, ToolFailure>> {
+    let (server, name) = match name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
+        Some((server, name)) => (Some(server), name),
+        None => (None, name),
+    };
+    let kind = match name {
+        context::READ_RESOURCE => RequestKind::Resource,
+        context::GET_PROMPT => RequestKind::Prompt,
+        _ => return None,
+    };
+    let none = Map::new();
+    let mut request = ContextRequest::parse(kind, arguments.as_object().unwrap_or(&none));
+    match (&mut request, server) {
+        (Ok(ContextRequest::Read { uri }), Some(server)) if !server_uri::is_ours(uri) => {
+            *uri = server_uri::of_server(server, uri);
+        }
+        (Ok(ContextRequest::Get { name, .. }), Some(server)) => {
+            composition.app.context.settled(composition.config.connect_timeout()).await;
+            let snapshot = composition.app.context.snapshot();
+            if !snapshot.prompts().iter().any(|one| one.definition.name() == name) {
+                *name = format!("mcp__{server}__{name}");
+            }
+        }
+        _ => {}
+    }
+    Some(request)
 }
 
 fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &mut Output) -> Outcome {

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use toolstead_domain::{
     access::{Access, PathAccess},
     permission::rule::{PermissionRule, RuleSubject},
+    server_name::ServerName,
     workspace_roots::{WorkspaceRoots, lexical},
 };
 
@@ -52,10 +53,22 @@ fn meets(rule: &PermissionRule, example: &str, roots: &WorkspaceRoots) -> Result
                 .into_iter()
                 .any(|access| rule.meets(&[access], roots))
         }
+        RuleSubject::Resource => {
+            rule.meets(&[requested(example, |server, uri| Access::ReadResource { server, uri })?], roots)
+        }
+        RuleSubject::Prompt => {
+            rule.meets(&[requested(example, |server, prompt| Access::GetPrompt { server, prompt })?], roots)
+        }
         RuleSubject::ToolName => rule.meets_name(example),
         RuleSubject::Arguments => {
             let arguments = serde_json::from_str(example).map_err(|_| "must be a JSON object of arguments")?;
             rule.meets_arguments(&arguments)
         }
     })
+}
+
+/// Reads `SERVER:URI` or `SERVER:NAME`.
+fn requested(example: &str, access: impl Fn(ServerName, Arc<str>) -> Access) -> Result<Access, &'static str> {
+    let parts = example.split_once(':').and_then(|(server, name)| Some((ServerName::parse(server).ok()?, name)));
+    parts.map(|(server, name)| access(server, name.into())).ok_or("must begin with the server's name and a colon")
 }

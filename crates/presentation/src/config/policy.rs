@@ -15,12 +15,13 @@ use crate::config::{
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_application::orchestration;
 use toolstead_domain::{
+    access::AccessKind,
     context,
     permission::{
         policy::Mode,
         rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
     },
-    tool::Tool,
+    tool::{BUILT_IN, Tool},
     tool_input_schema::nearest_name,
     tool_selection::wildcard_match,
     workspace_roots::WorkspaceRoots,
@@ -203,6 +204,19 @@ pub(super) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
     }
 }
 
+/// Allow rules named like requests for resources or prompts, which they no longer cover.
+pub(super) fn rules_of_tools_only(config: &Config, notes: &mut Vec<Problem>) {
+    for rule in config.rules.iter() {
+        let Some((kind, wanted)) = rule.named_requests() else { continue };
+        let what = if kind == AccessKind::Prompt { "prompts" } else { "resources" };
+        let message = format!(
+            "the allow rule `{}` covers a tool of that name and no {what}: to allow {what}, write `{wanted}`",
+            rule.text
+        );
+        notes.push(Problem::new(origin_of(&rule.origin), message));
+    }
+}
+
 /// The mode that somebody asks for and somebody else has forbidden.
 pub(super) fn forbidden_mode(mode: Mode, resolved: &Resolved) -> Option<Problem> {
     let first = |name: &str| {
@@ -251,11 +265,18 @@ fn may_be_of(text: &str, server: &ConfiguredServer) -> bool {
 /// Rules and choices that name servers which are not configured: no error, since servers come and go.
 pub(super) fn absent_servers(config: &Config, notes: &mut Vec<Problem>) {
     let known: BTreeSet<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
-    let named = config.rules.iter().map(|rule| (rule.text.as_str(), origin_of(&rule.origin)));
-    let chosen = config.selected.iter().map(|item| (item.text.as_str(), item.origin.clone()));
-    for (text, origin) in named.chain(chosen) {
-        let Some(rest) = text.strip_prefix("mcp__") else { continue };
-        let server = rest.split("__").next().unwrap_or(rest).split('(').next().unwrap_or_default();
+    let in_text = |text: &str| {
+        let rest = text.strip_prefix("mcp__")?;
+        rest.split("__").next().unwrap_or(rest).split('(').next().map(str::to_owned)
+    };
+    let named = config.rules.iter().filter_map(|rule| {
+        let server = rule.named_server().filter(|server| *server != BUILT_IN).map(str::to_owned);
+        Some((rule.text.as_str(), server.or_else(|| in_text(&rule.text))?, origin_of(&rule.origin)))
+    });
+    let chosen = config.selected.iter();
+    let chosen = chosen.filter_map(|item| Some((item.text.as_str(), in_text(&item.text)?, item.origin.clone())));
+    for (text, server, origin) in named.chain(chosen) {
+        let server = server.as_str();
         if !server.contains('*') && !known.contains(server) {
             notes.push(Problem::new(
                 origin,

@@ -1,5 +1,7 @@
 //! Decisions, over rules, modes, roots and defaults.
 
+mod requests;
+
 use super::*;
 use crate::{
     access::CommandAccess,
@@ -36,7 +38,7 @@ fn tool(name: &str) -> Tool {
     tool
 }
 
-/// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `run rm x naming /w/x freely /tmp/x`, `opaque $x`, `host x`, `up`, `send x`, `agent x`, `offer x`, or nothing.
+/// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `run rm x naming /w/x freely /tmp/x`, `opaque $x`, `host x`, `up`, `send x`, `agent x`, `offer x`, `resource x`, `prompt x`, or nothing.
 fn accesses(text: &str) -> Vec<Access> {
     let path = |path: &str| match path.split_once("->") {
         Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
@@ -68,6 +70,10 @@ fn accesses(text: &str) -> Vec<Access> {
         Some(("host", rest)) => Access::ReachHost(rest.into()),
         Some(("send", rest)) => Access::Send(rest.into()),
         Some(("agent", rest)) => Access::RunAgent(rest.into()),
+        Some(("resource", rest)) => {
+            Access::ReadResource { server: ServerName::parse("git").unwrap(), uri: rest.into() }
+        }
+        Some(("prompt", rest)) => Access::GetPrompt { server: ServerName::parse("git").unwrap(), prompt: rest.into() },
         Some(("offer", rest)) => Access::OfferTools(rest.into()),
         None if text == "up" => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
         _ => panic!("`{text}` is no access"),

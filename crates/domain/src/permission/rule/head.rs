@@ -5,6 +5,8 @@ use super::{
     kind::{AccessHead, access_head},
 };
 use crate::{
+    access::AccessKind,
+    server_name::ServerName,
     tool::{Tool, ToolSource},
     tool_selection::wildcard_match,
 };
@@ -46,6 +48,27 @@ impl Head {
             Some(_) => Ok(Self::Tool(text.into())),
         }
     }
+}
+
+impl Head {
+    /// Returns `true` for the heads of requests to servers.
+    pub(super) fn is_request(&self) -> bool {
+        matches!(self, Self::Access(head) if matches!(head.access, AccessKind::Resource | AccessKind::Prompt))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Access(head) => head.name,
+            Self::Tool(name) => name,
+        }
+    }
+}
+
+/// Returns `true` if the pattern covers everything of the tool's server: `mcp__server`, `mcp__server__*`.
+pub(super) fn names_server(pattern: &str, tool: &Tool) -> bool {
+    let everything = pattern.strip_suffix('*').map(|rest| rest.trim_end_matches('*'));
+    let name = everything.and_then(|name| name.strip_prefix("mcp__")?.strip_suffix("__"));
+    name.is_some() && tool.server().map(ServerName::as_str) == name
 }
 
 /// For allow: a server's tool by its qualified name alone, whatever name its server gave it.

@@ -5,6 +5,7 @@ mod host;
 mod name;
 mod parameter;
 mod path;
+mod request;
 
 use super::{Effect, RuleSubject};
 use crate::{
@@ -71,6 +72,16 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The pattern of the name of the server that it is about.
+    fn server(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns `true` if it covers every request of its kind to the server.
+    fn covers_server(&self, _server: &str) -> bool {
+        false
+    }
+
     /// The dotted path of the parameter that it looks at.
     fn parameter(&self) -> Option<&str> {
         None
@@ -83,7 +94,7 @@ type Parsed = Result<Arc<dyn RuleKind>, String>;
 /// A head that names a kind of access, whatever tool it is of.
 #[derive(Debug)]
 pub(super) struct AccessHead {
-    name: &'static str,
+    pub(super) name: &'static str,
     pub(super) access: AccessKind,
     /// The part of a call that a rule without parentheses is compared with.
     pub(super) subject: RuleSubject,
@@ -99,6 +110,18 @@ const HEADS: &[AccessHead] = &[
     AccessHead { name: "Task", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
     AccessHead { name: "Tools", access: AccessKind::Offer, subject: RuleSubject::Name, parse: name::parse },
     AccessHead { name: "WebFetch", access: AccessKind::Reach, subject: RuleSubject::Host, parse: host::parse },
+    AccessHead {
+        name: "Resource",
+        access: AccessKind::Resource,
+        subject: RuleSubject::Resource,
+        parse: request::parse_resource,
+    },
+    AccessHead {
+        name: "Prompt",
+        access: AccessKind::Prompt,
+        subject: RuleSubject::Prompt,
+        parse: request::parse_prompt,
+    },
 ];
 
 /// The kinds behind the name of a tool, in the order in which they are tried. Each returns `None` for a text that is not

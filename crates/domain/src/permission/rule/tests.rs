@@ -1,7 +1,7 @@
 //! Texts that are rules, and texts that are none.
 
 use super::*;
-use crate::access::CommandAccess;
+use crate::{access::CommandAccess, server_name::ServerName};
 use proptest::prelude::*;
 
 fn parse(effect: Effect, text: &str) -> Result<PermissionRule, InvalidRule> {
@@ -31,6 +31,14 @@ fn a_malformed_rule_says_what_to_write() {
         (Effect::Deny, "WebFetch(domain:.)", "not a host name"),
         (Effect::Allow, "git(range:a)", "deny and ask rules only"),
         (Effect::Deny, "Read(a/../b)", "`..`"),
+        (Effect::Allow, "Resource", "name the server: write `Resource(SERVER:*)`"),
+        (Effect::Allow, "Prompt(*)", "name the server: write `Prompt(SERVER:*)`"),
+        (Effect::Allow, "Resource(*:a://x)", "without `*`"),
+        (Effect::Deny, "Resource(up)", "names no server"),
+        (Effect::Deny, "Resource(up:)", "nothing follows"),
+        (Effect::Deny, "Resource(https://x)", "write `Resource(SERVER:https://x)`"),
+        (Effect::Deny, "Resource(file:///x)", "write `Resource(SERVER:file:///x)`"),
+        (Effect::Deny, "Prompt(a b:x)", "not the name of a server"),
     ] {
         let error = parse(effect, text).unwrap_err().to_string();
         assert!(error.contains(reason), "{text}: {error}");
@@ -58,14 +66,16 @@ fn deny_and_ask_rules_may_use_stars_anywhere() {
 proptest! {
     #[test]
     fn no_text_is_too_strange_for_a_rule(
-        head in "(Read|Bash|bash|WebFetch|mcp__a__|[a-z_*]{0,6})", spec in any::<String>(), raw in any::<String>(),
+        head in "(Read|Bash|bash|WebFetch|Resource|Prompt|mcp__a__|[a-z_*]{0,6})", spec in any::<String>(), raw in any::<String>(),
     ) {
         for effect in [Effect::Allow, Effect::Ask, Effect::Deny] {
             for text in [format!("{head}({spec})"), raw.clone()] {
                 if let Ok(rule) = parse(effect, &text) {
                     let command = Access::RunCommand(CommandAccess::program([spec.as_str(), "x"]));
                     let path = Access::ReadPath(PathAccess::plain(format!("/w/{spec}")));
-                    let _ = (rule.subject(), rule.meets(&[command, path], &WorkspaceRoots::default()));
+                    let server = ServerName::parse("up").unwrap();
+                    let resource = Access::ReadResource { server, uri: spec.as_str().into() };
+                    let _ = (rule.subject(), rule.meets(&[command, path, resource], &WorkspaceRoots::default()));
                     // Written down and read again, it is the same rule.
                     prop_assert!(parse(effect, &rule.text).is_ok());
                 }

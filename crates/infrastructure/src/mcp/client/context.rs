@@ -25,7 +25,7 @@ use toolstead_domain::{
     access::Access,
     client_profile::{Generation, LogLevel},
     context::{
-        ContextCatalogue, GET_PROMPT, READ_RESOURCE,
+        ContextCatalogue,
         notice::ContextNotice,
         request::{Completion, CompletionOf, ContextRequest},
     },
@@ -226,15 +226,8 @@ impl ContextProvider for McpServer {
         self.shared.beside.said.next().await
     }
 
-    async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
-        let tool = match request {
-            ContextRequest::Read { .. }
-            | ContextRequest::Complete(Completion { of: CompletionOf::Template(_), .. }) => READ_RESOURCE,
-            ContextRequest::Get { .. } | ContextRequest::Complete(Completion { of: CompletionOf::Prompt(_), .. }) => {
-                GET_PROMPT
-            }
-        };
-        Ok(vec![Access::CallUpstream { server: self.shared.config.name.clone(), tool: tool.into() }])
+    async fn accesses(&self, _: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
+        Ok(Vec::new())
     }
 
     async fn answer(

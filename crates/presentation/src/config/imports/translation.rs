@@ -31,6 +31,9 @@ pub(super) struct Surroundings<'a> {
     pub(super) default_root: Option<&'a Path>,
 }
 
+/// Claude Code's tool that reads resources of every server.
+const READS_RESOURCES: &str = "ReadMcpResourceTool";
+
 impl Surroundings<'_> {
     /// The folder that the file is about: around `.claude`, else its own.
     fn project(&self) -> &Path {
@@ -158,6 +161,10 @@ impl Made<'_> {
     pub(super) fn rules(&mut self, name: &str, effect: Effect, content: Content, origin: &Origin) {
         for (text, origin) in self.texts(name, content, origin) {
             match self.anchored(&text) {
+                // An allow rule would have to name the server.
+                Ok(_) if text.trim() == READS_RESOURCES && effect != Effect::Allow => {
+                    self.derived_rule(effect, "Resource".into(), format!("`{text}` of `{name}`"), &origin);
+                }
                 Ok(anchored) if anchored != text => {
                     self.derived_rule(effect, anchored, format!("`{text}` of `{name}`"), &origin)
                 }
