@@ -47,9 +47,9 @@ async fn guidance_is_told_of_providers_that_may_be_used() {
     let empty = Arc::new(ScriptedContext::new("empty").with_instructions("Nothing to use."));
     let voices = voices([&git, &db, &empty]).await;
     let told = |deny: &str| voices.instructions(&scope("a").through(View::new(deny, Arc::new(denying(deny)))));
-    assert_eq!(voices.instructions(&scope("a")).unwrap(), "## db\nRead only.\n\n## git\nCommit often.");
-    assert_eq!(told("mcp__git").unwrap(), "## db\nRead only.");
-    assert_eq!(told("mcp__db__read_resource").unwrap(), "## git\nCommit often.");
+    assert_eq!(voices.instructions(&scope("a")).unwrap(), "## db\n    Read only.\n\n## git\n    Commit often.");
+    assert_eq!(told("mcp__git").unwrap(), "## db\n    Read only.");
+    assert_eq!(told("mcp__db__read_resource").unwrap(), "## git\n    Commit often.");
     assert_eq!(told("mcp__*"), None);
 }
 
