@@ -738,7 +738,11 @@ fn edited(arguments: &Value) -> (Option<String>, Value) {
 fn who_is_asked_about_an_edit_sees_the_change_and_is_not_asked_about_one_that_cannot_work() {
     let (asked, answer) = edited(&json!({"path": "a", "old_text": "two", "new_text": "2"}));
     let asked = asked.expect("somebody is asked");
-    assert!(asked.contains("The change:\n  | --- a/a\n") && asked.contains("  | -two\n  | +2"), "{asked}");
+    assert!(
+        asked.contains("The change (1 file, 1 line added, 1 removed):\n  | --- a/a\n")
+            && asked.contains("  | -two\n  | +2"),
+        "{asked}"
+    );
     assert!(answer["result"]["isError"] == true && text_of(&answer).contains("refused by"), "{answer}");
 
     let (asked, answer) = edited(&json!({"path": "a", "old_text": "three", "new_text": "3"}));

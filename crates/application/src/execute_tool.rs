@@ -612,7 +612,8 @@ impl ExecuteToolHandler {
             let now = running::accesses(provider, &call, &command.cancel, time).await?;
             let policy = self.permissions.policy_of(&command.scope);
             let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &now), policy.asks_nobody());
-            if approved.covers(&accesses, &now, &decision) {
+            let preview = self.approvals(&policy, provider).previews.of(command, &call, &now).await?;
+            if approved.covers(&accesses, &now, preview.as_deref(), &decision) {
                 break (policy, approved.by_person);
             }
             accesses = now;

@@ -1,8 +1,11 @@
 //! A question about a call, as a person reads it. Whatever a model, a file or a server wrote stands in one line, between
 //! backticks, with everything escaped that could end either: it cannot pass for a line of ours.
 
+mod change;
+
+use change::ShownChange;
 use toolstead_domain::{
-    access::{Access, Clarity, PathAccess},
+    access::{Access, AccessKind, Clarity, PathAccess},
     permission::decision::Cause,
     ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
     tool::ToolSource,
@@ -19,9 +22,6 @@ const FACT_CHARACTERS: usize = 200;
 const SHORT_CHARACTERS: usize = 40;
 /// Arguments, and accesses that need no yes, that are shown.
 const MAX_FACTS: usize = 12;
-/// Lines of a change that are shown, and characters of each.
-const CHANGE_LINES: usize = 60;
-const LINE_CHARACTERS: usize = 160;
 /// A row of blanks as long as this could move text to where a line of ours might stand.
 const BLANKS: usize = 3;
 
@@ -34,8 +34,10 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) rows: Vec<Row>,
     /// What else is worth knowing, a line each.
     pub(crate) facts: Vec<String>,
-    /// What the call would change, a line each: texts from outside behind a mark of ours.
+    /// A summary and the first rows of the change that the call would make. Text from outside follows a mark.
     pub(crate) change: Vec<String>,
+    /// All texts without cuts, where the question cuts something.
+    pub(crate) full_text: Option<Vec<String>>,
 }
 
 /// One part, to be answered for itself.
@@ -52,36 +54,83 @@ pub(crate) struct Row {
 }
 
 impl ApprovalQuestion {
-    /// The question; `None` where it has more parts than a person can answer for.
+    /// Returns the question; `None` where it has more parts than a person can answer for. Where a change is cut, each part
+    /// can be approved only once.
     pub(crate) fn of(request: &ApprovalRequest<'_>) -> Option<Self> {
+        Self::build(request, false)
+    }
+
+    /// Returns the question for an approver who has read its full text.
+    pub(crate) fn after_reading(request: &ApprovalRequest<'_>) -> Option<Self> {
+        Self::build(request, true)
+    }
+
+    fn build(request: &ApprovalRequest<'_>, has_been_read: bool) -> Option<Self> {
         let parts = request.parts;
         if parts.is_empty() || parts.len() > MAX_ROWS {
             return None;
         }
         let characters = (ROW_CHARACTERS / parts.len()).clamp(FACT_CHARACTERS, 2_000);
-        let tool = quoted(request.call.tool.name().as_str(), FACT_CHARACTERS).text;
-        let agent = request.agent.map(|agent| format!("agent {}", quoted(agent, FACT_CHARACTERS).text));
-        let within = request.within.map(|tool| format!("tool {}", quoted(tool.name().as_str(), FACT_CHARACTERS).text));
-        Some(Self {
-            heading: match agent.or(within) {
-                Some(within) => format!("May the tool {tool} run, called by the {within}?"),
-                None => format!("May the tool {tool} run?"),
-            },
-            rows: parts.iter().map(|part| row(part, characters)).collect(),
-            facts: facts(request),
-            change: request.preview.map(change).unwrap_or_default(),
-        })
+        let (shown_facts, all_facts) = (facts(request, BRIEF), facts(request, UNCUT));
+        let are_facts_cut = shown_facts != all_facts;
+        let change = request.preview.map(ShownChange::of);
+        let has = |kind| request.accesses.iter().any(|access| access.kind() == kind);
+        let is_incomplete = change.as_ref().is_some_and(|change| !change.is_complete);
+        let is_change_cut = match &change {
+            Some(change) => change.cut_lines > 0,
+            // The approver sees the change only in the arguments. A command is shown in its own part.
+            None => are_facts_cut && has(AccessKind::Write) && !has(AccessKind::Run),
+        };
+        let is_once_only = is_incomplete || (is_change_cut && !has_been_read);
+        let rows: Vec<Row> = parts.iter().map(|part| row(part, characters, is_once_only)).collect();
+        let uncut_rows = || parts.iter().map(|part| row(part, UNCUT.characters, is_once_only));
+        let is_cut =
+            are_facts_cut || is_change_cut || uncut_rows().zip(&rows).any(|(uncut, row)| uncut.what != row.what);
+        let heading = heading(request);
+        let full_text = is_cut.then(|| {
+            let mut lines = vec![heading.clone()];
+            lines.extend(uncut_rows().enumerate().map(|(index, row)| format!("{}. {}", index + 1, row.what)));
+            lines.extend(all_facts);
+            lines.extend(change.iter().flat_map(|change| change.summary.iter().chain(&change.lines).cloned()));
+            lines
+        });
+        let mut lines = Vec::new();
+        if let Some(change) = change {
+            let total = change.lines.len();
+            lines.extend(change.summary);
+            if !has_been_read {
+                lines.extend(change.excerpt);
+            }
+            if change.cut_lines > 0 && !has_been_read {
+                lines.push(format!("(cut: {} of {total} lines are not shown)", change.cut_lines));
+            }
+        }
+        if is_once_only {
+            let why = if is_incomplete { "cannot all be shown" } else { "is not shown whole" };
+            lines.push(format!("(The change {why}, so only this one call can be approved.)"));
+        }
+        Some(Self { heading, rows, facts: shown_facts, change: lines, full_text })
     }
 }
 
-fn row(part: &ApprovalPart, characters: usize) -> Row {
+fn heading(request: &ApprovalRequest<'_>) -> String {
+    let tool = quoted(request.call.tool.name().as_str(), FACT_CHARACTERS).text;
+    let agent = request.agent.map(|agent| format!("agent {}", quoted(agent, FACT_CHARACTERS).text));
+    let within = request.within.map(|tool| format!("tool {}", quoted(tool.name().as_str(), FACT_CHARACTERS).text));
+    match agent.or(within) {
+        Some(within) => format!("May the tool {tool} run, called by the {within}?"),
+        None => format!("May the tool {tool} run?"),
+    }
+}
+
+fn row(part: &ApprovalPart, characters: usize, is_once_only: bool) -> Row {
     let what = part.access.as_ref().map_or_else(
         || Quoted { text: "call the tool at all".into(), whole: true },
         |access| touched(access, characters),
     );
     let rule = part.rule.as_deref().map(|rule| quoted(rule, characters));
     let is_whole = what.whole && rule.as_ref().is_none_or(|rule| rule.whole);
-    let scopes = if is_whole { part.scopes.clone() } else { vec![ApprovalScope::Once] };
+    let scopes = if is_whole && !is_once_only { part.scopes.clone() } else { vec![ApprovalScope::Once] };
     let covers = (scopes.len() > 1).then(|| match (&rule, &part.access) {
         (Some(rule), Some(Access::ReadPath(_) | Access::WritePath(_))) => {
             format!("the rule {}, which covers what lies below as well", rule.text)
@@ -114,67 +163,47 @@ fn reason(cause: &Cause) -> String {
     }
 }
 
-fn facts(request: &ApprovalRequest<'_>) -> Vec<String> {
+/// Limits of the facts in a question.
+#[derive(Clone, Copy)]
+struct FactLimits {
+    characters: usize,
+    number: usize,
+}
+
+const BRIEF: FactLimits = FactLimits { characters: FACT_CHARACTERS, number: MAX_FACTS };
+const UNCUT: FactLimits = FactLimits { characters: usize::MAX, number: usize::MAX };
+
+fn facts(request: &ApprovalRequest<'_>, limits: FactLimits) -> Vec<String> {
+    let quoted = |text: &str| quoted(text, limits.characters).text;
     let arguments = &request.call.arguments;
-    let said = arguments.get("description").and_then(|said| said.as_str());
-    let said = said.map(|said| format!("The model says: {}", quoted(said, FACT_CHARACTERS).text));
-    // A change that is shown says what long arguments say. Short ones may say what no line of it does: permission bits.
+    let description = arguments.get("description").and_then(|text| text.as_str());
+    let description = description.map(|text| format!("The model says: {}", quoted(text)));
+    // A change that is shown includes long arguments. Short ones may say what no line of it does: permission bits.
     // Defaults were filled in, and say nothing of this call. Of an MCP server's schema none are: what is there was sent.
     let tool = &request.call.tool;
     let is_filled = !matches!(tool.source(), ToolSource::McpServer { .. });
     let properties = tool.input_schema().get("properties").filter(|_| is_filled);
     let usual = |name: &str| properties.and_then(|all| all.get(name)?.get("default"));
-    let told = arguments.iter().filter(|(name, value)| usual(name.as_str()) != Some(*value));
-    let told = told.map(|(name, value)| (name, value.to_string()));
-    let told = told.filter(|(_, value)| request.preview.is_none() || value.chars().count() <= SHORT_CHARACTERS);
-    let with = told.map(|(name, value)| {
-        let name = quoted(name, FACT_CHARACTERS).text;
-        format!("With {name}: {}", quoted(&value, FACT_CHARACTERS).text)
-    });
-    let referred = request.references.iter().map(|one| format!("Where {}", quoted(one, FACT_CHARACTERS).text));
+    let sent = arguments.iter().filter(|(name, value)| usual(name.as_str()) != Some(*value));
+    let sent = sent.map(|(name, value)| (name, value.to_string()));
+    let sent = sent.filter(|(_, value)| request.preview.is_none() || value.chars().count() <= SHORT_CHARACTERS);
+    let with = sent.map(|(name, value)| format!("With {}: {}", quoted(name), quoted(&value)));
+    let referred = request.references.iter().map(|one| format!("Where {}", quoted(one)));
     let is_asked = |access: &&Access| request.parts.iter().any(|part| part.access.as_ref() == Some(*access));
     let allowed = request.accesses.iter().filter(|access| !is_asked(access));
-    let allowed = allowed.map(|access| format!("Allowed already: {}", touched(access, FACT_CHARACTERS).text));
-    let mut facts: Vec<String> = said.into_iter().collect();
-    facts.extend(few(with.collect(), "arguments"));
-    facts.extend(few(referred.collect(), "stored outputs"));
-    facts.extend(few(allowed.collect(), "accesses that are allowed already"));
+    let allowed = allowed.map(|access| format!("Allowed already: {}", touched(access, limits.characters).text));
+    let mut facts: Vec<String> = description.into_iter().collect();
+    facts.extend(first_facts(with.collect(), limits.number, "arguments"));
+    facts.extend(first_facts(referred.collect(), limits.number, "stored outputs"));
+    facts.extend(first_facts(allowed.collect(), limits.number, "accesses that are allowed already"));
     facts
 }
 
-/// The lines of a diff. What stands for nothing is shown as an escape, and a tab as an arrow.
-fn change(diff: &str) -> Vec<String> {
-    let shown = |line: &str| {
-        let mut shown = String::from("  | ");
-        for c in line.chars().take(LINE_CHARACTERS) {
-            match c {
-                ' ' => shown.push(c),
-                '\t' => shown.push_str("\u{2192}   "),
-                c if hides(c) => shown.extend(c.escape_unicode()),
-                c => shown.push(c),
-            }
-        }
-        match line.chars().count().saturating_sub(LINE_CHARACTERS) {
-            0 => shown,
-            more => format!("{shown} (cut: {more} more characters)"),
-        }
-    };
-    // Not `lines()`: a carriage return at an end is a change that has to be seen.
-    let lines: Vec<&str> = diff.strip_suffix('\n').unwrap_or(diff).split('\n').collect();
-    let mut change: Vec<String> = std::iter::once("The change:".to_owned())
-        .chain(lines.iter().take(CHANGE_LINES).map(|line| shown(line)))
-        .collect();
-    if let Some(more) = lines.len().checked_sub(CHANGE_LINES).filter(|more| *more > 0) {
-        change.push(format!("(cut: {more} more lines)"));
-    }
-    change
-}
-
-fn few(mut facts: Vec<String>, of: &str) -> Vec<String> {
-    let more = facts.len().saturating_sub(MAX_FACTS);
+fn first_facts(mut facts: Vec<String>, number: usize, noun: &str) -> Vec<String> {
+    let more = facts.len().saturating_sub(number);
     if more > 0 {
-        facts.truncate(MAX_FACTS);
-        facts.push(format!("And {more} more {of}"));
+        facts.truncate(number);
+        facts.push(format!("And {more} more {noun}"));
     }
     facts
 }

@@ -25,6 +25,7 @@ pub mod models;
 mod named_principal;
 mod narration;
 pub mod output;
+mod pager;
 pub mod permissions;
 pub mod prompts;
 pub mod query;

@@ -16,3 +16,4 @@ pub mod query;
 pub mod runtime;
 pub mod shutdown;
 pub mod telemetry;
+mod text_rows;

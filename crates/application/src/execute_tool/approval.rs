@@ -51,14 +51,17 @@ pub(super) struct Approved {
     pub(super) by_person: Vec<Access>,
     /// Tells whether somebody was asked about this very call, who may have taken their time.
     pub(super) was_asked: bool,
+    /// The change that the approver was shown.
+    pub(super) preview: Option<String>,
 }
 
 impl Approved {
-    /// Whether the yes is one to the call as it is by now. What is denied by now, is asked about for the first time or
-    /// touches something else was not what was shown.
-    pub(super) fn covers(&self, shown: &[Access], now: &[Access], decision: &Decision) -> bool {
+    /// Returns `true` if the approver was shown the call as it is now: with these accesses and this change, and with no
+    /// part that is denied or requires approval for the first time.
+    pub(super) fn covers(&self, shown: &[Access], now: &[Access], preview: Option<&str>, decision: &Decision) -> bool {
         decision.verdict != Verdict::Deny
             && shown == now
+            && self.preview.as_deref() == preview
             && decision.asked().all(|access| self.by_person.contains(access))
     }
 }
@@ -76,7 +79,7 @@ impl Approvals<'_> {
     ) -> Result<Approved, ExecuteToolError> {
         match decision.verdict {
             Verdict::Deny => Err(refused(&call.tool, decision, self.words)),
-            Verdict::Allow => Ok(Approved { by_person: Vec::new(), was_asked: false }),
+            Verdict::Allow => Ok(Approved { by_person: Vec::new(), was_asked: false, preview: None }),
             // Boxed: rare, and larger than most of the path.
             Verdict::Ask => Box::pin(self.asked(command, call, references, accesses, decision, record)).await,
         }
@@ -101,7 +104,7 @@ impl Approvals<'_> {
         });
         if parts.is_empty() {
             record.approved_by("what was approved in this session, for exactly this call".into());
-            return Ok(Approved { by_person, was_asked: false });
+            return Ok(Approved { by_person, was_asked: false, preview: None });
         }
         let preview = self.previews.of(command, call, accesses).await?;
         let said = {
@@ -151,7 +154,7 @@ impl Approvals<'_> {
                     ApprovalScope::Once => by,
                     longer => format!("{by} ({})", longer.as_str()),
                 });
-                Ok(Approved { by_person, was_asked: true })
+                Ok(Approved { by_person, was_asked: true, preview })
             }
             Approval::Unattended => {
                 Err(self.refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))

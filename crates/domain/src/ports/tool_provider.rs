@@ -27,6 +27,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// The end of a line in a [preview](ToolProvider::preview), outside of its hunks, that names a content which the preview
+/// does not include. Such a call can be approved only once.
+pub const CONTENT_NOT_SHOWN: &str = "which are not shown";
+
 /// The built-in tools, one MCP server, or a team's own tools.
 ///
 /// Implementers guarantee:
@@ -107,7 +111,9 @@ pub trait ToolProvider: Send + Sync {
     }
 
     /// Tells what the call would change, as a unified diff for the person who is asked about it; `None` where that is not
-    /// known before. Changes nothing, and reads nothing but the files that the call would write.
+    /// known before. Changes nothing, and reads nothing but the files that the call would write. A content that is missing
+    /// is named in a line that ends with [`CONTENT_NOT_SHOWN`]. The preview is made again after the approval; if it differs,
+    /// the new one requires approval.
     ///
     /// # Errors
     /// The failure that the call would end in, so that nobody is asked about what cannot work.

@@ -121,7 +121,7 @@ fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours(
     assert_eq!(
         question.change[..6],
         [
-            "The change:",
+            "The change (1 file, 1 line added, 1 removed, 100 other changes):",
             "  | --- a/a",
             "  | +++ b/a",
             "  | @@ -1 +1 @@",
@@ -129,7 +129,53 @@ fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours(
             "  | +1. write `/w/b`\\u{202e}\u{2192}   z"
         ]
     );
-    assert_eq!((question.change.len(), question.change[61].as_str()), (62, "(cut: 45 more lines)"));
+    assert_eq!(
+        question.change[61..],
+        [
+            "(cut: 45 of 105 lines are not shown)",
+            "(The change is not shown whole, so only this one call can be approved.)"
+        ]
+    );
+}
+
+#[test]
+fn what_an_approver_has_not_read_is_approved_once_at_most() {
+    let new_file = |lines| format!("--- a/a\n+++ b/a\n@@ -0,0 +1,{lines} @@\n{}", "+line\n".repeat(lines));
+    let long = "x".repeat(10_000);
+    let run = Access::RunCommand(CommandAccess::opaque("x > y", "?"));
+    // The preview, the arguments, the other accesses; whether more than once is offered before and after reading.
+    for (preview, arguments, others, expected) in [
+        (Some(new_file(50)), json!({}), vec![], (true, None)),
+        (Some(new_file(300)), json!({}), vec![], (false, Some(true))),
+        (Some("b/a: 70000 bytes, which are not shown\n".into()), json!({}), vec![], (false, None)),
+        (Some(new_file(50)), json!({"content": long}), vec![], (true, None)),
+        // Without a preview the content is in the arguments.
+        (None, json!({"content": long}), vec![], (false, Some(true))),
+        (None, json!({"content": "x"}), vec![], (true, None)),
+        // A command is shown in its own part.
+        (None, json!({"command": long}), vec![run], (true, Some(true))),
+    ] {
+        let mut asked = Asked::about(arguments, vec![write("/w/a")]);
+        asked.accesses.extend(others);
+        asked.preview = preview;
+        let question = question(&asked);
+        let offers_more = |question: &ApprovalQuestion| question.rows[0].scopes.len() > 1;
+        let after_reading = ApprovalQuestion::after_reading(&asked.request()).unwrap();
+        let after_reading = question.full_text.as_ref().map(|_| offers_more(&after_reading));
+        assert_eq!((offers_more(&question), after_reading), expected, "{:?}", question.change.last());
+    }
+}
+
+#[test]
+fn the_full_text_of_a_question_cuts_nothing() {
+    let lines: String = (0..300).map(|number| format!("+line {number}\u{202e}\n")).collect();
+    let mut asked = Asked::about(json!({"path": "a"}), vec![write(&format!("/w/{}", "x".repeat(9_000)))]);
+    asked.preview = Some(format!("--- a/a\n+++ b/a\n@@ -0,0 +1,300 @@\n{lines}"));
+    let text = question(&asked).full_text.unwrap();
+    assert_eq!(text[0], "May the tool `write_file` run?");
+    assert_eq!(text[1].chars().filter(|c| *c == 'x').count(), 9_000);
+    assert_eq!(text.last().unwrap(), "  | +line 299\\u{202e}");
+    assert_eq!(text.iter().filter(|line| line.starts_with("  | +line")).count(), 300);
 }
 
 #[test]
@@ -198,6 +244,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
             "Allowed already: read `/w/b` and everything below",
         ],
         change: [],
+        full_text: None,
     }
     "#);
 }

@@ -1,5 +1,7 @@
 //! The terminal of the person who calls: one question at a time, its keys and lines, and texts that fit on it.
 
+use super::output::visible;
+use crate::text_rows::width;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -10,7 +12,7 @@ use rustix::{
 };
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Read},
+    io::{self, Read, Write},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -257,6 +259,17 @@ pub(super) fn forget_typed(terminal: &File) -> io::Result<()> {
     Ok(tcflush(terminal, QueueSelector::IFlush)?)
 }
 
+/// Writes a text of ours. Control characters in it are escaped, so that no value in it steers the terminal.
+pub(super) fn write_escaped(mut terminal: &File, text: &str) -> io::Result<()> {
+    terminal.write_all(visible(text).as_bytes())?;
+    terminal.flush()
+}
+
+/// Signals that a key has no meaning at this prompt.
+pub(super) fn bell(mut terminal: &File) -> io::Result<()> {
+    terminal.write_all(b"\x07")
+}
+
 /// The line behind its label; what does not fit goes on further to the right, and so does what follows a line break in it. A
 /// line ends at a blank, or within a word that is longer than a line, with a backslash behind it.
 pub(super) fn wrapped(text: &mut String, label: &str, line: &str) {
@@ -299,9 +312,4 @@ fn next_line(text: &mut String) -> usize {
 
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
-}
-
-/// A wide character takes two columns; one that only may be wide leaves a column free.
-fn width(c: char) -> usize {
-    if c.is_ascii() { 1 } else { 2 }
 }

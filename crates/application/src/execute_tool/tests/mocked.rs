@@ -2,6 +2,7 @@
 
 use super::*;
 use mockall::mock;
+use std::sync::Mutex;
 use toolstead_domain::{
     ports::tool_provider::{CallContext, ProviderError},
     tool_call::ToolCall,
@@ -70,7 +71,7 @@ async fn a_call_passes_a_mocked_hook_a_mocked_approver_and_a_mocked_provider() {
     tools.expect_name().return_const("pages".to_owned());
     tools.expect_list().returning(|| Ok(vec![samples::tool("publish")]));
     tools.expect_accesses().returning(|_| Ok(write("/w/site")));
-    tools.expect_preview().once().returning(|_, _| Ok(Some("+new".to_owned())));
+    tools.expect_preview().times(2).returning(|_, _| Ok(Some("+new".to_owned())));
     tools
         .expect_call()
         .once()
@@ -83,4 +84,28 @@ async fn a_call_passes_a_mocked_hook_a_mocked_approver_and_a_mocked_provider() {
         panic!("the call is done")
     };
     assert_eq!(result.joined_text(), "s");
+}
+
+#[tokio::test]
+async fn a_change_that_differs_after_the_approval_requires_approval_again() {
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let (mut approver, log) = (MockAsker::new(), shown.clone());
+    approver.expect_ask().times(2).returning(move |request| {
+        log.lock().unwrap().push(request.preview.unwrap_or_default().to_owned());
+        Approval::once("Ada")
+    });
+
+    let mut tools = MockTools::new();
+    tools.expect_name().return_const("pages".to_owned());
+    tools.expect_list().returning(|| Ok(vec![samples::tool("publish")]));
+    tools.expect_accesses().returning(|_| Ok(write("/w/site")));
+    // Another program writes the file while the first question is open.
+    let mut previews = ["-one\n+new", "-two\n+new", "-two\n+new", "-two\n+new"].into_iter();
+    tools.expect_preview().times(4).returning(move |_, _| Ok(previews.next().map(str::to_owned)));
+    tools.expect_call().once().returning(|_, _| Ok(CallOutcome::Done(ToolResult::text("published"))));
+
+    let plan = Plan { approver: Arc::new(approver), ..Default::default() };
+    let built = plan.built(Arc::new(tools), Arc::new(InMemoryExecutionLog::new())).await;
+    built.handler.handle(command("publish", json!({}))).await.unwrap();
+    assert_eq!(*shown.lock().unwrap(), ["-one\n+new", "-two\n+new"]);
 }

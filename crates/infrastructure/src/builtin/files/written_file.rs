@@ -5,14 +5,14 @@ use crate::{
         files::{change_set::Changed, etag::etag},
         text::{
             text_encoding::{Detected, detect},
-            unified_diff::unified_diff,
+            unified_diff::{one_line, unified_diff, whole_diff},
             wording::counted,
         },
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
 use std::borrow::Cow;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN, tool_failure::ToolFailure};
 
 /// How an edit writes.
 pub(crate) const EDIT: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
@@ -44,22 +44,24 @@ pub(crate) fn etag_of(changed: &Changed) -> String {
 /// What changed, for the person. Of a dry run everything: whoever is asked about the call sees that alone, so a new file
 /// stands there as well, and of a change that is no diff is said that it is not shown.
 pub(crate) fn diff_of(changed: &Changed, dry_run: bool) -> Option<String> {
-    let diff = lines_of(changed);
+    let compare = if dry_run { whole_diff } else { unified_diff };
+    let diff = lines_of(changed, compare);
     if !dry_run || diff.is_some() || !changed.is_change() {
         return diff;
     }
     let new = changed.new.as_deref().unwrap_or_default();
     let whole = text_of(new).filter(|_| changed.before.is_none());
-    let whole = whole.and_then(|text| unified_diff(&changed.shown, "", &text));
-    whole.or_else(|| Some(format!("b/{}: {}, which are not shown\n", changed.shown, counted(new.len(), "byte"))))
+    let whole = whole.and_then(|text| whole_diff(&changed.shown, "", &text));
+    let name = one_line(&changed.shown);
+    whole.or_else(|| Some(format!("b/{name}: {}, {CONTENT_NOT_SHOWN}\n", counted(new.len(), "byte"))))
 }
 
 /// The change by lines with their real endings, so that a change of these shows.
-fn lines_of(changed: &Changed) -> Option<String> {
+fn lines_of(changed: &Changed, compare: fn(&str, &str, &str) -> Option<String>) -> Option<String> {
     let (old, new) = (text_of(changed.old.as_deref()?)?, text_of(changed.new.as_deref()?)?);
     match !old.contains('\n') && old.contains('\r') {
-        true => unified_diff(&changed.shown, &old.replace('\r', "\n"), &new.replace('\r', "\n")),
-        false => unified_diff(&changed.shown, &old, &new),
+        true => compare(&changed.shown, &old.replace('\r', "\n"), &new.replace('\r', "\n")),
+        false => compare(&changed.shown, &old, &new),
     }
 }
 

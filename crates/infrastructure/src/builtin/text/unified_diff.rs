@@ -13,15 +13,35 @@ const TIME_TO_COMPARE: Duration = Duration::from_millis(200);
 
 /// The diff of two texts under a name; `None` where there is no difference, or it is too large to be of use.
 pub(crate) fn unified_diff(name: &str, old: &str, new: &str) -> Option<String> {
+    diff_up_to(MAX_DIFF_BYTES, name, old, new)
+}
+
+/// Returns the diff however long it is, for the user who approves the change; `None` where there is no difference, or the
+/// texts are too large to be compared.
+pub(crate) fn whole_diff(name: &str, old: &str, new: &str) -> Option<String> {
+    diff_up_to(usize::MAX, name, old, new)
+}
+
+fn diff_up_to(max_bytes: usize, name: &str, old: &str, new: &str) -> Option<String> {
     if old.len() + new.len() > MAX_COMPARED_BYTES {
         return None;
     }
     let (old, new) = (marked(old), marked(new));
     let (old, new) = (lines(&old), lines(&new));
     let diff = compared(TextDiff::configure().newline_terminated(true), &old, &new);
+    let name = one_line(name);
     let (before, after) = (format!("a/{name}"), format!("b/{name}"));
     let text = diff.unified_diff().context_radius(3).header(&before, &after).to_string();
-    (!text.is_empty() && text.len() <= MAX_DIFF_BYTES).then_some(text)
+    (!text.is_empty() && text.len() <= max_bytes).then_some(text)
+}
+
+/// Escapes line breaks and other control characters. Without this, a file name could add lines to a diff.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
 }
 
 fn compared<'t>(config: &TextDiffConfig, old: &[&'t str], new: &[&'t str]) -> TextDiff<'t, 't, str> {
@@ -75,6 +95,19 @@ mod tests {
         assert_eq!(line_counts(b"a\nb\nc\n", b"a\nB\nC\nc\n"), Some((2, 1)));
         assert_eq!(line_counts(b"", b"a\nb"), Some((2, 0)));
         assert_eq!(line_counts(b"\xff", b"a"), None);
+    }
+
+    #[test]
+    fn a_file_name_adds_no_line_to_a_diff() {
+        let diff = unified_diff("x\n+++ b/y", "", "a\n").unwrap();
+        assert_eq!(diff, "--- a/x\\n+++ b/y\n+++ b/x\\n+++ b/y\n@@ -0,0 +1 @@\n+a\n");
+    }
+
+    #[test]
+    fn the_diff_for_an_approval_has_every_line_of_a_long_text() {
+        let text = "line\n".repeat(20_000);
+        assert_eq!(unified_diff("x", "", &text), None);
+        assert_eq!(whole_diff("x", "", &text).unwrap().matches("\n+line").count(), 20_000);
     }
 
     #[test]

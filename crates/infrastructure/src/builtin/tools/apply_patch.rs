@@ -13,7 +13,10 @@ use crate::builtin::{
     files::change_set::recording::Recording,
     run::Run,
     schema::output_schema,
-    text::{unified_diff::unified_diff, wording::counted},
+    text::{
+        unified_diff::{one_line, unified_diff, whole_diff},
+        wording::counted,
+    },
     tools::apply_patch::{
         parser::{Action, FilePatch, PatchError, parse},
         patching::{PatchedFile, Patching},
@@ -24,8 +27,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    access::Access, category::Category, error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN,
+    tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
 /// As many changed places are shown, over all files.
@@ -155,10 +158,15 @@ fn told(patched: Vec<PatchedFile>, dry_run: bool, how_to_undo: Option<String>) -
     let (mut shown, mut hidden) = (0, 0);
     for file in &patched {
         text.push_str(&format!("\n{}", file.summary()));
-        let lines = unified_diff(&file.path, &file.before, &file.after);
-        // Whoever is asked about a patch sees the diff of its dry run alone.
+        let compare = if dry_run { whole_diff } else { unified_diff };
+        let lines = compare(&file.path, &file.before, &file.after);
+        // The user who approves a patch sees only the diff of its dry run.
         if dry_run && (lines.is_none() || !file.is_text_alone()) {
-            diff.push_str(&format!("{}\n", file.summary()));
+            diff.push_str(&one_line(&file.summary()));
+            if lines.is_none() && file.before != file.after {
+                diff.push_str(&format!(", {CONTENT_NOT_SHOWN}"));
+            }
+            diff.push('\n');
         }
         diff.push_str(&lines.unwrap_or_default());
         let room = SHOWN_PLACES.saturating_sub(shown);

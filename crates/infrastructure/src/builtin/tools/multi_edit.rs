@@ -334,8 +334,10 @@ mod tests {
         let of_a = Some("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+two\n".to_owned());
         let of_b = Some("--- a/b\n+++ b/b\n@@ -0,0 +1 @@\n+new\n".to_owned());
         assert_eq!(diffs("new\n", true), [of_a.clone(), of_b]);
-        let large = Some("b/b: 100000 bytes, which are not shown\n".to_owned());
-        assert_eq!(diffs(&"new\n".repeat(25_000), true), [of_a.clone(), large]);
+        let large = format!("--- a/b\n+++ b/b\n@@ -0,0 +1,25000 @@\n{}", "+new\n".repeat(25_000));
+        assert!(diffs(&"new\n".repeat(25_000), true) == [of_a.clone(), Some(large)]);
+        let too_large = Some("b/b: 4000000 bytes, which are not shown\n".to_owned());
+        assert_eq!(diffs(&"new\n".repeat(1_000_000), true), [of_a.clone(), too_large]);
         assert_eq!(diffs("new\n", false), [of_a, None]);
     }
 

@@ -1,5 +1,7 @@
 //! On a real terminal: the other end of a pty is the person.
 
+mod long_change;
+
 use super::{
     super::terminal::{WIDTH, columns},
     *,
@@ -10,7 +12,12 @@ use rustix::{
     termios::{LocalModes, tcgetattr},
 };
 use serde_json::json;
-use std::{ffi::OsStr, fs::OpenOptions, io::Read, os::unix::ffi::OsStrExt};
+use std::{
+    ffi::OsStr,
+    fs::OpenOptions,
+    io::{Read, Write},
+    os::unix::ffi::OsStrExt,
+};
 use toolstead_domain::{
     access::Access,
     ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
@@ -27,6 +34,10 @@ struct Person {
 
 impl Person {
     fn at_terminal(patience: Duration) -> Self {
+        Self::with_pager(patience, None)
+    }
+
+    fn with_pager(patience: Duration, pager: Option<&str>) -> Self {
         let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&hands).unwrap();
         unlockpt(&hands).unwrap();
@@ -37,7 +48,8 @@ impl Person {
             let path = OsStr::from_bytes(name.to_bytes());
             OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap()
         };
-        let approver = Arc::new(TerminalApprover::new(Arc::new(Terminal::new(open())), patience));
+        let (terminal, pager) = (Arc::new(Terminal::new(open())), Pager::parse(pager));
+        let approver = Arc::new(TerminalApprover { terminal, patience, pager });
         Self { hands: hands.into(), approver, terminal: open() }
     }
 
