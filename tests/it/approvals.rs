@@ -690,7 +690,9 @@ fn in_background(home: &Home) -> (Option<i32>, String) {
 fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
     let home = Home::new();
     let file = home.work().join("t.txt");
-    for keys in [&b"n"[..], b"\x03", b"\r"] {
+    let (code, seen) = at_terminal(&home, b"\x03");
+    assert_eq!((code, file.exists()), (Some(5), false), "Ctrl-C cancels the call: {seen}");
+    for keys in [&b"n"[..], b"\x04", b"\r"] {
         let (code, seen) = at_terminal(&home, keys);
         assert_eq!((code, file.exists()), (Some(3), false), "{seen}");
         assert!(seen.contains("May the tool `write_file` run?") && seen.contains("refused by the person"), "{seen}");

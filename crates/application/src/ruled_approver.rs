@@ -40,12 +40,12 @@ impl Approver for RuledApprover {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(panic)) => {
                     report_panic(&by(), panic.as_ref());
-                    return Approval::Denied { by: format!("{}, which panicked", by()) };
+                    return Approval::denied(format!("{}, which panicked", by()));
                 }
                 Err(_) => return Approval::TimedOut,
             };
             match answer {
-                RuleAnswer::Refuse => return Approval::Denied { by: by() },
+                RuleAnswer::Refuse => return Approval::denied(by()),
                 RuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
                 RuleAnswer::Session if request.is_by_default() => {
                     // A yes that was not offered for a session holds once.

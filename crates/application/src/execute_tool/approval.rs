@@ -27,8 +27,13 @@ use toolstead_domain::{
     scope::Scope,
     tool::Tool,
     tool_call::ToolCall,
+    tool_execution::CancelReason,
     tool_failure::ToolFailure,
+    unseen::moves,
 };
+
+/// Maximum number of characters of a denial's message that the model reads.
+const MESSAGE_CHARACTERS: usize = 1_000;
 
 /// What is there to ask with.
 #[derive(Clone, Copy)]
@@ -131,16 +136,18 @@ impl Approvals<'_> {
                 reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
                 said = answer => said.unwrap_or_else(|panic| {
                     running::report_panic("the approver", panic.as_ref());
-                    Approval::Denied { by: "the approver, which panicked".into() }
+                    Approval::denied("the approver, which panicked")
                 }),
             }
         };
         match said {
-            Approval::Denied { by } => {
-                let failure = ToolFailure::new(
-                    ErrorKind::PermissionDenied,
-                    format!("The call of `{}` was refused by {by}.", call.tool.name()),
-                );
+            Approval::Denied { by, message } => {
+                let name = call.tool.name();
+                let text = match message.as_deref().and_then(denial_message) {
+                    Some(message) => format!("The call of `{name}` was refused by {by}, with this message: {message}"),
+                    None => format!("The call of `{name}` was refused by {by}."),
+                };
+                let failure = ToolFailure::new(ErrorKind::PermissionDenied, text);
                 record.approved_by(by);
                 Err(ExecuteToolError::Refused(failure))
             }
@@ -156,6 +163,7 @@ impl Approvals<'_> {
                 });
                 Ok(Approved { by_person, was_asked: true, preview })
             }
+            Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
             Approval::Unattended => {
                 Err(self.refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
             }
@@ -193,6 +201,13 @@ impl Approvals<'_> {
         let scopes = self.book.scopes(scope, asked, rule.is_some());
         ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
     }
+}
+
+/// Returns the message of a denial in one line of at most [`MESSAGE_CHARACTERS`]; `None` where it is empty.
+fn denial_message(message: &str) -> Option<String> {
+    let line: String = message.chars().map(|c| if c.is_control() || moves(c) { ' ' } else { c }).collect();
+    let line = line.trim();
+    (!line.is_empty()).then(|| line.chars().take(MESSAGE_CHARACTERS).collect())
 }
 
 fn identity(call: &ToolCall) -> CallIdentity {

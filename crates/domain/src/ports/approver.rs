@@ -127,11 +127,15 @@ pub enum Approval {
         /// is [`ApprovalScope::Once`].
         scopes: Vec<ApprovalScope>,
     },
-    /// Do not.
+    /// The call does not run.
     Denied {
-        /// The one who said so, for the audit trail.
+        /// The approver's name, for the audit log.
         by: String,
+        /// A reason, or what to do instead, in the approver's words. The model reads it.
+        message: Option<String>,
     },
+    /// The user interrupted the question, and with it the call.
+    Cancelled,
     /// Nobody is there who could answer. The call is refused.
     Unattended,
     /// Somebody was asked and did not answer in time. The call is refused.
@@ -142,6 +146,11 @@ impl Approval {
     /// A yes to every part, this once.
     pub fn once(by: impl Into<String>) -> Self {
         Self::Granted { by: by.into(), scopes: Vec::new() }
+    }
+
+    /// Returns a denial without a message.
+    pub fn denied(by: impl Into<String>) -> Self {
+        Self::Denied { by: by.into(), message: None }
     }
 }
 

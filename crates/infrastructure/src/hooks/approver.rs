@@ -29,7 +29,7 @@ impl Approver for HookedApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         match self.hooks.asked(request.call, request.accesses).await {
             Some((hook, Decided::Else(HookVerdict::Deny(reason) | HookVerdict::Defer(reason)))) => {
-                Approval::Denied { by: format!("the hook `{hook}` ({reason})") }
+                Approval::denied(format!("the hook `{hook}` ({reason})"))
             }
             Some((hook, Decided::Allow)) if request.is_by_default() => Approval::once(format!("the hook `{hook}`")),
             _ => self.person.ask(request).await,

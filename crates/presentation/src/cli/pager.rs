@@ -1,6 +1,6 @@
 //! A long text at the terminal, page by page: by the user's own pager, or by the built-in one.
 
-use super::terminal::{bell, forget_typed, key, write_escaped};
+use super::terminal::{CTRL_C, CTRL_D, bell, forget_typed, key, write_escaped};
 use crate::text_rows::rows;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -34,6 +34,17 @@ pub(super) struct Pager {
     command: Option<(String, Vec<String>)>,
 }
 
+/// The end of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// The user has opened the text: in a pager of the user's own that did not fail or end at once, or in the built-in
+    /// pager up to the last line.
+    Complete,
+    Incomplete,
+    /// By Ctrl-C.
+    Interrupted,
+}
+
 impl Pager {
     /// Returns the pager that the variable `PAGER` of this process names.
     pub(super) fn of_process() -> Self {
@@ -48,9 +59,8 @@ impl Pager {
         Self { command: words.next().filter(|program| !program.is_empty()).map(|program| (program, words.collect())) }
     }
 
-    /// Shows lines that are escaped already. Returns `true` if the user has opened them: in a pager of the user's own that
-    /// did not fail or end at once, or in the built-in pager up to the last line.
-    pub(super) fn show(&self, terminal: &File, lines: &[String], given_up: &AtomicBool) -> io::Result<bool> {
+    /// Shows lines that are escaped already.
+    pub(super) fn show(&self, terminal: &File, lines: &[String], given_up: &AtomicBool) -> io::Result<Reading> {
         let size = tcgetwinsize(terminal).map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
         let (columns, height) = size.ok().filter(|size| *size != (0, 0)).unwrap_or(USUAL);
         let (columns, height) = (columns.max(SMALLEST.0), height.max(SMALLEST.1));
@@ -58,7 +68,7 @@ impl Pager {
         let rows: Vec<String> = lines.iter().flat_map(|line| rows(line, columns - 1)).collect();
         if let Some((program, arguments)) = &self.command {
             match run(program, arguments, terminal, &rows, given_up) {
-                Ok(()) => return Ok(true),
+                Ok(()) => return Ok(Reading::Complete),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
                 Err(error) => {
                     let note = format!("\nThe pager `{program}` {error}. The built-in pager follows.\n");
@@ -128,8 +138,8 @@ fn ends_within(process: &OwnedFd, time: &Timespec) -> io::Result<bool> {
     }
 }
 
-/// The built-in pager. Returns `true` if its user has reached the last row.
-fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &AtomicBool) -> io::Result<bool> {
+/// The built-in pager.
+fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &AtomicBool) -> io::Result<Reading> {
     let last_page = rows.len().saturating_sub(height);
     let mut first = 0;
     let mut has_reached_end = false;
@@ -148,9 +158,13 @@ fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &Atomic
                 Some(b'n' | b' ' | b'\r' | b'\n') if end < rows.len() => break end.min(last_page),
                 Some(b'b') => break first.saturating_sub(height),
                 Some(b'e' | b'g') => break last_page,
-                Some(b'q' | 3 | 4) => {
+                Some(CTRL_C) => {
+                    write_escaped(terminal, "interrupted\n")?;
+                    return Ok(Reading::Interrupted);
+                }
+                Some(b'q' | CTRL_D) => {
                     write_escaped(terminal, "quit\n")?;
-                    return Ok(has_reached_end);
+                    return Ok(if has_reached_end { Reading::Complete } else { Reading::Incomplete });
                 }
                 _ => bell(terminal)?,
             }

@@ -5,7 +5,7 @@ use crate::text_rows::width;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::getpgrp,
+    process::{Signal, getpgrp, getpid, kill_process},
     termios::{
         LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
     },
@@ -39,6 +39,8 @@ pub(super) const CTRL_D: u8 = 4;
 pub struct Terminal {
     file: Arc<File>,
     turn: Mutex<()>,
+    /// Ctrl-C at this terminal is meant for this process.
+    is_controlling: bool,
 }
 
 /// How a person answers.
@@ -63,12 +65,18 @@ impl Terminal {
     /// The controlling terminal of this process, if there is one.
     pub fn of_process() -> Option<Arc<Self>> {
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-        Some(Arc::new(Self::new(terminal)))
+        Some(Arc::new(Self { is_controlling: true, ..Self::new(terminal) }))
     }
 
     /// This terminal.
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), turn: Mutex::default() }
+        Self { file: Arc::new(file), turn: Mutex::default(), is_controlling: false }
+    }
+
+    /// Interrupts this process, as Ctrl-C does while no question is open. Returns `false` at another terminal than that of
+    /// the process, where nothing is interrupted.
+    pub(super) fn interrupt(&self) -> bool {
+        self.is_controlling && kill_process(getpid(), Signal::INT).is_ok()
     }
 
     /// Waits until nobody is asked anything; nobody is before what is returned is dropped.
@@ -81,7 +89,8 @@ impl Terminal {
         self.turn.try_lock().ok()
     }
 
-    /// Puts a question once it has its turn, and waits so long for the answer. Dropping the future takes it back.
+    /// Asks once no other question is open, and waits at most this long for the answer. Dropping the future cancels the
+    /// question.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         input: Input,
@@ -89,22 +98,32 @@ impl Terminal {
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
     ) -> Result<T, NoAnswer> {
         let asked = async {
-            let _turn = self.turn.lock().await;
+            let turn = self.quiet().await;
+            self.ask_in(&turn, input, put).await
+        };
+        tokio::time::timeout(patience, asked).await.unwrap_or(Err(NoAnswer::Late))
+    }
+
+    /// Asks within a turn at the terminal, so that no other question comes between two that belong together. The caller
+    /// limits the time. Dropping the future cancels the question.
+    pub(super) async fn ask_in<T: Send + 'static>(
+        &self,
+        _turn: &MutexGuard<'_, ()>,
+        input: Input,
+        put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        let answer = async {
             let asked = Asked::of(self.file.clone(), input)?;
             let (sender, answer) = oneshot::channel();
             let (terminal, given_up) = (self.file.clone(), asked.given_up.clone());
-            // A thread of its own: nobody waits for it at the end, and it looks by itself whether it is still wanted.
+            // A separate thread: the end of the process does not wait for it, and it ends by itself once it is cancelled.
             std::thread::spawn(move || drop(sender.send(put(&terminal, &given_up))));
             answer.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
         };
-        match tokio::time::timeout(patience, asked).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "the terminal cannot be asked");
-                Err(NoAnswer::Nobody)
-            }
-            Err(_) => Err(NoAnswer::Late),
-        }
+        answer.await.map_err(|error| {
+            tracing::debug!(error = &error as &dyn std::error::Error, "the terminal cannot be asked");
+            NoAnswer::Nobody
+        })
     }
 }
 
@@ -234,8 +253,26 @@ fn byte_within(mut terminal: &File, time: &Timespec) -> io::Result<Option<u8>> {
     }
 }
 
-/// The next line; `None` where a person ends it with Ctrl-C, or an empty one with Ctrl-D.
+/// A line that the user sent, or the key that took its place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TypedLine {
+    Text(String),
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-D in an empty line.
+    End,
+}
+
+/// Reads the next line; `None` where the user ends it with Ctrl-C, or an empty one with Ctrl-D.
 pub(super) fn line(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<String>> {
+    Ok(match typed_line(terminal, given_up)? {
+        TypedLine::Text(text) => Some(text),
+        TypedLine::Interrupt | TypedLine::End => None,
+    })
+}
+
+/// Reads the next line.
+pub(super) fn typed_line(terminal: &File, given_up: &AtomicBool) -> io::Result<TypedLine> {
     let mut line = Vec::new();
     loop {
         if given_up.load(Ordering::SeqCst) {
@@ -243,11 +280,14 @@ pub(super) fn line(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<
         }
         match byte_within(terminal, &GLANCE) {
             Ok(None) => {}
-            Ok(Some(CTRL_C)) => return Ok(None),
-            Ok(Some(b'\n')) => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            Ok(Some(CTRL_C)) => return Ok(TypedLine::Interrupt),
+            Ok(Some(b'\n')) => return Ok(TypedLine::Text(String::from_utf8_lossy(&line).into_owned())),
             Ok(Some(byte)) => line.push(byte),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned()));
+                return Ok(match line.is_empty() {
+                    true => TypedLine::End,
+                    false => TypedLine::Text(String::from_utf8_lossy(&line).into_owned()),
+                });
             }
             Err(error) => return Err(error),
         }

@@ -1,8 +1,11 @@
 //! Asks the person at the terminal.
 
 use super::{
-    pager::Pager,
-    terminal::{CTRL_C, CTRL_D, Input, NoAnswer, Terminal, bell, forget_typed, key, wrapped, write_escaped},
+    pager::{Pager, Reading},
+    terminal::{
+        CTRL_C, CTRL_D, Input, NoAnswer, Terminal, TypedLine, bell, forget_typed, key, typed_line, wrapped,
+        write_escaped,
+    },
 };
 use crate::approval_question::{ApprovalQuestion, Row};
 use async_trait::async_trait;
@@ -12,10 +15,14 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
+use tokio::time::{Instant, timeout_at};
 use toolstead_domain::ports::approver::{Approval, ApprovalRequest, ApprovalScope, Approver, Unattended};
 
 /// Who answered, for the audit trail.
 const PERSON: &str = "the person at the terminal";
+
+/// Time for the interrupt of a question to reach the turn that it ends.
+const TIME_TO_INTERRUPT: Duration = Duration::from_secs(5);
 
 /// Puts each question to a terminal and reads the answer from it, one key a part. One question at a time.
 #[derive(Debug)]
@@ -52,34 +59,95 @@ impl Approver for TerminalApprover {
             biased;
             // The terminal is in use for something else then, and a key that is typed there is no answer.
             () = request.caller.gone() => return Approval::Unattended,
-            answer = self.terminal.ask(Input::Keys, self.patience, put) => answer,
+            answer = self.answer(put) => answer,
         };
         match answer {
-            Ok(Some(scopes)) => Approval::Granted { by: PERSON.into(), scopes },
-            Ok(None) => Approval::Denied { by: PERSON.into() },
+            Ok(Answer::Granted(scopes)) => Approval::Granted { by: PERSON.into(), scopes },
+            Ok(Answer::Denied(message)) => Approval::Denied { by: PERSON.into(), message },
+            Ok(Answer::Interrupted) => {
+                if self.terminal.interrupt() {
+                    // The signal cancels the turn of which this call is a part, before the model can be asked again.
+                    tokio::time::sleep(TIME_TO_INTERRUPT).await;
+                }
+                Approval::Cancelled
+            }
             Err(NoAnswer::Nobody) => Approval::Unattended,
             Err(NoAnswer::Late) => Approval::TimedOut,
         }
     }
 }
 
-/// The answer to one question.
+impl TerminalApprover {
+    /// Asks, and after a denial by its own key asks for a message. Without one in time the denial has none.
+    async fn answer(
+        &self,
+        put: impl FnOnce(&File, &AtomicBool) -> io::Result<KeyAnswer> + Send + 'static,
+    ) -> Result<Answer, NoAnswer> {
+        let deadline = Instant::now() + self.patience;
+        let by_keys = async {
+            let turn = self.terminal.quiet().await;
+            let answer = self.terminal.ask_in(&turn, Input::Keys, put).await?;
+            Ok((turn, answer))
+        };
+        let (turn, answer) = timeout_at(deadline, by_keys).await.unwrap_or(Err(NoAnswer::Late))?;
+        Ok(match answer {
+            KeyAnswer::Granted(scopes) => Answer::Granted(scopes),
+            KeyAnswer::Denied => Answer::Denied(None),
+            KeyAnswer::Interrupted => Answer::Interrupted,
+            KeyAnswer::DeniedWithMessage => {
+                let message = self.terminal.ask_in(&turn, Input::Lines, denial_message);
+                match timeout_at(deadline, message).await {
+                    Ok(Ok(TypedLine::Text(message))) => Answer::Denied(Some(message)),
+                    Ok(Ok(TypedLine::Interrupt)) => Answer::Interrupted,
+                    Ok(Ok(TypedLine::End) | Err(_)) | Err(_) => Answer::Denied(None),
+                }
+            }
+        })
+    }
+}
+
+/// The answer to a question.
 enum Answer {
     Granted(Vec<ApprovalScope>),
+    /// With a message for the model.
+    Denied(Option<String>),
+    /// By Ctrl-C.
+    Interrupted,
+}
+
+/// The answer that the keys of a question give.
+enum KeyAnswer {
+    Granted(Vec<ApprovalScope>),
     Denied,
-    /// The user first wants to read all of it.
-    View,
+    DeniedWithMessage,
+    Interrupted,
+}
+
+/// Reads the message of a denial.
+fn denial_message(terminal: &File, given_up: &AtomicBool) -> io::Result<TypedLine> {
+    write_escaped(terminal, "Reason, or what to do instead (Enter for none): ")?;
+    forget_typed(terminal)?;
+    let line = typed_line(terminal, given_up)?;
+    if line != TypedLine::End {
+        // Further lines of a pasted text are no answer to anything.
+        forget_typed(terminal)?;
+    }
+    Ok(line)
 }
 
 /// The meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Approve(ApprovalScope),
+    /// With a message.
     Deny,
+    /// At once.
+    DenyWithoutMessage,
     View,
+    Interrupt,
 }
 
-/// Asks about each part; `None` for a denial. After the user has read the full text, the question is repeated below it,
+/// Asks about each part. After the user has read the full text, the question is repeated below it,
 /// with the scopes that are offered then.
 fn put(
     terminal: &File,
@@ -87,22 +155,21 @@ fn put(
     mut after_reading: Option<ApprovalQuestion>,
     pager: &Pager,
     given_up: &AtomicBool,
-) -> io::Result<Option<Vec<ApprovalScope>>> {
+) -> io::Result<KeyAnswer> {
     loop {
-        match ask_once(terminal, &question, given_up)? {
-            Answer::Granted(scopes) => return Ok(Some(scopes)),
-            Answer::Denied => return Ok(None),
-            Answer::View => {
-                let text = question.full_text.as_deref().unwrap_or_default();
-                if pager.show(terminal, text, given_up)? {
-                    question = after_reading.take().unwrap_or(question);
-                }
-            }
+        // `None` where the user first wants to read all of it.
+        if let Some(answer) = ask_once(terminal, &question, given_up)? {
+            return Ok(answer);
+        }
+        match pager.show(terminal, question.full_text.as_deref().unwrap_or_default(), given_up)? {
+            Reading::Complete => question = after_reading.take().unwrap_or(question),
+            Reading::Incomplete => {}
+            Reading::Interrupted => return Ok(KeyAnswer::Interrupted),
         }
     }
 }
 
-fn ask_once(terminal: &File, question: &ApprovalQuestion, given_up: &AtomicBool) -> io::Result<Answer> {
+fn ask_once(terminal: &File, question: &ApprovalQuestion, given_up: &AtomicBool) -> io::Result<Option<KeyAnswer>> {
     let can_view = question.full_text.is_some();
     write_escaped(terminal, &shown(question))?;
     forget_typed(terminal)?;
@@ -121,23 +188,28 @@ fn ask_once(terminal: &File, question: &ApprovalQuestion, given_up: &AtomicBool)
         };
         let word = match choice {
             Choice::Approve(scope) => scope.as_str(),
-            Choice::Deny => "deny",
+            Choice::Deny | Choice::DenyWithoutMessage => "deny",
             Choice::View => "view",
+            Choice::Interrupt => "interrupted",
         };
         write_escaped(terminal, &format!("{word}\n"))?;
         match choice {
             Choice::Approve(scope) => scopes.push(scope),
-            Choice::Deny => return Ok(Answer::Denied),
-            Choice::View => return Ok(Answer::View),
+            Choice::Deny => return Ok(Some(KeyAnswer::DeniedWithMessage)),
+            Choice::DenyWithoutMessage => return Ok(Some(KeyAnswer::Denied)),
+            Choice::View => return Ok(None),
+            Choice::Interrupt => return Ok(Some(KeyAnswer::Interrupted)),
         }
     }
-    Ok(Answer::Granted(scopes))
+    Ok(Some(KeyAnswer::Granted(scopes)))
 }
 
 /// Returns the meaning of a key; `None` for one that has none here. Enter denies.
 fn chosen(key: u8, scopes: &[ApprovalScope], can_view: bool) -> Option<Choice> {
     match key.to_ascii_lowercase() {
-        b'd' | b'n' | b'\r' | b'\n' | CTRL_C | CTRL_D => Some(Choice::Deny),
+        b'd' => Some(Choice::Deny),
+        b'n' | b'\r' | b'\n' | CTRL_D => Some(Choice::DenyWithoutMessage),
+        CTRL_C => Some(Choice::Interrupt),
         b'y' => Some(Choice::Approve(ApprovalScope::Once)),
         b'v' if can_view => Some(Choice::View),
         key => {

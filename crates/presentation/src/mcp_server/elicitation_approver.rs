@@ -1,7 +1,10 @@
 //! Asks the person behind the client that calls, by a form (MCP `elicitation/create`).
 
+mod reason_field;
+
 use crate::approval_question::{ApprovalQuestion, Row};
 use async_trait::async_trait;
+use reason_field::REASON;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -72,6 +75,7 @@ fn form(question: &ApprovalQuestion) -> InputRequest {
     }
     lines.extend(question.facts.iter().chain(&question.change).cloned());
     let required: Vec<String> = fields.keys().cloned().collect();
+    fields.insert(REASON.to_owned(), reason_field::schema());
     let params = json!({
         "message": lines.join("\n"),
         "requestedSchema": {"type": "object", "properties": fields, "required": required},
@@ -103,13 +107,18 @@ fn meaning(scope: ApprovalScope) -> &'static str {
     }
 }
 
-/// What the client's answer says. Only an `accept` that fills in each field, and nothing else, with one of its choices
-/// grants anything; whatever else it is says no.
+/// Reads the client's answer. Only an `accept` that fills in each field, and nothing else, with one of its choices, and
+/// gives no reason for a denial, approves anything; every other answer denies.
 fn read(answer: &InputResponse, rows: &[Row], by: String) -> Approval {
+    let content = answer.0.get("content").and_then(Value::as_object);
     let scopes = (|| {
         let answer =
             answer.0.as_object().filter(|answer| answer.get("action").is_some_and(|action| action == "accept"))?;
-        let content = answer.get("content")?.as_object().filter(|content| content.len() == rows.len())?;
+        let content = answer.get("content")?.as_object()?;
+        let is_filled = content.keys().filter(|name| *name != REASON).count() == rows.len();
+        if !is_filled || !reason_field::is_empty(content) {
+            return None;
+        }
         let chosen = rows.iter().enumerate().map(|(index, row)| {
             let scope = ApprovalScope::parse(content.get(&field(index))?.as_str()?)?;
             row.scopes.contains(&scope).then_some(scope)
@@ -118,7 +127,7 @@ fn read(answer: &InputResponse, rows: &[Row], by: String) -> Approval {
     })();
     match scopes {
         Some(scopes) => Approval::Granted { by, scopes },
-        None => Approval::Denied { by },
+        None => Approval::Denied { by, message: content.and_then(reason_field::reason) },
     }
 }
 
@@ -167,6 +176,7 @@ mod tests {
         "#);
         let schema = &form.params["requestedSchema"];
         assert_eq!(schema["required"], json!(["part_1", "part_2"]));
+        assert_eq!(schema["properties"]["reason"]["type"], "string");
         let fields = &schema["properties"];
         assert_eq!(fields["part_1"]["enum"], json!(["deny", "once", "run", "session", "project", "always"]));
         assert_eq!(fields["part_2"]["enum"], json!(["deny", "once", "run"]));
@@ -206,7 +216,46 @@ mod tests {
             json!([{"action": "accept"}]),
         ] {
             let told = answered(answer.clone()).await;
-            assert_eq!(told, Approval::Denied { by: "the person at agent 1".into() }, "{answer}");
+            assert_eq!(told, Approval::denied("the person at agent 1"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reason_denies_and_reaches_the_model() {
+        let denied =
+            |reason: &str| Approval::Denied { by: "the person at agent 1".into(), message: Some(reason.to_owned()) };
+        for content in [
+            json!({"part_1": "deny", "part_2": "deny", "reason": "use b"}),
+            json!({"part_1": "once", "part_2": "once", "reason": "use b"}),
+            json!({"reason": "use b"}),
+        ] {
+            for action in ["accept", "decline", "cancel"] {
+                assert_eq!(answered(json!({"action": action, "content": content})).await, denied("use b"), "{content}");
+            }
+        }
+        // Clients send an empty text for a field that was left empty.
+        for reason in [json!(""), json!("  "), Value::Null] {
+            let content = json!({"part_1": "once", "part_2": "once", "reason": reason});
+            let granted = answered(json!({"action": "accept", "content": content})).await;
+            assert!(matches!(granted, Approval::Granted { .. }), "{content}");
+        }
+        let content = json!({"part_1": "once", "part_2": "once", "reason": {"text": "x"}});
+        let answer = answered(json!({"action": "accept", "content": content})).await;
+        assert_eq!(answer, Approval::denied("the person at agent 1"));
+    }
+
+    #[tokio::test]
+    async fn a_form_with_a_cut_change_offers_one_call_and_states_how_much_is_cut() {
+        let mut asked = asked(ProtocolVersion::V20251125, json!({"elicitation": {}}));
+        let caller = Arc::new(RecordingCaller::new());
+        (asked.caller, asked.preview) = (caller.clone(), Some(format!("@@ -0,0 +1,300 @@\n{}", "+x\n".repeat(300))));
+        ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
+        let form = caller.questions().remove(0);
+        let message = form.params["message"].as_str().unwrap();
+        assert!(message.contains("\n(cut: 241 of 301 lines are not shown)\n"), "{message}");
+        let fields = &form.params["requestedSchema"]["properties"];
+        for part in ["part_1", "part_2"] {
+            assert_eq!(fields[part]["enum"], json!(["deny", "once"]));
         }
     }
 

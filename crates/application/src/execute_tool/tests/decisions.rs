@@ -59,7 +59,7 @@ async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
 
 #[tokio::test]
 async fn a_person_may_say_yes_or_no_and_the_record_says_who() {
-    let denied = Approval::Denied { by: "ann".into() };
+    let denied = Approval::denied("ann");
     let approver = ScriptedApprover::answering([Approval::once("ann"), denied, Approval::TimedOut]);
     let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
     assert_eq!(house.call("write", json!({})).await, "written");
@@ -72,6 +72,33 @@ async fn a_person_may_say_yes_or_no_and_the_record_says_who() {
     let approved: Vec<_> = rows.iter().map(|row| row.decision.clone().unwrap().approved_by).collect();
     assert_eq!(approved, [Some("ann".to_owned()), Some("ann".into()), None]);
     assert_eq!(house.provider.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn the_model_reads_the_message_of_a_denial_in_one_line() {
+    let long = "y".repeat(2_000);
+    for (message, text) in [
+        ("use `pytest -q` instead", ", with this message: use `pytest -q` instead".to_owned()),
+        (" a\nb\u{1b}[2J\u{202e}c\t", ", with this message: a b [2J c".into()),
+        (&long, format!(", with this message: {}", &long[..1_000])),
+        (" \n", ".".into()),
+    ] {
+        let denied = Approval::Denied { by: "ann".into(), message: Some(message.into()) };
+        let approver = Arc::new(ScriptedApprover::answering([denied]));
+        let house = Plan { approver, ..Default::default() }.house(provider()).await;
+        let answer = house.call("write", json!({})).await;
+        assert_eq!(answer, format!("refused permission_denied: The call of `write` was refused by ann{text}"));
+        assert_eq!(house.provider.calls().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_the_user_interrupts_cancels_its_call() {
+    let approver = Arc::new(ScriptedApprover::answering([Approval::Cancelled]));
+    let house = Plan { approver, ..Default::default() }.house(provider()).await;
+    assert!(house.call("write", json!({})).await.contains("cancelled"));
+    assert_eq!(house.log.rows()[0].outcome, Outcome::Cancelled(CancelReason::Client));
+    assert_eq!(house.provider.calls().len(), 0);
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ async fn a_change_is_asked_about_then_recorded_then_run_then_recorded() {
 
 #[tokio::test]
 async fn a_change_that_somebody_refuses_meets_the_log_once_and_its_provider_never() {
-    let told = check(Approval::Denied { by: "somebody".into() }, &[(Row::End, (1, 0))], 0).await;
+    let told = check(Approval::denied("somebody"), &[(Row::End, (1, 0))], 0).await;
     assert!(matches!(told, Some(ExecuteToolError::Refused(_))), "{told:?}");
 }
 

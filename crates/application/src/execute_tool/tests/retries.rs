@@ -29,7 +29,7 @@ impl Approver for Forms {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         match request.caller.ask_as(APPROVAL_KEY, form("may it run?")).await {
             Ok(answer) if answer.0 == "yes" => Approval::Granted { by: "ann".into(), scopes: self.scopes.clone() },
-            Ok(_) => Approval::Denied { by: "ann".into() },
+            Ok(_) => Approval::denied("ann"),
             Err(NotAnswered::TimedOut) => Approval::TimedOut,
             Err(_) => Approval::Unattended,
         }

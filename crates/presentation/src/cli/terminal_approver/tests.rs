@@ -1,5 +1,6 @@
 //! On a real terminal: the other end of a pty is the person.
 
+mod denial;
 mod long_change;
 
 use super::{
@@ -136,7 +137,7 @@ async fn each_part_is_asked_about_with_its_choices() {
 
 #[tokio::test]
 async fn only_a_choice_for_each_part_is_a_yes() {
-    let denied = Approval::Denied { by: PERSON.into() };
+    let denied = Approval::denied(PERSON);
     let granted = |scopes: [ApprovalScope; 2]| Approval::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
     for (keys, expected) in [
         (&b"yy"[..], granted([ApprovalScope::Once, ApprovalScope::Once])),
@@ -147,11 +148,11 @@ async fn only_a_choice_for_each_part_is_a_yes() {
         // Nor for a run.
         (b"rrs", granted([ApprovalScope::Run, ApprovalScope::Session])),
         (b"n", denied.clone()),
-        (b"od", denied.clone()),
+        (b"on", denied.clone()),
         (b"\r", denied.clone()),
-        (b"\x03", denied.clone()),
-        (b"o\x03", denied.clone()),
         (b"\x04", denied.clone()),
+        (b"\x03", Approval::Cancelled),
+        (b"o\x03", Approval::Cancelled),
     ] {
         let (told, is_as_before) = answered(keys).await;
         assert_eq!(told, expected, "{keys:?}");
@@ -179,8 +180,8 @@ async fn a_key_that_is_no_character_is_no_answer_in_any_of_its_parts() {
         let answer = person.ask(asked);
         person.sees("? ").await;
         person.types(keys);
-        person.types(b"d");
-        assert_eq!(answer.await.unwrap(), Approval::Denied { by: PERSON.into() }, "{keys:?}");
+        person.types(b"n");
+        assert_eq!(answer.await.unwrap(), Approval::denied(PERSON), "{keys:?}");
     }
 }
 
@@ -210,8 +211,8 @@ async fn what_was_typed_before_the_question_is_no_answer() {
     person.sees("yyyy\r\n").await;
     let answer = person.ask(asked());
     person.sees("? ").await;
-    person.types(b"d");
-    assert_eq!(answer.await.unwrap(), Approval::Denied { by: PERSON.into() });
+    person.types(b"n");
+    assert_eq!(answer.await.unwrap(), Approval::denied(PERSON));
 }
 
 #[tokio::test]

@@ -63,9 +63,9 @@ async fn keys_that_are_typed_before_the_question_is_repeated_are_no_answer() {
     person.sees(PAGE).await;
     person.types(b"qaaoo");
     person.sees(AFTER_READING).await;
-    person.types(b"d");
+    person.types(b"n");
     let answer = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
-    assert_eq!(answer, Approval::Denied { by: PERSON.into() });
+    assert_eq!(answer, Approval::denied(PERSON));
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_pager_gets_escaped_rows_and_its_command_line_is_split_without_a_shell
     assert_eq!(rows.last(), Some(&"1 $HOME ; rm -rf /"));
     person.types(b"q");
     person.sees(BEFORE_READING).await;
-    person.types(b"d");
+    person.types(b"n");
     answer.await.unwrap();
 }
 
@@ -125,4 +125,16 @@ async fn a_cancelled_question_ends_the_pager() {
     assert!(answer.await.unwrap_err().is_cancelled());
     person.sees("ended\r\n").await;
     assert!(person.is_as_before());
+}
+
+#[tokio::test]
+async fn ctrl_c_in_the_built_in_pager_interrupts_the_question() {
+    let person = Person::at_terminal(SOON);
+    let answer = person.ask(long_change());
+    person.sees(BEFORE_READING).await;
+    person.types(b"v");
+    person.sees(PAGE).await;
+    person.types(b"\x03");
+    let answer = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
+    assert_eq!(answer, Approval::Cancelled);
 }

@@ -1,0 +1,59 @@
+//! A denial with a message for the model.
+
+use super::*;
+
+const PROMPT: &str = "Reason, or what to do instead (Enter for none): ";
+
+#[tokio::test]
+async fn the_key_of_a_denial_leads_to_a_message() {
+    let denied = |message: &str| Approval::Denied { by: PERSON.into(), message: Some(message.into()) };
+    for (typed, expected) in [
+        (&b"use pytest -q\r"[..], denied("use pytest -q")),
+        // The line is edited before it is sent.
+        (b"use x\x7fpytest\r", denied("use pytest")),
+        (b"\r", denied("")),
+        // Further lines of a paste are discarded.
+        (b"one\rtwo\rthree\r", denied("one")),
+        (b"\x04", Approval::denied(PERSON)),
+        (b"no\x03", Approval::Cancelled),
+    ] {
+        let person = Person::at_terminal(SOON);
+        let answer = person.ask(asked());
+        person.sees("? ").await;
+        person.types(b"d");
+        person.sees(PROMPT).await;
+        person.types(typed);
+        let answer = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
+        assert_eq!(answer, expected, "{typed:?}");
+        assert!(person.is_as_before(), "{typed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_denial_whose_message_does_not_come_in_time_is_a_denial() {
+    let person = Person::at_terminal(Duration::from_secs(2));
+    let answer = person.ask(asked());
+    person.sees("? ").await;
+    person.types(b"d");
+    person.sees(PROMPT).await;
+    person.types(b"half a rea");
+    let answer = tokio::time::timeout(SOON, answer).await.expect("the question ends").unwrap();
+    assert_eq!(answer, Approval::denied(PERSON));
+    assert!(person.is_as_before());
+}
+
+#[tokio::test]
+async fn no_other_question_comes_between_a_denial_and_its_message() {
+    let person = Person::at_terminal(SOON);
+    let first = person.ask(asked());
+    person.sees("? ").await;
+    let second = person.ask(asked());
+    person.types(b"d");
+    person.sees(PROMPT).await;
+    person.types(b"use y instead\r");
+    let message = Some("use y instead".to_owned());
+    assert_eq!(first.await.unwrap(), Approval::Denied { by: PERSON.into(), message });
+    person.sees("? ").await;
+    person.types(b"n");
+    assert_eq!(second.await.unwrap(), Approval::denied(PERSON));
+}
