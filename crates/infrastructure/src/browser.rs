@@ -6,6 +6,7 @@
 
 pub(crate) mod accessibility;
 pub(crate) mod actions;
+mod announcement;
 pub(crate) mod attributes;
 pub mod browsers;
 pub(crate) mod devtools;

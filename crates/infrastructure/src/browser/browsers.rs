@@ -334,6 +334,7 @@ impl Browsers {
                 call: call.into(),
                 hosts: HostPatterns::everything(),
                 rules,
+                announced: Some(Arc::default()),
                 limits: ProxyLimits { connections: CONNECTIONS, bytes: Some(MAX_TRAFFIC), ..ProxyLimits::default() },
             },
         };

@@ -3,6 +3,7 @@
 use crate::{
     browser::{
         accessibility::{FrameTree, NodeId, plain_text},
+        announcement::requested_address,
         devtools::{DevTools, DevToolsError, End, Target},
         process::Ending,
         process::LastLines,
@@ -122,6 +123,7 @@ impl Session {
     /// The reason why it did not start.
     pub(crate) async fn start(program: Program, judge: HostJudge, limit: Duration) -> Result<Self, NotStarted> {
         let folder = program.folder.clone();
+        let announced = program.proxy.announced.clone();
         let started = timeout(limit, program.start()).await;
         let silent = NotStarted::Silent { limit, lines: LastLines::default() };
         let Started { output, input, proxy, process } = started.map_err(|_| silent)??;
@@ -130,6 +132,9 @@ impl Session {
         let (changed, changes) = watch::channel(0);
         let hearing = shared.clone();
         let devtools = DevTools::over(output, input, Some(process.clone()), move |heard| {
+            if let (Some(announced), Some(address)) = (&announced, requested_address(&heard.event)) {
+                announced.announce(address);
+            }
             hearing.state().hear(&heard);
             changed.send_modify(|count| *count += 1);
         });
@@ -179,14 +184,20 @@ impl Session {
     pub(crate) fn take_notes(&self) -> Vec<String> {
         let mut notes = self.state().take_notes();
         let report = self.proxy.take_report();
-        let mut told = 0;
-        for refused in report.refused.iter().take(MAX_REFUSED) {
+        let (unannounced, requested): (Vec<_>, Vec<_>) =
+            report.refused.into_iter().partition(|refused| refused.is_unannounced);
+        let unannounced: u64 = unannounced.iter().map(|refused| refused.times).sum();
+        let mut told = unannounced;
+        for refused in requested.iter().take(MAX_REFUSED) {
             told += refused.times;
             let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };
             notes.push(format!("The page was refused the host {}{times}: {}.", refused.host, refused.reason));
         }
         if report.refusals > told {
             notes.push(format!("It was refused further hosts {} times.", report.refusals - told));
+        }
+        if unannounced > 0 {
+            notes.push(format!("Connections to hosts that no page requested were refused: {unannounced}."));
         }
         notes
     }

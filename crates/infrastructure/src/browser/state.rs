@@ -309,7 +309,10 @@ impl State {
             heard.post(target, "Runtime.runIfWaitingForDebugger", json!({}));
         };
         if info_text("type") != "page" {
-            // Workers and the like: they go the way of all requests.
+            // The proxy judges requests of workers. It lets through hosts that were announced, also by nested workers.
+            for (method, params) in announcing() {
+                heard.post(&target, method, params);
+            }
             return resume(&target);
         }
         if self.tabs.len() >= MAX_TABS {
@@ -322,7 +325,6 @@ impl State {
             ("Page.enable", json!({})),
             ("Page.setInterceptFileChooserDialog", json!({"enabled": true})),
             ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
-            ("Network.enable", json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})),
             ("Runtime.enable", json!({})),
             ("Log.enable", json!({})),
             ("Accessibility.enable", json!({})),
@@ -331,7 +333,10 @@ impl State {
                 "Emulation.setDeviceMetricsOverride",
                 json!({"width": 1280, "height": 800, "deviceScaleFactor": 0, "mobile": false}),
             ),
-        ] {
+        ]
+        .into_iter()
+        .chain(announcing())
+        {
             // A tab whose pages nobody judges never begins to run.
             if !heard.post(&target, method, params) {
                 return self.note("A page opened a tab while too much happened; it shows nothing.".into());
@@ -692,6 +697,14 @@ impl Tab {
             self.frames.insert(id.to_owned(), frame);
         }
     }
+}
+
+/// Returns the commands after which a page or worker announces its requests, and those of the workers that it starts.
+fn announcing() -> [(&'static str, Value); 2] {
+    [
+        ("Network.enable", json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})),
+        ("Target.setAutoAttach", json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})),
+    ]
 }
 
 /// An address as it is kept: without a user, and no longer than it helps.

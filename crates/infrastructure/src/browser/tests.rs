@@ -1,6 +1,7 @@
 //! A real browser, confined, on pages of ours.
 #![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
+mod announced;
 mod hands;
 mod measured;
 mod pages;
@@ -116,6 +117,7 @@ async fn rig_with(program: PathBuf, pages: &'static [(&'static str, &'static str
             call: "test".into(),
             hosts: HostPatterns::everything(),
             rules: Arc::new(|_| Verdict::Allow),
+            announced: Some(Arc::default()),
             limits: ProxyLimits::default(),
         },
     };

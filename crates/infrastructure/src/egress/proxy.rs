@@ -4,6 +4,7 @@
 //! Names are resolved here alone. Each connection is judged for itself, so that a redirect is judged as well: the
 //! client follows it with a new request.
 
+mod announced;
 mod http;
 mod refusal;
 mod socks;
@@ -14,6 +15,7 @@ use crate::egress::{
     host::{Host, HostPatterns, Listed},
     proxy::watched::Watched,
 };
+pub use announced::AnnouncedHosts;
 use refusal::Refusal;
 use std::{
     fmt, io,
@@ -50,6 +52,8 @@ pub struct ProxyPolicy {
     pub hosts: HostPatterns,
     /// The permission rules. A host must be on the list, and no rule may stand against it.
     pub rules: Arc<HostRules>,
+    /// Hosts that pages requested, if the client is a browser. All other hosts are refused.
+    pub announced: Option<Arc<AnnouncedHosts>>,
     /// The bounds.
     pub limits: ProxyLimits,
 }
@@ -83,7 +87,7 @@ impl Default for ProxyLimits {
 
 impl fmt::Debug for ProxyPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { call, hosts, limits, rules: _ } = self;
+        let Self { call, hosts, limits, rules: _, announced: _ } = self;
         f.debug_struct("ProxyPolicy")
             .field("call", call)
             .field("hosts", hosts)
@@ -162,6 +166,8 @@ pub struct RefusedHost {
     pub reason: String,
     /// How often.
     pub times: u64,
+    /// The browser requested it by itself: no page did.
+    pub is_unannounced: bool,
 }
 
 impl ProxyReport {
@@ -203,6 +209,11 @@ impl Gate {
             Verdict::Allow => {}
             verdict @ (Verdict::Ask | Verdict::Deny) => return Err(Refusal::Rule(target(), verdict)),
         }
+        if let Some(announced) = &policy.announced
+            && !announced.includes(host, port).await
+        {
+            return Err(Refusal::Unannounced(target()));
+        }
         let stream = self.connector.connect(host, port).await.map_err(|error| Refusal::Connect(target(), error))?;
         self.report().connections += 1;
         tracing::info!(call = %policy.call, %host, port, "a sandboxed command was connected");
@@ -218,7 +229,8 @@ impl Gate {
         if let Some(known) = report.refused.iter_mut().find(|known| known.host == host && known.reason == reason) {
             known.times += 1;
         } else if report.refused.len() < MAX_REFUSED {
-            report.refused.push(RefusedHost { host, reason, times: 1 });
+            let is_unannounced = matches!(refusal, Refusal::Unannounced(_));
+            report.refused.push(RefusedHost { host, reason, times: 1, is_unannounced });
         }
     }
 

@@ -34,6 +34,8 @@ async fn does_its_work(program: PathBuf) -> String {
     rig.session.open("http://shop.example/", false, end()).await.unwrap();
     rig.session.click(rig.reference("button \"Buy\"").await, false).await.unwrap();
     rig.session.wait_for(&Sight::Text("Thanks,".into()), end()).await.unwrap();
+    // A full browser contacts services of its maker by itself.
+    assert_eq!(rig.network.resolved().into_iter().find(|name| name != "shop.example"), None);
     rig.session.product().await.unwrap()
 }
 

@@ -235,6 +235,7 @@ impl Programs {
             call: context.id.to_string().into(),
             hosts,
             rules: Arc::new(move |host| grant.objection(&Access::ReachHost(host.to_string().into()))),
+            announced: None,
             limits: ProxyLimits::default(),
         };
         let connector = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());

@@ -22,6 +22,8 @@ pub(super) enum Refusal {
     Port(Target),
     #[error("the permission rules do not let {} be reached", .0.0)]
     Rule(Target, Verdict),
+    #[error("no page of the browser requested {}:{}", .0.0, .0.1)]
+    Unannounced(Target),
     #[error("{1}")]
     Connect(Target, ConnectError),
     #[error("{}:{} answers in a way that cannot be passed on: {}", .target.0, .target.1, .reason)]
@@ -47,6 +49,7 @@ impl Refusal {
             | Self::NotListed(_)
             | Self::Port(_)
             | Self::Rule(..)
+            | Self::Unannounced(_)
             | Self::Connect(_, ConnectError::NotGlobal { .. }) => Class::Forbidden,
             Self::Connect(_, ConnectError::Resolve { .. } | ConnectError::Connect { .. }) | Self::Answer { .. } => {
                 Class::Unreachable
@@ -69,7 +72,9 @@ impl Refusal {
             Self::Rule(_, Verdict::Deny) => "a person may change the rules".into(),
             Self::Rule((Host::Name(name), _), _) => format!("the rule `WebFetch(domain:{name})` would allow it"),
             Self::Rule((Host::Address(_), _), _) => "the rule `WebFetch` would allow it".into(),
-            Self::Request(_) | Self::Invalid(_) | Self::Connect(..) | Self::Answer { .. } => return None,
+            Self::Request(_) | Self::Invalid(_) | Self::Unannounced(_) | Self::Connect(..) | Self::Answer { .. } => {
+                return None;
+            }
         })
     }
 
@@ -84,9 +89,11 @@ impl Refusal {
     /// The host and the reason, for the caller of the command: where it was the proxy who said no.
     pub(super) fn told(&self) -> Option<(String, String)> {
         let host = match self {
-            Self::NotListed(target) | Self::Port(target) | Self::Rule(target, _) | Self::Connect(target, _) => {
-                format!("{}:{}", target.0, target.1)
-            }
+            Self::NotListed(target)
+            | Self::Port(target)
+            | Self::Rule(target, _)
+            | Self::Unannounced(target)
+            | Self::Connect(target, _) => format!("{}:{}", target.0, target.1),
             Self::Invalid(invalid) => invalid.shown(),
             Self::Request(_) | Self::Answer { .. } => return None,
         };

@@ -44,6 +44,7 @@ fn rig_on(
         call: "call-1".into(),
         hosts: HostPatterns::parse(hosts).unwrap(),
         rules: Arc::new(rules),
+        announced: None,
         limits,
     };
     Rig { proxy: EgressProxy::start(listener.into(), connector, policy).unwrap(), network }
@@ -362,6 +363,56 @@ async fn refused_hosts_are_told_once_each_with_the_reason() {
     let report = rig.proxy.report();
     assert_eq!((report.refused.len(), report.refusals), (MAX_REFUSED, 105));
     assert!(report.refusals_told().unwrap().ends_with("\nIt was refused further hosts 71 times."));
+}
+
+#[tokio::test]
+async fn a_browser_reaches_only_hosts_that_a_page_requested() {
+    let announced = Arc::<AnnouncedHosts>::default();
+    let network = Arc::new(FakeNetwork::default());
+    for name in ["example.com", "other.example", "denied.example"] {
+        network.name(name, &[&[PUBLIC]]);
+    }
+    let policy = ProxyPolicy {
+        call: "call-1".into(),
+        hosts: HostPatterns::everything(),
+        rules: Arc::new(|host| match host.to_string().as_str() {
+            "denied.example" => Verdict::Deny,
+            _ => Verdict::Allow,
+        }),
+        announced: Some(announced.clone()),
+        limits: ProxyLimits::default(),
+    };
+    let listener = StdListener::bind("127.0.0.1:0").unwrap();
+    let connector = Connector::new(network.clone(), HostPatterns::default());
+    let rig = Rig { proxy: EgressProxy::start(listener.into(), connector, policy).unwrap(), network };
+    let _server = rig.server(443).await;
+    announced.announce("https://example.com/");
+    announced.announce("https://denied.example/");
+    let mut client = rig.client().await;
+    client.write_all(b"CONNECT example.com:443 HTTP/1.1\r\n\r\n").await.unwrap();
+    assert!(until(&mut client, b"\r\n\r\n").await.starts_with(b"HTTP/1.1 200"));
+    for head in [
+        "CONNECT other.example:443 HTTP/1.1\r\n\r\n",
+        "GET http://other.example/ HTTP/1.1\r\nhost: other.example\r\n\r\n",
+        "CONNECT example.com:8443 HTTP/1.1\r\n\r\n",
+        "CONNECT denied.example:443 HTTP/1.1\r\n\r\n",
+    ] {
+        assert!(rig.ask(head.as_bytes()).await.starts_with(b"HTTP/1.1 403"), "{head}");
+    }
+    // A connection that comes before the announcement waits for it.
+    let mut early = rig.client().await;
+    early.write_all(b"CONNECT other.example:443 HTTP/1.1\r\n\r\n").await.unwrap();
+    announced.announce("https://other.example/");
+    assert!(until(&mut early, b"\r\n\r\n").await.starts_with(b"HTTP/1.1 200"));
+    let report = rig.proxy.report();
+    let refused = report.refused.iter().map(|refused| (refused.host.as_str(), refused.is_unannounced));
+    let expected = [
+        ("other.example:443", true),
+        ("other.example:80", true),
+        ("example.com:8443", true),
+        ("denied.example:443", false),
+    ];
+    assert_eq!(refused.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
