@@ -4,6 +4,7 @@
 //! the conversation as it happens, in an order that leaves a history from which a run goes on wherever the process ends.
 
 mod answer;
+mod call_progress;
 mod calls;
 mod circles;
 mod compacting;

@@ -1,6 +1,6 @@
 //! The calls of one answer: side by side where they cannot get in each other's way, their results in their order.
 
-use super::result;
+use super::{call_progress::ProgressReporter, result};
 use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
@@ -131,7 +131,8 @@ impl<'w> Way<'w> {
     }
 
     fn make(&self, index: usize, call: &ToolUse) -> BoxFuture<'w, (usize, Made)> {
-        let (id, command) = (CallId(Uuid::now_v7()), self.command(call));
+        let caller = ProgressReporter::new(self.caller.clone(), call.id.clone(), self.telling.clone());
+        let (id, command) = (CallId(Uuid::now_v7()), ExecuteToolCommand { caller, ..self.command(call) });
         let started = AgentEvent::CallStarted {
             id: call.id.clone(),
             tool: call.name.clone(),

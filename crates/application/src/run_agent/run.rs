@@ -567,8 +567,15 @@ async fn ended(
     let record = result::for_programs(run.offer.name_of(&call.name), &made.result, run.ports.clock.now());
     let (text, is_error) = (result::text_of(&block), block.is_error);
     add(history, ConversationEventKind::CallEnded { result: block, call: made.call, record }).await?;
-    let (id, tool) = (call.id.clone(), call.name.clone());
-    run.tell(AgentEvent::CallEnded { id, tool, call: made.call, is_error, text, duration: made.duration });
+    run.tell(AgentEvent::CallEnded {
+        id: call.id.clone(),
+        tool: call.name.clone(),
+        call: made.call,
+        is_error,
+        text,
+        structured: made.result.structured_content().cloned(),
+        duration: made.duration,
+    });
     Ok(())
 }
 

@@ -46,6 +46,17 @@ pub enum AgentEvent {
         /// As the audit trail keeps them.
         arguments: Value,
     },
+    /// A running call reports its progress. Sent only if the caller of the run wants progress.
+    CallProgress {
+        /// The model's id of the call.
+        id: String,
+        /// A number that rises.
+        progress: f64,
+        /// The number at the end, if known.
+        total: Option<f64>,
+        /// The current step or the newest output, for people.
+        message: Option<String>,
+    },
     /// A call ended. The results come in the order of the calls.
     CallEnded {
         /// The model's id of it.
@@ -58,6 +69,8 @@ pub enum AgentEvent {
         is_error: bool,
         /// The text of what the model gets.
         text: String,
+        /// The structured content of the tool's result. Not part of the JSON form.
+        structured: Option<Value>,
         /// From its coming to its end.
         duration: Duration,
     },
@@ -164,7 +177,10 @@ impl AgentEvent {
             Self::CallStarted { id, tool, arguments } => {
                 json!({"type": "call_started", "id": id, "tool": tool, "arguments": arguments})
             }
-            Self::CallEnded { id, tool, call, is_error, text, duration } => json!({
+            Self::CallProgress { id, progress, total, message } => json!({
+                "type": "call_progress", "id": id, "progress": progress, "total": total, "message": message,
+            }),
+            Self::CallEnded { id, tool, call, is_error, text, structured: _, duration } => json!({
                 "type": "call_ended", "id": id, "tool": tool, "call": call.map(|call| call.to_string()),
                 "is_error": is_error, "text": text, "duration_ms": millis(duration),
             }),

@@ -6,8 +6,9 @@ use super::{
     config::trusting,
     exit::{Exit, Failed},
     global::Global,
-    narration::{Narration, Piece, ending, figures, opened},
-    output::{Output, note, passing},
+    narration::{figures, opened},
+    output::note,
+    screen::Screen,
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
 };
@@ -21,9 +22,14 @@ use async_trait::async_trait;
 use clap::Args;
 use std::{
     collections::VecDeque,
+    future::pending,
     io::{self, IsTerminal},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::MutexGuard,
+    time::{MissedTickBehavior, interval, sleep_until},
 };
 use toolstead_application::{
     cancel_signal::CancelSignal,
@@ -50,6 +56,11 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
 };
 use toolstead_infrastructure::dialects;
+
+/// Time between two looks at the running calls.
+const BETWEEN_TICKS: Duration = Duration::from_secs(1);
+/// Time without a key after which a question may open although the input line holds a text.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The settings of an agent.
 #[derive(Debug, Default, Args)]
@@ -119,7 +130,10 @@ pub(super) struct Agent {
     pub(super) composition: Composition,
     /// The model that is asked next.
     pub(super) model: Arc<dyn ModelProvider>,
-    terminal: Option<Arc<Terminal>>,
+    /// The terminal of the user, if there is one.
+    pub(super) terminal: Option<Arc<Terminal>>,
+    /// Progress of calls is shown.
+    shows_progress: bool,
     manner: Manner,
     budgets: Budgets,
 }
@@ -235,6 +249,7 @@ impl Agent {
         config.model(model.as_deref()).map_err(usage)?;
         let budgets = flags.budgets(&config.agent, manner.max_turns);
         let terminal = Terminal::of_process();
+        let shows_progress = io::stderr().is_terminal() && !global.json && !global.is_quiet();
         let composition = tokio::select! {
             composition = global.compose_for_agent(config, terminal.clone()) => composition?,
             () = shutdown.requested() => {
@@ -242,7 +257,7 @@ impl Agent {
             }
         };
         match composition.app.models.find(model.as_deref()) {
-            Ok(model) => Ok(Self { composition, model, terminal, manner, budgets }),
+            Ok(model) => Ok(Self { composition, model, terminal, shows_progress, manner, budgets }),
             Err(error) => {
                 composition.close().await;
                 Err(usage(error))
@@ -297,7 +312,8 @@ impl Agent {
         let questions = self.terminal.clone().map(|terminal| {
             TerminalQuestions::new(terminal, patience).opening(auth::browser(&self.composition.config))
         });
-        Arc::new(Onlooker { questions, asides: Asides::beside(self.terminal.clone()) })
+        let asides = Asides::beside(self.terminal.clone());
+        Arc::new(Onlooker { questions, asides, wants_progress: self.shows_progress })
     }
 
     /// The tools that the model is told of.
@@ -369,12 +385,21 @@ impl Agent {
             () = self.composition.settled() => {}
             wish = shutdown.wish() => return Ok(Turned { end: None, leaves: wish == Wish::End }),
         }
+        screen.begin_input().await;
         let run = self.composition.app.run_agent.start(command);
-        watch(run, &cancel, self.terminal.as_deref(), screen, shutdown).await
+        let turned = watch(run, &cancel, self.terminal.as_deref(), screen, shutdown).await;
+        screen.end_input().await;
+        turned
     }
 }
 
-/// Tells what happens while nobody is asked anything, until the run is over.
+/// The turn on the terminal while the user types, so that no question takes keys that are meant for the input line.
+struct PendingInput<'t> {
+    turn: MutexGuard<'t, ()>,
+    until: Instant,
+}
+
+/// Tells what happens while nobody is asked anything, until the run is over. Escape cancels it as Ctrl-C does.
 async fn watch(
     mut run: AgentRun,
     cancel: &CancelSignal,
@@ -384,11 +409,23 @@ async fn watch(
 ) -> Result<Turned, Failed> {
     let mut untold: VecDeque<AgentEvent> = VecDeque::new();
     let (mut turned, mut is_over) = (Turned { end: None, leaves: false }, false);
+    let mut typing: Option<PendingInput<'_>> = None;
+    let mut ticks = interval(BETWEEN_TICKS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !(is_over && untold.is_empty()) {
+        // `None` if the turn is needed by nobody else, or is here already.
+        let needed = terminal.filter(|_| typing.is_none());
         let free = async {
-            match terminal {
+            match needed {
                 Some(terminal) => Some(terminal.quiet().await),
                 None => None,
+            }
+        };
+        let pause = typing.as_ref().map(|typing| typing.until);
+        let paused = async {
+            match pause {
+                Some(until) => sleep_until(until.into()).await,
+                None => pending().await,
             }
         };
         tokio::select! {
@@ -416,6 +453,21 @@ async fn watch(
                     Some(_) => return Ok(turned),
                 }
             }
+            (keys, turn) = screen.keys(needed) => {
+                if screen.typed(&keys) && cancel.reason().is_none() {
+                    cancel.cancel(CancelReason::Client);
+                }
+                let turn = turn.or_else(|| typing.take().map(|typing| typing.turn));
+                let until = Instant::now() + PAUSE;
+                typing = turn.filter(|_| screen.has_draft()).map(|turn| PendingInput { turn, until });
+            }
+            () = paused => typing = None,
+            _ = ticks.tick() => {
+                let turn = needed.map(Terminal::quiet_now);
+                if !matches!(turn, Some(None)) {
+                    screen.tick()?;
+                }
+            }
         }
     }
     Ok(turned)
@@ -428,72 +480,6 @@ pub(super) struct Turned {
     pub(super) end: Option<AgentEvent>,
     /// The program is to end.
     pub(super) leaves: bool,
-}
-
-/// Where runs are told.
-pub(super) struct Screen<'a> {
-    output: &'a mut Output,
-    narration: Narration,
-    as_json: bool,
-    is_quiet: bool,
-    /// A line stands there that the next one takes the place of.
-    is_passing: bool,
-}
-
-impl<'a> Screen<'a> {
-    /// Answers on standard output, everything else on standard error.
-    pub(super) fn new(output: &'a mut Output, global: &Global) -> Self {
-        let narration = Narration::new(io::stdout().is_terminal());
-        Self { output, narration, as_json: global.json, is_quiet: global.is_quiet(), is_passing: false }
-    }
-
-    /// Tells an event.
-    ///
-    /// # Errors
-    /// When it cannot be written, also because nobody reads any more.
-    pub(super) fn tell(&mut self, event: &AgentEvent) -> io::Result<()> {
-        if self.as_json {
-            return self.output.json_line(&event.to_json());
-        }
-        for piece in self.narration.tell(event) {
-            match piece {
-                Piece::Text(text) => {
-                    self.clear();
-                    self.output.text(&text)?;
-                }
-                Piece::Beside(line) if !self.is_quiet => {
-                    self.clear();
-                    note(&line);
-                }
-                Piece::Now(now) if !self.is_quiet => {
-                    passing(&now);
-                    self.is_passing = !now.is_empty();
-                }
-                Piece::Beside(_) | Piece::Now(_) => {}
-            }
-        }
-        if self.is_quiet
-            && let AgentEvent::Ended { outcome, .. } = event
-            && let Some(line) = ending(outcome)
-        {
-            note(&line);
-        }
-        Ok(())
-    }
-
-    /// Tells a line of ours.
-    pub(super) fn note(&mut self, line: &str) {
-        if !self.is_quiet && !self.as_json {
-            self.clear();
-            note(line);
-        }
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.is_passing) {
-            passing("");
-        }
-    }
 }
 
 /// The end of a command whose run ended so.
@@ -516,16 +502,17 @@ pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<
     Some(format!("{}; `--conversation {conversation}` goes on", figures(*calls, *turns, *usage, *cost)))
 }
 
-/// The person who looks on: warnings of tools are told, their progress is not, and their questions are asked.
+/// The person who looks on: warnings of tools are told, and their questions are asked. Progress comes as events of the run.
 struct Onlooker {
     questions: Option<TerminalQuestions>,
     asides: Asides,
+    wants_progress: bool,
 }
 
 #[async_trait]
 impl Caller for Onlooker {
     fn wants_progress(&self) -> bool {
-        false
+        self.wants_progress
     }
 
     fn progress(&self, _: Progress) {}

@@ -56,6 +56,9 @@ impl Asides {
 
     fn tell_waiting(&self) {
         for line in std::mem::take(&mut *self.waiting()) {
+            if let Some(terminal) = &self.terminal {
+                terminal.clear_below();
+            }
             (self.tell)(&line);
         }
     }

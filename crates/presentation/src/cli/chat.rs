@@ -7,12 +7,13 @@ mod wish;
 
 use super::{
     Outcome,
-    agent::{Agent, AgentFlags, Screen, Turned},
+    agent::{Agent, AgentFlags, Turned},
     conversation_choice::{Wanted, chosen},
     exit::{Exit, Failed},
     global::Global,
     narration::figures,
     output::Output,
+    screen::Screen,
     terminal::Terminal,
     typed_command,
 };
@@ -45,7 +46,7 @@ use wish::{COMMANDS, Wish};
 const UNDO: &str = "undo";
 const REDO: &str = "redo";
 
-/// Talks with an agent. Ctrl-C ends its turn; Ctrl-D leaves.
+/// Talks with an agent. Esc or Ctrl-C ends its turn; Ctrl-D leaves.
 #[derive(Debug, Args)]
 pub struct Chat {
     #[command(flatten)]
@@ -70,12 +71,11 @@ impl Chat {
         }
         let mut shutdown = Shutdown::listen()?;
         let agent = Agent::put_together(&self.agent, global, &mut shutdown).await?;
-        let mut talk = Talk {
-            agent,
-            conversation: ConversationId(Uuid::now_v7()),
-            spent: Spent::default(),
-            screen: Screen::new(output, global),
+        let screen = match agent.terminal.clone() {
+            Some(terminal) => Screen::new(output, global).with_input(terminal),
+            None => Screen::new(output, global),
         };
+        let mut talk = Talk { agent, conversation: ConversationId(Uuid::now_v7()), spent: Spent::default(), screen };
         let outcome = Box::pin(self.talk(&mut talk, global, &mut shutdown)).await;
         talk.agent.composition.close().await;
         outcome
@@ -95,11 +95,21 @@ impl Chat {
         loop {
             // What they were meant for is over.
             shutdown.forget_interrupts();
-            let typed = tokio::select! {
-                typed = line_editor::read(inputs.known(), talk.commands()) => typed?,
-                () = shutdown.requested() => return Ok(Exit::Done),
+            let text = match talk.screen.next_queued() {
+                Some(queued) => {
+                    talk.screen.note(&format!("> {}", queued.replace('\n', "\n… ")));
+                    queued
+                }
+                None => {
+                    let draft = talk.screen.take_draft();
+                    let typed = tokio::select! {
+                        typed = line_editor::read(inputs.known(), talk.commands(), draft) => typed?,
+                        () = shutdown.requested() => return Ok(Exit::Done),
+                    };
+                    let Typed::Text(text) = typed else { return Ok(Exit::Done) };
+                    text
+                }
             };
-            let Typed::Text(text) = typed else { return Ok(Exit::Done) };
             let wish = Wish::read(&text);
             if wish != Wish::Nothing {
                 inputs.add(&text);
@@ -228,7 +238,7 @@ impl Talk<'_> {
         }
         self.screen.note(
             "Everything else is said to the model. A `\\` at the end of a line begins another one. Ctrl-C ends the turn, \
-             and at an empty line the chat.",
+             and at an empty line the chat. What is typed while the model works is said once it is done; Esc ends the turn.",
         );
     }
 

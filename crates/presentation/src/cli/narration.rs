@@ -1,7 +1,10 @@
-//! A run of an agent, as a person reads it: calls fold into one line, what failed stands open.
+//! A run of an agent, as a person reads it: a line for each call, and the details of those that changed or failed.
 
-use super::output::visible;
-use std::time::Duration;
+mod call_line;
+
+use call_line::{call_line, changed_lines, diffs, name, one_line};
+use serde_json::Value;
+use std::time::{Duration, Instant};
 use toolstead_domain::{
     agent::{
         budget::Budget,
@@ -10,11 +13,18 @@ use toolstead_domain::{
     model::usage::Usage,
 };
 
-/// Of the text of a failure so many lines are shown, and so many characters.
+/// Maximum number of lines, and of characters, of the text of a failure, and of a diff.
 const SHOWN_LINES: usize = 30;
 const SHOWN_CHARACTERS: usize = 4_000;
-/// Of a name that a model made up so many characters are shown.
-const NAME_CHARACTERS: usize = 80;
+/// Maximum number of last lines of a failed command.
+const LAST_LINES: usize = 10;
+/// Maximum number of characters of a running call, which leave columns for its output.
+const RUNNING_CHARACTERS: usize = 40;
+/// Maximum number of characters of the newest output line of a running call.
+const NEWEST_CHARACTERS: usize = 200;
+
+/// Mark of a line about a call, so that no name of a tool passes for a line of ours.
+const CALL_MARK: &str = "• ";
 
 /// A piece to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,31 +43,40 @@ pub(super) struct Narration {
     /// The text of the model is told as it comes. Otherwise the last answer is told at the end, and what was said between
     /// calls beside it.
     streams: bool,
+    /// Outputs of calls are shown whole.
+    is_verbose: bool,
     /// What was said since the last call, where it is not told as it comes.
     said: String,
     /// Something was said since the last line that stands beside it.
     is_speaking: bool,
     /// The last line of what was said is open.
     is_line_open: bool,
-    /// The calls that run: the id and the tool.
-    running: Vec<(String, String)>,
-    /// The calls that ended since the last line about them, by tool.
-    ended: Vec<(String, usize)>,
-    failed: usize,
+    running: Vec<RunningCall>,
     now: String,
+}
+
+/// A call that has not ended yet.
+#[derive(Debug)]
+struct RunningCall {
+    /// The model's id.
+    id: String,
+    /// The tool and its subject.
+    line: String,
+    begun: Instant,
+    /// The newest line of its output.
+    newest: String,
 }
 
 impl Narration {
     /// Nothing has happened yet.
-    pub(super) fn new(streams: bool) -> Self {
+    pub(super) fn new(streams: bool, is_verbose: bool) -> Self {
         Self {
             streams,
+            is_verbose,
             said: String::new(),
             is_speaking: false,
             is_line_open: false,
             running: Vec::new(),
-            ended: Vec::new(),
-            failed: 0,
             now: String::new(),
         }
     }
@@ -69,27 +88,28 @@ impl Narration {
             AgentEvent::Text(text) => self.say(text, &mut pieces),
             AgentEvent::Thinking(_) => self.show("thinking".into(), &mut pieces),
             AgentEvent::CallWritten { tool } => self.show(format!("writes a call of {}", named(tool)), &mut pieces),
-            AgentEvent::CallStarted { id, tool, .. } => {
+            AgentEvent::CallStarted { id, tool, arguments } => {
                 self.end_text(&mut pieces);
-                self.running.push((id.clone(), tool.clone()));
+                let (id, line) = (id.clone(), call_line(tool, arguments));
+                self.running.push(RunningCall { id, line, begun: Instant::now(), newest: String::new() });
                 self.show_calls(&mut pieces);
             }
-            AgentEvent::CallEnded { id, tool, is_error, text, duration, .. } => {
+            AgentEvent::CallProgress { id, message, .. } => {
+                let newest =
+                    message.as_deref().and_then(|message| message.lines().rfind(|line| !line.trim().is_empty()));
+                if let Some(call) = self.running.iter_mut().find(|call| call.id == *id)
+                    && let Some(newest) = newest
+                {
+                    call.newest = one_line(newest, NEWEST_CHARACTERS);
+                    self.show_calls(&mut pieces);
+                }
+            }
+            AgentEvent::CallEnded { id, tool, is_error, text, structured, duration, .. } => {
                 self.end_text(&mut pieces);
-                if let Some(at) = self.running.iter().position(|(running, _)| running == id) {
-                    self.running.remove(at);
-                }
-                match self.ended.iter_mut().find(|(known, _)| known == tool) {
-                    Some((_, count)) => *count += 1,
-                    None => self.ended.push((tool.clone(), 1)),
-                }
-                if *is_error {
-                    self.failed += 1;
-                    self.beside(
-                        opened(&format!("{} failed after {}:", named(tool), seconds(*duration)), text),
-                        &mut pieces,
-                    );
-                }
+                let at = self.running.iter().position(|call| call.id == *id);
+                // One that was never made has no beginning.
+                let line = at.map_or_else(|| name(tool), |at| self.running.remove(at).line);
+                self.beside(self.ended(&line, *is_error, text, structured.as_ref(), *duration), &mut pieces);
                 self.show_calls(&mut pieces);
             }
             AgentEvent::Retrying { after, reason } => {
@@ -117,8 +137,46 @@ impl Narration {
         pieces
     }
 
+    /// Returns the running calls with the time that has passed by now, if there are any.
+    pub(super) fn at_work(&mut self) -> Option<Piece> {
+        let mut pieces = Vec::new();
+        if !self.running.is_empty() {
+            self.show_calls(&mut pieces);
+        }
+        pieces.pop()
+    }
+
+    /// Returns the lines about a call that ended.
+    fn ended(&self, line: &str, is_error: bool, text: &str, structured: Option<&Value>, duration: Duration) -> String {
+        let exit_code = structured.and_then(|structured| structured.get("exit_code")?.as_i64());
+        let time = seconds(duration);
+        let changed = changed_lines(structured).map(|changed| format!(" {changed}")).unwrap_or_default();
+        let heading = format!("{CALL_MARK}{line}{changed}");
+        if is_error {
+            let with_code = exit_code.map(|code| format!(" with exit code {code}"));
+            let heading = format!("{heading} failed after {time}{}:", with_code.as_deref().unwrap_or_default());
+            return match (self.is_verbose, exit_code) {
+                (true, _) => quoted_below(&heading, text),
+                // The end of its output says why.
+                (false, Some(_)) => last_lines(&heading, text),
+                (false, None) => opened(&heading, text),
+            };
+        }
+        let heading = match exit_code {
+            // Not an error, as where nothing was found.
+            Some(code) if code != 0 => format!("{heading} ({time}, exit code {code})"),
+            _ => format!("{heading} ({time})"),
+        };
+        let diff = diffs(structured).join("\n");
+        match (diff.is_empty(), self.is_verbose) {
+            (true, false) => heading,
+            (false, false) => below(&heading, &diff),
+            (true, true) => quoted_below(&heading, text),
+            (false, true) => quoted_below(&heading, &format!("{diff}\n{text}")),
+        }
+    }
+
     fn say(&mut self, text: &str, pieces: &mut Vec<Piece>) {
-        self.fold(pieces);
         // Models begin with blank lines, above all after calls.
         let goes_on = if self.streams { self.is_speaking } else { !self.said.is_empty() };
         let text = if goes_on { text } else { text.trim_start_matches(['\n', '\r']) };
@@ -159,36 +217,22 @@ impl Narration {
         pieces.push(Piece::Beside(line));
     }
 
-    /// The calls since the last such line as one.
-    fn fold(&mut self, pieces: &mut Vec<Piece>) {
-        let ended = std::mem::take(&mut self.ended);
-        let failed = std::mem::take(&mut self.failed);
-        let total: usize = ended.iter().map(|(_, count)| count).sum();
-        if total == 0 {
-            return;
-        }
-        let times = |(tool, count): &(String, usize)| match count {
-            1 => named(tool),
-            count => format!("{} ×{count}", named(tool)),
-        };
-        let tools = ended.iter().map(times).collect::<Vec<_>>().join(", ");
-        let calls = if total == 1 { "tool call" } else { "tool calls" };
-        let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
-        self.beside(format!("{total} {calls}{failed}: {tools}"), pieces);
-    }
-
     fn show_calls(&mut self, pieces: &mut Vec<Piece>) {
-        let total: usize = self.ended.iter().map(|(_, count)| count).sum();
-        let running = self.running.iter().map(|(_, tool)| named(tool)).collect::<Vec<_>>().join(", ");
-        let done = match total {
-            0 => String::new(),
-            1 => "1 tool call; ".to_owned(),
-            total => format!("{total} tool calls; "),
+        // The one that printed something last says most.
+        let newest = self.running.iter().rfind(|call| !call.newest.is_empty()).or(self.running.last());
+        let now = match newest {
+            None => "the model is asked".to_owned(),
+            Some(call) => {
+                let others = match self.running.len() - 1 {
+                    0 => String::new(),
+                    others => format!(" (and {others} more)"),
+                };
+                let output = if call.newest.is_empty() { String::new() } else { format!(": {}", call.newest) };
+                let line = one_line(&call.line, RUNNING_CHARACTERS);
+                format!("{line}{others}, {} s{output}", call.begun.elapsed().as_secs())
+            }
         };
-        self.show(
-            if running.is_empty() { format!("{done}the model is asked") } else { format!("{done}{running}") },
-            pieces,
-        );
+        self.show(now, pieces);
     }
 
     fn show(&mut self, now: String, pieces: &mut Vec<Piece>) {
@@ -200,7 +244,6 @@ impl Narration {
     }
 
     fn end(&mut self, outcome: &AgentOutcome, text: &str, pieces: &mut Vec<Piece>) {
-        self.fold(pieces);
         if !self.streams {
             let said = std::mem::take(&mut self.said);
             let answer = if said.trim().is_empty() { text } else { &said };
@@ -274,11 +317,9 @@ fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// A tool by the name that a model gave it, on one line.
+/// Returns the name that a model gave to a tool or agent, on one line.
 fn named(tool: &str) -> String {
-    let shown: String =
-        tool.chars().take(NAME_CHARACTERS).map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).collect();
-    format!("`{}`", visible(&shown))
+    format!("`{}`", name(tool))
 }
 
 /// A text behind its label: on the same line, or below it behind a mark. Nobody takes a line of it for one of ours.
@@ -300,6 +341,43 @@ pub(super) fn opened(label: &str, text: &str) -> String {
         1 => format!("{label} {shown}{more}"),
         _ => format!("{label}\n{}{more}", quoted(shown)),
     }
+}
+
+/// Returns the text whole below its label, behind a mark.
+fn quoted_below(label: &str, text: &str) -> String {
+    match text.trim_end_matches('\n') {
+        "" => label.to_owned(),
+        text => format!("{label}\n{}", quoted(text)),
+    }
+}
+
+/// Returns the beginning of the text below its label, behind a mark.
+fn below(label: &str, text: &str) -> String {
+    let shown: Vec<&str> = text.lines().take(SHOWN_LINES).collect();
+    let more = match text.lines().count() - shown.len() {
+        0 => String::new(),
+        more => format!("\n  … and {more} more lines"),
+    };
+    let shown = shown.join("\n");
+    match shown.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((at, _)) => format!("{label}\n{}\n  … and more", quoted(&shown[..at])),
+        None => format!("{label}\n{}{more}", quoted(&shown)),
+    }
+}
+
+/// Returns the last lines of the text below its label, behind a mark.
+fn last_lines(label: &str, text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end_matches('\n').lines().collect();
+    let left_out = lines.len().saturating_sub(LAST_LINES);
+    let shown = lines[left_out..].join("\n");
+    let skipped = shown.chars().count().saturating_sub(SHOWN_CHARACTERS);
+    let shown: String = shown.chars().skip(skipped).collect();
+    let before = match (left_out, skipped) {
+        (0, 0) => String::new(),
+        (0, _) => "\n  … the beginning is left out".to_owned(),
+        (lines, _) => format!("\n  … {lines} lines before"),
+    };
+    if shown.is_empty() { label.to_owned() } else { format!("{label}{before}\n{}", quoted(&shown)) }
 }
 
 fn quoted(text: &str) -> String {

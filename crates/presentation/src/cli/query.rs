@@ -2,12 +2,13 @@
 
 use super::{
     Outcome,
-    agent::{Agent, AgentFlags, Screen, exit, summary},
+    agent::{Agent, AgentFlags, exit, summary},
     asked_prompt::AskedPrompt,
     conversation_choice::{Wanted, chosen},
     exit::{Exit, Failed},
     global::Global,
     output::Output,
+    screen::Screen,
     typed_command,
 };
 use crate::shutdown::Shutdown;

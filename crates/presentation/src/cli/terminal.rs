@@ -1,6 +1,7 @@
 //! The terminal of the person who calls: one question at a time, its keys and lines, and texts that fit on it.
 
-use super::output::visible;
+pub(super) use super::columns::columns;
+use super::{columns::usable, output::visible};
 use crate::text_rows::width;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -15,7 +16,7 @@ use std::{
     io::{self, Read, Write},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -41,6 +42,8 @@ pub struct Terminal {
     turn: Mutex<()>,
     /// Ctrl-C at this terminal is meant for this process.
     is_controlling: bool,
+    /// Number of rows below everything that was written, which the next text replaces.
+    rows_below: AtomicUsize,
 }
 
 /// How a person answers.
@@ -70,13 +73,41 @@ impl Terminal {
 
     /// This terminal.
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), turn: Mutex::default(), is_controlling: false }
+        Self { file: Arc::new(file), turn: Mutex::default(), is_controlling: false, rows_below: AtomicUsize::new(0) }
     }
 
     /// Interrupts this process, as Ctrl-C does while no question is open. Returns `false` at another terminal than that of
     /// the process, where nothing is interrupted.
     pub(super) fn interrupt(&self) -> bool {
         self.is_controlling && kill_process(getpid(), Signal::INT).is_ok()
+    }
+
+    /// Shows rows below everything that was written, in place of those that are there. Each must fit into the width. To be
+    /// called with the turn.
+    pub(super) fn show_below(&self, rows: &[String]) {
+        let text = self.cleared_below() + &rows.join("\r\n");
+        self.rows_below.store(rows.len(), Ordering::SeqCst);
+        // A terminal that is gone shows nothing.
+        let _ = (&*self.file).write_all(text.as_bytes());
+    }
+
+    /// Removes these rows, so that text can be written. To be called with the turn.
+    pub(super) fn clear_below(&self) {
+        let text = self.cleared_below();
+        let _ = (&*self.file).write_all(text.as_bytes());
+    }
+
+    fn cleared_below(&self) -> String {
+        match self.rows_below.swap(0, Ordering::SeqCst) {
+            0 => String::new(),
+            1 => "\r\x1b[J".to_owned(),
+            rows => format!("\r\x1b[{}A\x1b[J", rows - 1),
+        }
+    }
+
+    /// Returns the number of columns to write in.
+    pub(super) fn width(&self) -> usize {
+        rustix::termios::tcgetwinsize(&*self.file).map_or(WIDTH, |size| usable(size.ws_col))
     }
 
     /// Waits until nobody is asked anything; nobody is before what is returned is dropped.
@@ -113,6 +144,7 @@ impl Terminal {
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
     ) -> Result<T, NoAnswer> {
         let answer = async {
+            self.clear_below();
             let asked = Asked::of(self.file.clone(), input)?;
             let (sender, answer) = oneshot::channel();
             let (terminal, given_up) = (self.file.clone(), asked.given_up.clone());
@@ -150,8 +182,12 @@ impl Asked {
                 keys.special_codes[SpecialCodeIndex::VMIN] = 1;
                 keys.special_codes[SpecialCodeIndex::VTIME] = 0;
             }
-            // It ends a line, so that it is heard at once.
-            Input::Lines => keys.special_codes[SpecialCodeIndex::VEOL] = CTRL_C,
+            Input::Lines => {
+                // While a turn runs, the input line has the keys.
+                keys.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
+                // Ctrl-C ends a line, so that it is read at once.
+                keys.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
+            }
         }
         let keys_of_terminal = Self { terminal, before, given_up: Arc::default() };
         tcsetattr(&keys_of_terminal.terminal, OptionalActions::Now, &keys)?;
@@ -348,8 +384,4 @@ fn next_line(text: &mut String) -> usize {
     text.push('\n');
     text.push_str(&" ".repeat(INDENT));
     INDENT
-}
-
-pub(super) fn columns(text: &str) -> usize {
-    text.chars().map(width).sum()
 }

@@ -32,13 +32,14 @@ pub(super) enum Typed {
     Leaves,
 }
 
-/// Reads one text. `known` is what was typed before, oldest first; `commands` are those that people wrote down. Dropping the future leaves the terminal as it was.
-pub(super) async fn read(known: &[String], commands: Vec<String>) -> io::Result<Typed> {
+/// Reads one text, which begins with `draft`. `known` are earlier inputs, oldest first; `commands` are those of command files.
+/// Dropping the future leaves the terminal as it was.
+pub(super) async fn read(known: &[String], commands: Vec<String>, draft: String) -> io::Result<Typed> {
     let _kept = KeptTerminal::of_process();
     let (sender, typed) = oneshot::channel();
     let known = known.to_vec();
     // A thread of its own: nobody waits for it at the end.
-    std::thread::spawn(move || drop(sender.send(text(&known, commands))));
+    std::thread::spawn(move || drop(sender.send(text(&known, commands, &draft))));
     typed.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
 }
 
@@ -62,7 +63,7 @@ impl Drop for KeptTerminal {
     }
 }
 
-fn text(known: &[String], commands: Vec<String>) -> io::Result<Typed> {
+fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Typed> {
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false);
     let config = config.max_history_size(known.len().max(1)).map_err(io::Error::other)?.build();
     let mut history = MemHistory::with_config(&config);
@@ -72,9 +73,10 @@ fn text(known: &[String], commands: Vec<String>) -> io::Result<Typed> {
     // A new one each time: it takes the signals of the process while it lives.
     let mut editor = Editor::with_history(config, history).map_err(io::Error::other)?;
     editor.set_helper(Some(Typing { commands, ..Typing::default() }));
-    let mut text = String::new();
+    let (mut text, mut draft) = (String::new(), draft);
     loop {
-        match editor.readline(if text.is_empty() { PROMPT } else { GOES_ON }) {
+        let prompt = if text.is_empty() { PROMPT } else { GOES_ON };
+        match editor.readline_with_initial(prompt, (std::mem::take(&mut draft), "")) {
             Ok(line) => match line.strip_suffix('\\') {
                 Some(line) => {
                     text.push_str(line);

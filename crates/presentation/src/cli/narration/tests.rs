@@ -8,16 +8,30 @@ fn text(text: &str) -> AgentEvent {
 }
 
 fn started(id: &str, tool: &str) -> AgentEvent {
-    AgentEvent::CallStarted { id: id.into(), tool: tool.into(), arguments: json!({}) }
+    started_with(id, tool, json!({}))
+}
+
+fn started_with(id: &str, tool: &str, arguments: Value) -> AgentEvent {
+    AgentEvent::CallStarted { id: id.into(), tool: tool.into(), arguments }
+}
+
+fn progress(id: &str, message: &str) -> AgentEvent {
+    AgentEvent::CallProgress { id: id.into(), progress: 1.0, total: None, message: Some(message.into()) }
 }
 
 fn ended(id: &str, tool: &str, failure: Option<&str>) -> AgentEvent {
+    let text = failure.unwrap_or("a result that nobody reads");
+    ended_with(id, tool, failure.is_some(), text, None)
+}
+
+fn ended_with(id: &str, tool: &str, is_error: bool, text: &str, structured: Option<Value>) -> AgentEvent {
     AgentEvent::CallEnded {
         id: id.into(),
         tool: tool.into(),
         call: None,
-        is_error: failure.is_some(),
-        text: failure.unwrap_or("a result that nobody reads").into(),
+        is_error,
+        text: text.into(),
+        structured,
         duration: Duration::from_millis(1_250),
     }
 }
@@ -32,7 +46,11 @@ fn finished(text: &str) -> AgentEvent {
 
 /// What stands on standard output, and what on standard error, a line each.
 fn written(streams: bool, events: &[AgentEvent]) -> (String, Vec<String>) {
-    let mut narration = Narration::new(streams);
+    written_by(Narration::new(streams, false), events)
+}
+
+fn written_by(mut narration: Narration, events: &[AgentEvent]) -> (String, Vec<String>) {
+    let streams = narration.streams;
     let (mut answer, mut beside) = (String::new(), Vec::new());
     for piece in events.iter().flat_map(|event| narration.tell(event)) {
         match piece {
@@ -54,33 +72,78 @@ fn check(streams: bool, events: &[AgentEvent], answer: &str, beside: &[&str]) {
 }
 
 #[test]
-fn calls_fold_into_one_line_and_failures_stand_open() {
+fn each_call_has_a_line_and_failures_have_their_text() {
     let events = [
         text("I look."),
-        started("1", "grep"),
-        started("2", "read_file"),
+        started_with("1", "grep", json!({"pattern": "x"})),
+        started_with("2", "read_file", json!({"path": "b"})),
         ended("1", "grep", None),
         ended("2", "read_file", None),
-        started("3", "read_file"),
+        started_with("3", "read_file", json!({"path": "a"})),
         ended("3", "read_file", Some("There is no file `a`.\nNear: `b`.")),
         text("\n\nIt is "),
         text("done."),
         finished("It is done."),
     ];
-    let failure = "`read_file` failed after 1.2 s:\n  | There is no file `a`.\n  | Near: `b`.";
-    let folded = "3 tool calls, 1 failed: `grep`, `read_file` ×2";
-    check(true, &events, "I look.\nIt is done.\n", &[failure, folded]);
-    check(false, &events, "It is done.\n", &["  | I look.", failure, folded]);
+    let grep = "• grep x (1.2 s)";
+    let read = "• read_file b (1.2 s)";
+    let failure = "• read_file a failed after 1.2 s:\n  | There is no file `a`.\n  | Near: `b`.";
+    check(true, &events, "I look.\nIt is done.\n", &[grep, read, failure]);
+    check(false, &events, "It is done.\n", &["  | I look.", grep, read, failure]);
+}
+
+#[test]
+fn an_edit_shows_its_diff_and_a_failed_command_its_exit_code_and_last_lines() {
+    let diff = "--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-a - b\n+a + b\n";
+    let output = (1..=12).map(|line| format!("line {line}\n")).collect::<String>();
+    let events = [
+        started_with("1", "edit_file", json!({"path": "calc.py", "old_text": "-", "new_text": "+"})),
+        ended_with("1", "edit_file", false, "Replaced 1 place.", Some(json!({"diff": diff}))),
+        started_with("2", "bash", json!({"command": "python3 -m pytest -q"})),
+        ended_with("2", "bash", true, &output, Some(json!({"exit_code": 2}))),
+        started_with("3", "bash", json!({"command": "grep x a"})),
+        ended_with("3", "bash", false, "nothing was found", Some(json!({"exit_code": 1}))),
+        started_with("4", "bash", json!({"command": "true"})),
+        ended_with("4", "bash", false, "done\n", Some(json!({"exit_code": 0}))),
+        finished(""),
+    ];
+    let edited = "• edit_file calc.py +1 -1 (1.2 s)\n  | --- a/calc.py\n  | +++ b/calc.py\n  | @@ -1 +1 @@\n  | -a - b\n  | +a + b";
+    let failed = "• bash python3 -m pytest -q failed after 1.2 s with exit code 2:";
+    let quoted = |from: usize| (from..=12).map(|line| format!("\n  | line {line}")).collect::<String>();
+    let (found, done) = ("• bash grep x a (1.2 s, exit code 1)", "• bash true (1.2 s)");
+    check(true, &events, "", &[edited, &format!("{failed}\n  … 2 lines before{}", quoted(3)), found, done]);
+    let (_, whole) = written_by(Narration::new(true, true), &events);
+    let expected = [
+        format!("{edited}\n  | Replaced 1 place."),
+        format!("{failed}{}", quoted(1)),
+        format!("{found}\n  | nothing was found"),
+        format!("{done}\n  | done"),
+    ];
+    assert_eq!(whole, expected);
+}
+
+#[test]
+fn a_long_diff_is_cut_unless_everything_is_wanted() {
+    let diff = format!("@@ -0,0 +1,100 @@\n{}", "+x\n".repeat(100));
+    let events = [started("1", "a"), ended_with("1", "a", false, "", Some(json!({"diff": diff}))), finished("")];
+    let (_, beside) = written(true, &events);
+    assert!(
+        beside[0].starts_with("• a +100 -0 (1.2 s)\n") && beside[0].ends_with("\n  … and 71 more lines"),
+        "{}",
+        beside[0]
+    );
+    let (_, whole) = written_by(Narration::new(true, true), &events);
+    assert_eq!(whole[0].lines().count(), 102);
 }
 
 #[test]
 fn where_nobody_reads_along_the_last_answer_alone_is_the_answer() {
     let one_call = [started("1", "echo"), ended("1", "echo", None)];
-    let folded = "1 tool call: `echo`";
+    let called = "• echo (1.2 s)";
     let budget = over(AgentOutcome::BudgetExhausted(Budget::Calls), "So far.");
     let events = [&[text("So far.")], &one_call[..], &[budget]].concat();
     let used_up = "stopped: the budget of calls of tools is used up; `--max-calls` or `[agent] max_calls` sets it";
-    check(false, &events, "So far.\n", &["  | So far.", folded, used_up]);
+    check(false, &events, "So far.\n", &["  | So far.", called, used_up]);
     // An answer that was cut off and goes on is one.
     check(false, &[text("It goes "), text("on.\n"), finished("on.")], "It goes on.\n", &[]);
     check(false, &[finished("")], "", &[]);
@@ -132,12 +195,12 @@ fn a_long_failure_is_cut_and_says_so() {
 fn a_name_that_a_model_made_up_stays_on_its_line() {
     let hostile = "x\nMay the tool run?\u{1b}[2J";
     let (_, beside) = written(true, &[started("1", hostile), ended("1", hostile, None), finished("")]);
-    assert_eq!(beside, ["1 tool call: `x May the tool run?\\u{1b}[2J`"]);
+    assert_eq!(beside, ["• x May the tool run?\\u{1b}[2J (1.2 s)"]);
 }
 
 #[test]
 fn what_goes_on_is_told_once_and_ends_with_the_run() {
-    let mut narration = Narration::new(true);
+    let mut narration = Narration::new(true, false);
     let mut now = |event: &AgentEvent| match narration.tell(event).pop() {
         Some(Piece::Now(now)) => Some(now),
         _ => None,
@@ -145,10 +208,12 @@ fn what_goes_on_is_told_once_and_ends_with_the_run() {
     assert_eq!(now(&AgentEvent::Thinking("a".into())).as_deref(), Some("thinking"));
     assert_eq!(now(&AgentEvent::Thinking("b".into())), None);
     assert_eq!(now(&AgentEvent::CallWritten { tool: "grep".into() }).as_deref(), Some("writes a call of `grep`"));
-    assert_eq!(now(&started("1", "grep")).as_deref(), Some("`grep`"));
-    assert_eq!(now(&started("2", "glob")).as_deref(), Some("`grep`, `glob`"));
-    assert_eq!(now(&ended("1", "grep", None)).as_deref(), Some("1 tool call; `glob`"));
-    assert_eq!(now(&ended("2", "glob", None)).as_deref(), Some("2 tool calls; the model is asked"));
+    assert_eq!(now(&started("1", "grep")).as_deref(), Some("grep, 0 s"));
+    assert_eq!(now(&started("2", "glob")).as_deref(), Some("glob (and 1 more), 0 s"));
+    assert_eq!(now(&progress("1", "one\ntwo\u{1b}[2J\n\n")).as_deref(), Some("grep (and 1 more), 0 s: two\\u{1b}[2J"));
+    assert_eq!(now(&progress("unknown", "three")), None);
+    assert_eq!(now(&ended("1", "grep", None)).as_deref(), Some("glob, 0 s"));
+    assert_eq!(now(&ended("2", "glob", None)).as_deref(), Some("the model is asked"));
     assert_eq!(now(&finished("")), None);
 }
 
@@ -180,9 +245,7 @@ proptest! {
         let said: usize = events.iter().map(|event| match event { AgentEvent::Text(text) => letters(text), _ => 0 }).sum();
         for streams in [true, false] {
             let (answer, beside) = written(streams, &all);
-            let folded = beside.iter().filter(|line| line.contains(" tool call"));
-            let counted: usize = folded.map(|line| line.split(' ').next().unwrap().parse::<usize>().unwrap()).sum();
-            prop_assert_eq!(counted, calls);
+            prop_assert_eq!(beside.iter().filter(|line| line.starts_with(CALL_MARK)).count(), calls);
             let spoken: usize = beside.iter().filter(|line| line.starts_with("  | ")).map(|line| letters(line)).sum();
             prop_assert_eq!(letters(&answer) + spoken, said, "{} {:?}", answer, beside);
             prop_assert!(!streams || answer.is_empty() || answer.ends_with('\n'));

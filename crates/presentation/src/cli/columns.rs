@@ -1,0 +1,77 @@
+//! The columns of a terminal that a text takes.
+
+use crate::text_rows::width;
+
+/// Width of a terminal that does not say its own.
+const USUAL: usize = 80;
+/// Width that is written for at least.
+const LEAST: usize = 40;
+
+/// Returns the columns to write in, for a terminal that reports this number.
+pub(super) fn usable(reported: u16) -> usize {
+    match reported {
+        0 => USUAL,
+        reported => usize::from(reported).max(LEAST),
+    }
+}
+
+/// Returns the number of columns that the text takes at most.
+pub(super) fn columns(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// Returns the text in rows of this width; at most the last ones.
+pub(super) fn folded(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    let mut column = width;
+    for character in text.chars() {
+        let taken = columns(character.encode_utf8(&mut [0; 4]));
+        if column + taken > width {
+            rows.push(String::new());
+            column = 0;
+        }
+        if let Some(row) = rows.last_mut() {
+            row.push(character);
+        }
+        column += taken;
+    }
+    rows.split_off(rows.len().saturating_sub(most))
+}
+
+/// Returns as much of the beginning as fits.
+pub(super) fn beginning(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut rows = folded(text, width - columns("…"), usize::MAX);
+    rows.truncate(1);
+    rows.concat() + "…"
+}
+
+/// Returns as much of the end as fits.
+pub(super) fn end(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let reversed: String = text.chars().rev().collect();
+    beginning(&reversed, width).chars().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_reports_no_width_has_the_usual_one() {
+        assert_eq!([0, 20, 80, 200].map(usable), [80, 40, 80, 200]);
+    }
+
+    #[test]
+    fn a_text_is_cut_by_columns_at_either_end() {
+        for (text, first, last) in
+            [("short", "short", "short"), ("abcdefghijk", "abcdefgh…", "…defghijk"), ("ääääää", "ääää…", "…ääää")]
+        {
+            assert_eq!((beginning(text, 10).as_str(), end(text, 10).as_str()), (first, last));
+        }
+    }
+}

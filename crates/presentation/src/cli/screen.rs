@@ -1,0 +1,313 @@
+//! Where the runs of an agent are shown, with the line in which the user types while the model works.
+
+use super::{
+    columns::{beginning, columns, end, folded},
+    global::Global,
+    keyboard::Keyboard,
+    narration::{Narration, Piece, ending},
+    output::{Output, note, passing, visible},
+    terminal::Terminal,
+    typed_ahead::TypedAhead,
+};
+use crate::telemetry::Verbosity;
+use std::{
+    io::{self, IsTerminal},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{sync::MutexGuard, time::timeout};
+use toolstead_domain::agent::event::AgentEvent;
+
+/// Mark of the input line.
+const PROMPT: &str = "> ";
+/// Maximum number of rows of the line that the model is writing, and of texts that wait.
+const OPEN_ROWS: usize = 8;
+const QUEUED_ROWS: usize = 4;
+/// Time that a question may take to close at the end of a run.
+const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
+
+/// Where runs are shown.
+pub(super) struct Screen<'a> {
+    output: &'a mut Output,
+    narration: Narration,
+    as_json: bool,
+    is_quiet: bool,
+    /// A line is shown that the next one takes the place of.
+    is_passing: bool,
+    /// `None` if the user does not type while a turn runs.
+    input: Option<InputLine>,
+}
+
+/// The rows below everything else: the line that the model is writing, the state of the run, the texts that wait, and the
+/// line in which the user types.
+struct InputLine {
+    terminal: Arc<Terminal>,
+    typed: TypedAhead,
+    /// Text of the model after its last line break.
+    open_line: String,
+    state: String,
+    /// `None` between turns.
+    keyboard: Option<Keyboard>,
+}
+
+impl<'a> Screen<'a> {
+    /// Shows answers on standard output and everything else on standard error.
+    pub(super) fn new(output: &'a mut Output, global: &Global) -> Self {
+        let is_verbose = matches!(global.verbosity(), Verbosity::Verbose | Verbosity::Debug);
+        Self {
+            output,
+            narration: Narration::new(io::stdout().is_terminal(), is_verbose),
+            as_json: global.json,
+            is_quiet: global.is_quiet(),
+            is_passing: false,
+            input: None,
+        }
+    }
+
+    /// Lets the user type on this terminal while a turn runs.
+    pub(super) fn with_input(self, terminal: Arc<Terminal>) -> Self {
+        let input = InputLine {
+            terminal,
+            typed: TypedAhead::default(),
+            open_line: String::new(),
+            state: String::new(),
+            keyboard: None,
+        };
+        Self { input: Some(input), ..self }
+    }
+
+    /// Shows an event. To be called with the turn on the terminal.
+    ///
+    /// # Errors
+    /// When it cannot be written, also because the other end is closed.
+    pub(super) fn tell(&mut self, event: &AgentEvent) -> io::Result<()> {
+        if self.as_json {
+            return self.output.json_line(&event.to_json());
+        }
+        for piece in self.narration.tell(event) {
+            self.show(piece)?;
+        }
+        if self.is_quiet
+            && let AgentEvent::Ended { outcome, .. } = event
+            && let Some(line) = ending(outcome)
+        {
+            self.clear();
+            note(&line);
+        }
+        self.show_input();
+        Ok(())
+    }
+
+    /// Shows how long the running calls have taken by now. To be called with the turn on the terminal.
+    ///
+    /// # Errors
+    /// As [`tell`](Self::tell).
+    pub(super) fn tick(&mut self) -> io::Result<()> {
+        if !self.as_json
+            && let Some(piece) = self.narration.at_work()
+        {
+            self.show(piece)?;
+        }
+        self.show_input();
+        Ok(())
+    }
+
+    fn show(&mut self, piece: Piece) -> io::Result<()> {
+        let is_quiet = self.is_quiet;
+        match (piece, self.live_input()) {
+            (Piece::Text(text), Some(input)) => {
+                input.state.clear();
+                input.open_line.push_str(&text);
+                if let Some(end) = input.open_line.rfind('\n') {
+                    let lines: String = input.open_line.drain(..=end).collect();
+                    self.clear();
+                    self.output.text(&lines)?;
+                }
+            }
+            (Piece::Text(text), None) => {
+                self.clear();
+                self.output.text(&text)?;
+            }
+            (Piece::Beside(line), input) if !is_quiet => {
+                if let Some(input) = input {
+                    input.state.clear();
+                }
+                self.clear();
+                note(&line);
+            }
+            (Piece::Now(now), Some(input)) if !is_quiet => input.state = now,
+            (Piece::Now(now), None) if !is_quiet => {
+                passing(&now);
+                self.is_passing = !now.is_empty();
+            }
+            (Piece::Beside(_) | Piece::Now(_), _) => {}
+        }
+        Ok(())
+    }
+
+    /// Shows a line of this program.
+    pub(super) fn note(&mut self, line: &str) {
+        if !self.is_quiet && !self.as_json {
+            self.clear();
+            note(line);
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(input) = self.live_input() {
+            input.terminal.clear_below();
+        }
+        if std::mem::take(&mut self.is_passing) {
+            passing("");
+        }
+    }
+
+    fn live_input(&mut self) -> Option<&mut InputLine> {
+        self.input.as_mut().filter(|input| input.keyboard.is_some())
+    }
+
+    fn show_input(&mut self) {
+        if let Some(input) = self.live_input() {
+            input.terminal.show_below(&input.rows(input.terminal.width()));
+        }
+    }
+
+    /// Takes the keyboard for a turn. Without one, the user types again once the turn is over.
+    pub(super) async fn begin_input(&mut self) {
+        let Some(input) = &mut self.input else { return };
+        let turn = input.terminal.quiet().await;
+        match Keyboard::of_process() {
+            Ok(keyboard) => input.keyboard = Some(keyboard),
+            Err(error) => tracing::debug!(%error, "no text can be typed while the model works"),
+        }
+        drop(turn);
+    }
+
+    /// Gives the keyboard back. What the user has not sent stays for the next line.
+    pub(super) async fn end_input(&mut self) {
+        let Some(terminal) = self.live_input().map(|input| input.terminal.clone()) else { return };
+        // A question restores the modes of the keyboard: it has to close before they are restored themselves.
+        let turn = timeout(TIME_TO_CLOSE, terminal.quiet()).await;
+        self.clear();
+        if let Some(input) = &mut self.input {
+            input.keyboard = None;
+            input.state.clear();
+            let open_line = std::mem::take(&mut input.open_line);
+            if !open_line.is_empty() {
+                // A terminal that is gone shows nothing.
+                let _ = self.output.text(&format!("{open_line}\n"));
+            }
+        }
+        drop(turn);
+    }
+
+    /// Returns the keys that the user presses while a turn runs, as [`Keyboard::read`] does. Waits forever without a
+    /// keyboard.
+    pub(super) async fn keys<'t>(&mut self, turn: Option<&'t Terminal>) -> (Vec<u8>, Option<MutexGuard<'t, ()>>) {
+        if let Some(input) = self.live_input()
+            && let Some(keyboard) = &mut input.keyboard
+        {
+            match keyboard.read(turn).await {
+                Ok(read) => return read,
+                Err(error) => {
+                    tracing::debug!(%error, "the keyboard cannot be read any more");
+                    input.keyboard = None;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Takes keys into the input line. Returns `true` if they interrupt the turn. To be called with the turn on the
+    /// terminal.
+    pub(super) fn typed(&mut self, keys: &[u8]) -> bool {
+        let is_interrupt = self.live_input().is_some_and(|input| input.typed.take(keys));
+        self.show_input();
+        is_interrupt
+    }
+
+    /// Returns `true` while a text is in the input line that was not sent yet.
+    pub(super) fn has_draft(&self) -> bool {
+        self.input.as_ref().is_some_and(|input| !input.typed.draft().is_empty())
+    }
+
+    /// Removes and returns the oldest text that waits for its turn.
+    pub(super) fn next_queued(&mut self) -> Option<String> {
+        self.input.as_mut()?.typed.next()
+    }
+
+    /// Removes and returns the text that was not sent.
+    pub(super) fn take_draft(&mut self) -> String {
+        self.input.as_mut().map(|input| input.typed.take_draft()).unwrap_or_default()
+    }
+}
+
+impl InputLine {
+    fn rows(&self, width: usize) -> Vec<String> {
+        // The last column stays free: a full row would begin another one.
+        let width = width.saturating_sub(1);
+        let mut rows = folded(&visible(&self.open_line).replace('\t', " "), width, OPEN_ROWS);
+        if !self.state.is_empty() {
+            rows.push(beginning(&one_row(&self.state), width));
+        }
+        let queued = self.typed.queued();
+        let more = queued.len().saturating_sub(QUEUED_ROWS);
+        rows.extend(queued.take(QUEUED_ROWS).map(|text| beginning(&format!("queued: {}", one_row(text)), width)));
+        if more > 0 {
+            rows.push(format!("queued: {more} more"));
+        }
+        let draft = one_row(self.typed.draft());
+        rows.push(format!("{PROMPT}{}", end(&draft, width - columns(PROMPT))));
+        rows
+    }
+}
+
+/// Returns the text on one row, with visible control characters and line breaks.
+fn one_row(text: &str) -> String {
+    visible(text).replace('\n', "↵").replace('\t', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    fn rows(typed: &str, open_line: &str, state: &str) -> Vec<String> {
+        let terminal = Arc::new(Terminal::new(File::open("/dev/null").unwrap()));
+        let mut typed_ahead = TypedAhead::default();
+        for line in typed.split_inclusive('\r') {
+            typed_ahead.take(line.as_bytes());
+        }
+        InputLine { terminal, typed: typed_ahead, open_line: open_line.into(), state: state.into(), keyboard: None }
+            .rows(21)
+    }
+
+    #[test]
+    fn each_row_fits_into_the_width_and_steers_nothing() {
+        for (typed, open_line, state, expected) in [
+            ("", "", "", &["> "][..]),
+            ("hello", "The answer", "thinking", &["The answer", "thinking", "> hello"]),
+            ("one\rtwo\\\r2\rthree", "", "", &["queued: one", "queued: two↵2", "> three"]),
+            (
+                "1\r2\r3\r4\r5\r6\r",
+                "",
+                "",
+                &["queued: 1", "queued: 2", "queued: 3", "queued: 4", "queued: 2 more", "> "],
+            ),
+            ("", "abcdefghijklmnopqrstuvwxyz", "", &["abcdefghijklmnopqrst", "uvwxyz", "> "]),
+            (
+                "abcdefghijklmnopqrstuvwxyz",
+                "",
+                "abcdefghijklmnopqrstuvwxyz",
+                &["abcdefghijklmnopqr…", "> …klmnopqrstuvwxyz"],
+            ),
+            ("ä", "ää\u{1b}[2J", "\u{202e}", &["ää\\u{1b}[2J", "\\u{202e}", "> ä"]),
+        ] {
+            let rows = rows(typed, open_line, state);
+            assert_eq!(rows, expected);
+            assert!(rows.iter().all(|row| columns(row) <= 20), "{rows:?}");
+        }
+        let endless = rows("", &"x".repeat(1_000), "");
+        assert_eq!(endless.len(), OPEN_ROWS + 1);
+    }
+}

@@ -1,0 +1,210 @@
+//! Text that the user types while a turn runs: the draft of the input line, and the texts that wait for their turn.
+
+use std::collections::VecDeque;
+
+const ESCAPE: u8 = 0x1b;
+/// Maximum size of a draft in bytes.
+const MAX_DRAFT: usize = 16 << 10;
+/// Maximum number of bytes after an escape that belong to it.
+const MAX_SEQUENCE: usize = 64;
+/// Maximum number of texts that wait.
+const MAX_QUEUED: usize = 50;
+
+/// The draft and the queue.
+#[derive(Debug, Default)]
+pub(super) struct TypedAhead {
+    draft: String,
+    queued: VecDeque<String>,
+    /// The beginning of a key that came in parts.
+    unread: Vec<u8>,
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Character(char),
+    Enter,
+    Erase,
+    EraseWord,
+    EraseLine,
+    Escape,
+    /// A key without a meaning here.
+    Other,
+}
+
+impl TypedAhead {
+    /// Takes the bytes of keys that came together. Returns `true` if Escape was pressed.
+    ///
+    /// A line break with text right after it was pasted: it belongs to the text, and does not send it.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> bool {
+        let mut bytes = [std::mem::take(&mut self.unread).as_slice(), bytes].concat();
+        let (mut at, mut is_escape) = (0, false);
+        while let Some((key, length)) = next_key(&bytes[at..]) {
+            at += length;
+            let is_pasted = bytes[at..].iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+            match key {
+                Key::Character(character) if self.draft.len() < MAX_DRAFT && !character.is_control() => {
+                    self.draft.push(character);
+                }
+                Key::Enter if is_pasted && self.draft.len() < MAX_DRAFT => self.draft.push('\n'),
+                Key::Enter => self.send(),
+                Key::Erase => drop(self.draft.pop()),
+                Key::EraseWord => {
+                    let word = self.draft.trim_end().rfind(char::is_whitespace);
+                    let end = word.map_or(0, |at| at + self.draft[at..].chars().next().map_or(0, char::len_utf8));
+                    self.draft.truncate(end);
+                }
+                Key::EraseLine => self.draft.clear(),
+                Key::Escape => is_escape = true,
+                Key::Character(_) | Key::Other => {}
+            }
+        }
+        self.unread = bytes.split_off(at);
+        is_escape
+    }
+
+    /// Ends the draft, which waits for its turn then. A `\` at its end begins another line.
+    fn send(&mut self) {
+        if self.draft.ends_with('\\') {
+            self.draft.pop();
+            self.draft.push('\n');
+        } else if !self.draft.trim().is_empty() && self.queued.len() < MAX_QUEUED {
+            self.queued.push_back(std::mem::take(&mut self.draft));
+        }
+    }
+
+    /// Returns the text that is being written.
+    pub(super) fn draft(&self) -> &str {
+        &self.draft
+    }
+
+    /// Returns the texts that wait, oldest first.
+    pub(super) fn queued(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.queued.iter().map(String::as_str)
+    }
+
+    /// Removes and returns the oldest text that waits.
+    pub(super) fn next(&mut self) -> Option<String> {
+        self.queued.pop_front()
+    }
+
+    /// Removes and returns the draft.
+    pub(super) fn take_draft(&mut self) -> String {
+        self.unread.clear();
+        std::mem::take(&mut self.draft)
+    }
+}
+
+/// Returns the first key and its number of bytes; `None` if its rest is still to come. Escape is complete if nothing follows
+/// it: the caller waits for what may follow.
+fn next_key(bytes: &[u8]) -> Option<(Key, usize)> {
+    let (first, rest) = bytes.split_first()?;
+    Some(match first {
+        &ESCAPE => match rest {
+            [] => (Key::Escape, 1),
+            [b'O'] => return None,
+            [b'O', ..] => (Key::Other, 3),
+            [b'[', sequence @ ..] => {
+                // The console of Linux has a second bracket before the letter of a function key.
+                let skipped = usize::from(sequence.first() == Some(&b'['));
+                if sequence.len() > MAX_SEQUENCE {
+                    return Some((Key::Other, 2));
+                }
+                let end = sequence[skipped..].iter().position(|byte| !matches!(byte, 0x20..=0x3f))?;
+                (Key::Other, 2 + skipped + end + 1)
+            }
+            // Pressed twice, or before a key with a sequence of its own.
+            [ESCAPE, ..] => (Key::Escape, 1),
+            // Together with Alt.
+            _ => (Key::Other, 2),
+        },
+        b'\r' | b'\n' => (Key::Enter, 1),
+        0x7f | 0x08 => (Key::Erase, 1),
+        0x15 => (Key::EraseLine, 1),
+        0x17 => (Key::EraseWord, 1),
+        b'\t' => (Key::Character(' '), 1),
+        0x00..=0x1f => (Key::Other, 1),
+        first => {
+            let length = first.leading_ones().max(1) as usize;
+            if (2..=4).contains(&length) && bytes.len() < length {
+                return None;
+            }
+            let character = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()?.chars().next());
+            match character {
+                Some(character) => (Key::Character(character), length),
+                None => (Key::Other, 1),
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(bursts: &[&[u8]], queued: &[&str], draft: &str, is_escape: bool) {
+        let mut typed = TypedAhead::default();
+        let mut escaped = false;
+        for burst in bursts {
+            escaped |= typed.take(burst);
+        }
+        assert_eq!((typed.queued().collect::<Vec<_>>(), typed.draft(), escaped), (queued.to_vec(), draft, is_escape));
+    }
+
+    #[test]
+    fn each_line_waits_and_what_is_not_sent_stays_in_the_input_line() {
+        check(&[b"one\r", b"tw", b"o\n", b"thr"], &["one", "two"], "thr", false);
+        check(&[b"\r", b"  \r"], &[], "  ", false);
+        check(&[b"a\\\r", b"b\r"], &["a\nb"], "", false);
+    }
+
+    #[test]
+    fn lines_that_are_pasted_are_one_text() {
+        check(&[b"fn main() {\r}\r\r"], &["fn main() {\n}"], "", false);
+        check(&[b"one\ntwo"], &[], "one\ntwo", false);
+    }
+
+    #[test]
+    fn keys_edit_the_draft_and_unknown_ones_change_nothing() {
+        check(&["aäö\u{7f}".as_bytes()], &[], "aä", false);
+        check(&[b"one two  \x17", b"x"], &[], "one x", false);
+        check(&["a\u{a0}b\x17".as_bytes()], &[], "a\u{a0}", false);
+        check(&[b"one\x17\x17two\x15"], &[], "", false);
+        check(&[b"a\x1b[A\x1b[1;5C\x1bOP\x1b[[Ax\x1bf\x04\x00b"], &[], "axb", false);
+        check(&[&[0xc3], &[0xa4], &[0xff, 0xc3, b'x']], &[], "äx", false);
+        check(&[b"\x1b[1;", b"5C"], &[], "", false);
+    }
+
+    #[test]
+    fn escape_is_told_from_the_keys_that_begin_with_it() {
+        check(&[b"a\x1b"], &[], "a", true);
+        check(&[b"\x1b\x1b"], &[], "", true);
+        check(&[b"\x1b[A"], &[], "", false);
+    }
+
+    #[test]
+    fn neither_draft_nor_queue_grows_without_end() {
+        let mut typed = TypedAhead::default();
+        typed.take(&vec![b'x'; 1 << 20]);
+        assert_eq!(typed.draft().len(), MAX_DRAFT);
+        for _ in 0..100 {
+            typed.take(b"y\r");
+        }
+        assert_eq!(typed.queued().len(), MAX_QUEUED);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_parts_are_read_to_their_end(bursts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20)) {
+            let mut typed = TypedAhead::default();
+            for burst in &bursts {
+                typed.take(burst);
+                prop_assert!(typed.unread.len() <= MAX_SEQUENCE + 2);
+                let has_escape = typed.draft().contains('\u{1b}');
+                prop_assert!(!has_escape);
+            }
+        }
+    }
+}
