@@ -107,11 +107,12 @@ fn next_key(bytes: &[u8]) -> Option<(Key, usize)> {
             [b'[', sequence @ ..] => {
                 // The console of Linux has a second bracket before the letter of a function key.
                 let skipped = usize::from(sequence.first() == Some(&b'['));
-                if sequence.len() > MAX_SEQUENCE {
-                    return Some((Key::Other, 2));
+                let searched = &sequence[skipped..sequence.len().min(MAX_SEQUENCE)];
+                match searched.iter().position(|byte| !matches!(byte, 0x20..=0x3f)) {
+                    Some(end) => (Key::Other, 2 + skipped + end + 1),
+                    None if sequence.len() > MAX_SEQUENCE => (Key::Other, 2),
+                    None => return None,
                 }
-                let end = sequence[skipped..].iter().position(|byte| !matches!(byte, 0x20..=0x3f))?;
-                (Key::Other, 2 + skipped + end + 1)
             }
             // Pressed twice, or before a key with a sequence of its own.
             [ESCAPE, ..] => (Key::Escape, 1),
@@ -175,6 +176,9 @@ mod tests {
         check(&[b"a\x1b[A\x1b[1;5C\x1bOP\x1b[[Ax\x1bf\x04\x00b"], &[], "axb", false);
         check(&[&[0xc3], &[0xa4], &[0xff, 0xc3, b'x']], &[], "äx", false);
         check(&[b"\x1b[1;", b"5C"], &[], "", false);
+        let long = "x".repeat(100);
+        check(&[format!("\u{1b}[A{long}").as_bytes()], &[], &long, false);
+        check(&[format!("\u{1b}[{}a", "1".repeat(100)).as_bytes()], &[], &format!("{}a", "1".repeat(100)), false);
     }
 
     #[test]
