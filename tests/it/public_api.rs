@@ -96,7 +96,10 @@ fn the_public_api_is_that_of_the_stored_listing_and_what_was_removed_is_in_the_s
         unexplained.sort_unstable();
         unexplained.dedup();
         match unexplained.is_empty() {
-            true => fs::write(&file, present).unwrap(),
+            true => {
+                fs::create_dir_all(&folder).unwrap();
+                fs::write(&file, present).unwrap();
+            }
             false => faults.push(format!(
                 "`{name_of_crate}` is not written: add a line to the section \"Upgrading\" of CHANGELOG.md for `{}`",
                 unexplained.join("`, `")
