@@ -1,17 +1,20 @@
 //! `robots.txt`: the paths of a site that its owner keeps programs out of (RFC 9309).
 
+mod groups;
+mod path_pattern;
+mod rules;
+
 use crate::web::{
     reach::{Again, Asked, Judge, NamedBy, Reach, Redirects},
     reach_error::ReachError,
 };
 use http::{HeaderMap, Method};
-use robotstxt::DefaultMatcher;
+use rules::Rules;
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::task::spawn_blocking;
 use toolstead_domain::ports::clock::Timestamp;
 use url::Url;
 
@@ -32,20 +35,12 @@ pub struct Robots(Mutex<HashMap<String, Site>>);
 #[derive(Debug, Clone)]
 struct Site {
     read_at: Timestamp,
-    rules: Rules,
-}
-
-#[derive(Debug, Clone)]
-enum Rules {
-    /// There is no file.
-    None,
-    /// The site is not well: nothing is to be fetched (RFC 9309, 2.3.1.4).
-    Unknown,
-    Text(String),
+    /// `None` where nothing is to be fetched: the site fails (RFC 9309, 2.3.1.4), or has more rules than are compared.
+    rules: Option<Arc<Rules>>,
 }
 
 impl Robots {
-    /// Tells whether the rules of its site allow this program to fetch the address.
+    /// Returns `true` if the rules of its site allow this program to fetch the address.
     ///
     /// # Errors
     /// [`ReachError`] where nobody answers there at all.
@@ -70,21 +65,11 @@ impl Robots {
                 rules
             }
         };
-        Ok(match rules {
-            Rules::None => true,
-            Rules::Unknown => false,
-            // Hostile rules take their time, and end the matcher: then nothing is to be fetched.
-            Rules::Text(text) => {
-                let url = url.clone();
-                let matching = spawn_blocking(move || {
-                    DefaultMatcher::default().one_agent_allowed_by_robots(&text, AGENT, url.as_str())
-                });
-                matching.await.unwrap_or(false)
-            }
-        })
+        // Bounded work, so it is done here: a thread of its own would outlive the call.
+        Ok(rules.is_some_and(|rules| rules.allow(&target(url)).unwrap_or(false)))
     }
 
-    fn known(&self, site: &str, now: Timestamp) -> Option<Rules> {
+    fn known(&self, site: &str, now: Timestamp) -> Option<Option<Arc<Rules>>> {
         let sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let site = sites.get(site)?;
         let age = now.0.checked_sub(site.read_at.0).and_then(|age| u64::try_from(age).ok())?;
@@ -92,7 +77,13 @@ impl Robots {
     }
 }
 
-async fn read(url: &Url, reach: &Reach, judge: Judge<'_>, deadline: Instant) -> Result<Rules, ReachError> {
+/// The path of an address with its query, as rules are compared with it.
+fn target(url: &Url) -> String {
+    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{}{query}", url.path())
+}
+
+async fn read(url: &Url, reach: &Reach, judge: Judge<'_>, deadline: Instant) -> Result<Option<Arc<Rules>>, ReachError> {
     let mut place = url.clone();
     place.set_path("/robots.txt");
     place.set_query(None);
@@ -109,10 +100,17 @@ async fn read(url: &Url, reach: &Reach, judge: Judge<'_>, deadline: Instant) -> 
     };
     let answer = reach.send(asked, judge).await?;
     Ok(match answer.status.as_u16() {
-        200..300 => Rules::Text(String::from_utf8_lossy(&answer.body).into_owned()),
-        429 | 500.. => Rules::Unknown,
-        _ => Rules::None,
+        200..300 => Rules::read(whole_lines(&answer.body, answer.is_cut), AGENT).ok().map(Arc::new),
+        429 | 500.. => None,
+        _ => Some(Arc::default()),
     })
+}
+
+/// The file without the part of a line that it was cut in: a rule of half a path is another rule.
+fn whole_lines(file: &[u8], is_cut: bool) -> &[u8] {
+    let end =
+        if is_cut { file.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(0) } else { file.len() };
+    &file[..end]
 }
 
 #[cfg(test)]
@@ -154,10 +152,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rules_that_nobody_can_read_keep_out_and_end_nothing() {
-        // The matcher counts what is too long of a line in characters, and cuts the text by bytes.
-        let text = format!("{}\u{20ac}\nDisallow: /\n", "x".repeat(17_000)).leak();
-        assert!(!allowed(200, text, "/a").await);
+    async fn rules_that_would_take_too_long_keep_out() {
+        let many = format!("User-agent: *\n{}", "Allow: /a\n".repeat(20_000)).leak();
+        assert!(!allowed(200, many, "/a").await);
+        let long = format!("User-agent: *\nDisallow: /{}\n", "*a".repeat(100_000)).leak();
+        assert!(allowed(200, long, "/a").await);
+    }
+
+    #[test]
+    fn half_a_line_is_no_rule() {
+        assert_eq!(whole_lines(b"Allow: /a\nDisallow: /", true), b"Allow: /a");
+        assert_eq!(whole_lines(b"Allow: /a\nDisallow: /", false), b"Allow: /a\nDisallow: /");
+        assert_eq!(whole_lines(b"Disallow: /", true), b"");
     }
 
     #[tokio::test]
