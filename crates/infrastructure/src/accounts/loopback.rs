@@ -14,6 +14,7 @@ use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
     io,
     net::{Ipv4Addr, SocketAddr},
@@ -21,9 +22,11 @@ use std::{
     time::Duration,
 };
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
-/// Connections at once. Browsers open some ahead of time, and send nothing on them.
-const MAX_CONNECTIONS: usize = 16;
+/// Maximum number of open connections: one more closes the oldest. Browsers open some ahead of time and send nothing on
+/// them, and so may other programs: no number of them delays the one that sends its request.
+const MAX_CONNECTIONS: usize = 64;
 /// The time that a request may take to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
@@ -57,16 +60,29 @@ impl Loopback {
     /// The answer to the attempt, when it comes. Dropping this refuses all that comes later.
     pub(super) async fn answer(&self, attempt: &Attempt) -> Result<Code, SignInError> {
         let mut open = FuturesUnordered::new();
+        // By number: the first one is the oldest.
+        let mut closers: BTreeMap<u64, CancellationToken> = BTreeMap::new();
+        let mut numbers = 0..;
         loop {
             tokio::select! {
                 biased;
-                Some(came) = open.next() => {
+                Some((number, came)) = open.next() => {
+                    closers.remove(&number);
                     if let Some(outcome) = came {
                         return outcome;
                     }
                 }
-                accepted = self.listener.accept(), if open.len() < MAX_CONNECTIONS => match accepted {
-                    Ok((stream, _)) => open.push(self.serve(stream, attempt)),
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        if closers.len() >= MAX_CONNECTIONS
+                            && let Some((_, oldest)) = closers.pop_first()
+                        {
+                            oldest.cancel();
+                        }
+                        let (number, closer) = (numbers.next().unwrap_or_default(), CancellationToken::new());
+                        closers.insert(number, closer.clone());
+                        open.push(async move { (number, self.serve(stream, attempt, closer).await) });
+                    }
                     // Descriptors are short, say: who came comes again.
                     Err(error) => {
                         tracing::debug!(%error, "a connection to the sign-in was not accepted");
@@ -77,7 +93,7 @@ impl Loopback {
         }
     }
 
-    async fn serve(&self, stream: TcpStream, attempt: &Attempt) -> Came {
+    async fn serve(&self, stream: TcpStream, attempt: &Attempt, closer: CancellationToken) -> Came {
         let came = Mutex::new(None);
         let service = service_fn(async |request: Request<Incoming>| {
             let (response, outcome) = self.answered(&request, attempt);
@@ -86,15 +102,14 @@ impl Loopback {
             }
             Ok::<_, Infallible>(response)
         });
-        let served = http1::Builder::new()
+        let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME)
             .max_buf_size(MAX_HEAD.max(MAX_ANSWER))
             .max_headers(MAX_HEADERS)
             .keep_alive(false)
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
-        if let Err(error) = served {
+            .serve_connection(TokioIo::new(stream), service);
+        if let Some(Err(error)) = closer.run_until_cancelled(serving).await {
             tracing::debug!(%error, "a connection to the sign-in broke");
         }
         came.into_inner().unwrap_or_else(PoisonError::into_inner)

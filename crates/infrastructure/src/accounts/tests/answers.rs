@@ -55,6 +55,30 @@ async fn the_page_asks_for_what_an_installed_application_asks() {
 }
 
 #[tokio::test]
+async fn silent_connections_do_not_delay_the_answer() {
+    let bench = Bench::new(|_| refusal(500, "unused")).await;
+    let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
+    let address = parameter(sign_in.page(), "redirect_uri").replace("http://", "");
+    let mut coming = std::pin::pin!(sign_in.came_back());
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        tokio::select! {
+            biased;
+            _ = &mut coming => panic!("nothing was sent"),
+            stream = TcpStream::connect(&address) => silent.push(stream.unwrap()),
+        }
+    }
+    let request = get(&target(&sign_in, "code=c0de"), &address);
+    // A connection that is waited for takes the ten seconds that its head may take.
+    let (came, _) =
+        tokio::time::timeout(Duration::from_secs(5), async { tokio::join!(coming, sent(&address, &request)) })
+            .await
+            .expect("no silent connection is waited for");
+    assert!(came.is_ok());
+    assert_eq!(silent[0].read(&mut [0]).await.unwrap(), 0, "the oldest one is closed");
+}
+
+#[tokio::test]
 async fn what_is_not_the_answer_is_refused_and_the_sign_in_goes_on() {
     let long = "x".repeat(20_000);
     type Make<'a> = Box<dyn Fn(&SignIn, &str) -> String + 'a>;
