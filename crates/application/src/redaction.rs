@@ -2,7 +2,8 @@
 //!
 //! Two things make a text a secret: where it stands (as the value of a name that sounds like one, in a header, in an
 //! address) and its shape (the tokens of well-known services). What was found so in the arguments of a call is taken out of
-//! every other text of that call as well, wherever it stands there.
+//! every other text of that call as well, wherever it stands there. Of what a person types, such as a password, each
+//! beginning is taken out too: a page may repeat it key by key.
 
 use regex::{Captures, Regex, RegexSet};
 use serde_json::{Map, Value};
@@ -107,7 +108,49 @@ impl Pattern {
 #[derive(Clone, Default)]
 pub(crate) struct Redaction {
     /// As they may be written somewhere, the longest first.
-    values: Vec<String>,
+    values: Vec<SecretValue>,
+}
+
+/// A secret among the arguments of a call.
+#[derive(Clone)]
+struct SecretValue {
+    text: String,
+    /// Its beginnings of at least [`SHORTEST_VALUE`] bytes are secret as well.
+    is_typed: bool,
+}
+
+impl SecretValue {
+    /// Returns the length of the beginning of this secret that the text begins with; `None` if it is too short.
+    fn begins(&self, text: &str) -> Option<usize> {
+        let same = text.chars().zip(self.text.chars()).take_while(|(one, other)| one == other);
+        let length: usize = same.map(|(one, _)| one.len_utf8()).sum();
+        (length >= SHORTEST_VALUE).then_some(length)
+    }
+}
+
+/// Returns the text without the beginnings of typed secrets; `None` if it has none.
+fn without_beginnings(text: &str, secrets: &[SecretValue]) -> Option<String> {
+    let typed: Vec<&SecretValue> = secrets.iter().filter(|secret| secret.is_typed).collect();
+    if typed.is_empty() {
+        return None;
+    }
+    let (mut without, mut rest, mut is_changed) = (String::new(), text, false);
+    while let Some(first) = rest.chars().next() {
+        // A secret may be written in several ways that begin alike: the longest one is removed.
+        let length = match typed.iter().filter_map(|secret| secret.begins(rest)).max() {
+            Some(length) => {
+                without.push_str(REDACTED);
+                is_changed = true;
+                length
+            }
+            None => {
+                without.push(first);
+                first.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    is_changed.then_some(without)
 }
 
 impl std::fmt::Debug for Redaction {
@@ -134,26 +177,34 @@ impl Redaction {
     pub(crate) fn learn(&mut self, arguments: &Value) {
         let mut found = Found { secrets: Vec::new(), left: SEARCHED };
         found.search(arguments);
-        for secret in found.secrets {
+        for SecretValue { text: secret, is_typed } in found.secrets {
             let quoted = secret.replace('\'', r"'\''");
             let in_json = serde_json::to_string(&secret).unwrap_or_default();
             let in_json = in_json.get(1..in_json.len().saturating_sub(1)).unwrap_or_default().to_owned();
             for value in [percent_encoded(&secret), in_json, quoted, secret] {
-                if value.len() >= SHORTEST_VALUE && self.values.len() < MOST_VALUES && !self.values.contains(&value) {
-                    self.values.push(value);
+                if value.len() < SHORTEST_VALUE {
+                    continue;
+                }
+                if let Some(known) = self.values.iter_mut().find(|known| known.text == value) {
+                    known.is_typed |= is_typed;
+                } else if self.values.len() < MOST_VALUES {
+                    self.values.push(SecretValue { text: value, is_typed });
                 }
             }
         }
-        self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        self.values.sort_by_key(|value| std::cmp::Reverse(value.text.len()));
     }
 
     /// The text without secrets. Of a very long text only the beginning is left.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(beginning(text));
         for value in &self.values {
-            if text.contains(value) {
-                text = text.replace(value, REDACTED).into();
+            if !value.is_typed && text.contains(&value.text) {
+                text = text.replace(&value.text, REDACTED).into();
             }
+        }
+        if let Some(without) = without_beginnings(&text, &self.values) {
+            text = without.into();
         }
         match text {
             Cow::Borrowed(text) => without_patterns(text),
@@ -179,7 +230,9 @@ impl Redaction {
                 items.iter().zip(after_option).map(hide).collect::<Vec<_>>().into()
             }
             Value::String(whole) => text(whole).into(),
-            Value::Number(number) if self.values.iter().any(|value| *value == number.to_string()) => REDACTED.into(),
+            Value::Number(number) if self.values.iter().any(|value| value.text == number.to_string()) => {
+                REDACTED.into()
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
@@ -238,6 +291,11 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     WORDS.iter().any(|word| name.contains(word)) || has_word("jwt") || name == "pgpass" || {
         has_word("pass") && name != "pass"
     }
+}
+
+/// Returns `true` if a person types what has this name.
+fn is_typed_name(name: &str) -> bool {
+    matches!(name.to_ascii_lowercase().as_str(), "password" | "passwd" | "passphrase" | "secret")
 }
 
 /// `--token` in a list of arguments: the next item is the secret. What names a file, or says that standard input has it,
@@ -314,7 +372,7 @@ fn secret_of<'a>(found: &Captures<'a>) -> Option<regex::Match<'a>> {
 
 /// The secrets in a value: what bears a secret's name, and what the patterns find in texts.
 struct Found {
-    secrets: Vec<String>,
+    secrets: Vec<SecretValue>,
     /// So many bytes of texts are still searched.
     left: usize,
 }
@@ -324,13 +382,13 @@ impl Found {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    if is_secret_name(name) { self.take(value) } else { self.search(value) }
+                    if is_secret_name(name) { self.take(value, is_typed_name(name)) } else { self.search(value) }
                 }
             }
             Value::Array(items) => {
                 let after_option = std::iter::once(false).chain(items.iter().map(is_secret_option));
                 for (item, is_secret) in items.iter().zip(after_option) {
-                    if is_secret { self.take(item) } else { self.search(item) }
+                    if is_secret { self.take(item, false) } else { self.search(item) }
                 }
             }
             Value::String(text) => {
@@ -345,7 +403,7 @@ impl Found {
                     let found = pattern.captures_iter(text).filter_map(|one| Some(secret_of(&one)?.as_str()));
                     // A short word may be found by mistake, and would be missed in every other text.
                     let secrets = found.map(unquoted).filter(|secret| secret.len() >= 2 * SHORTEST_VALUE);
-                    self.secrets.extend(secrets.map(str::to_owned));
+                    self.secrets.extend(secrets.map(|text| SecretValue { text: text.to_owned(), is_typed: false }));
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -354,17 +412,18 @@ impl Found {
 
     /// Takes every text and number in a value that is secret as a whole, and the secret of an `Authorization` without its
     /// scheme.
-    fn take(&mut self, value: &Value) {
+    fn take(&mut self, value: &Value, is_typed: bool) {
+        let secret = |text: &str| SecretValue { text: text.to_owned(), is_typed };
         match value {
-            Value::Object(members) => members.values().for_each(|value| self.take(value)),
-            Value::Array(items) => items.iter().for_each(|item| self.take(item)),
+            Value::Object(members) => members.values().for_each(|value| self.take(value, is_typed)),
+            Value::Array(items) => items.iter().for_each(|item| self.take(item, is_typed)),
             Value::String(text) => {
                 let text = beginning(text.trim());
                 let scheme = text.split_once(' ').filter(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphabetic()));
-                self.secrets.extend(scheme.map(|(_, secret)| secret.trim().to_owned()));
-                self.secrets.push(text.to_owned());
+                self.secrets.extend(scheme.map(|(_, text)| secret(text.trim())));
+                self.secrets.push(secret(text));
             }
-            Value::Number(number) => self.secrets.push(number.to_string()),
+            Value::Number(number) => self.secrets.push(secret(&number.to_string())),
             Value::Null | Value::Bool(_) => {}
         }
     }
@@ -548,6 +607,22 @@ mod tests {
             assert!(!kept.contains(secret), "{kept}");
         }
         assert_eq!(format!("{redaction:?}").find("tok"), None);
+    }
+
+    #[test]
+    fn beginnings_of_a_typed_secret_are_in_no_text_of_its_call() {
+        let redaction = Redaction::of(&json!({"ref": "e3", "secret": "open sésame 7"}));
+        for (text, expected) in [
+            ("now: text: \"open\"", "now: text: \"[redacted]\""),
+            ("console error: open s, open sé, open sésame 7!", "console error: [redacted], [redacted], [redacted]!"),
+            ("GET /?q=open%20s%C3%A9s", "GET /?q=[redacted]"),
+            ("openopen sesame", "[redacted][redacted]esame"),
+            ("ope n", "ope n"),
+        ] {
+            assert_eq!(redaction.text(text), expected, "{text}");
+        }
+        let redaction = Redaction::of(&json!({"secret": "ab", "api_token": "https-token"}));
+        assert_eq!(redaction.text("https://a.example/ ab"), "https://a.example/ ab");
     }
 
     #[test]

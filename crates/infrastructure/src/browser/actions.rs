@@ -59,8 +59,9 @@ const LABEL: &str = "function () {
 
 /// Types into a field, in place of all that it holds or behind it. Says why it takes nothing. In one piece: keys go to
 /// whatever has the focus by then, and a frame of somebody else may take it to get what is typed. The field's page hears of
-/// keys all the same: of each one, or of the last one of a long text. A text with line feeds goes in as from a clipboard.
-const TYPE: &str = "function (text, clear) {
+/// keys all the same: of each one, or of the last one of a long text. A text with line feeds goes in as from a clipboard. Of
+/// a secret it hears one key without a name: a page that repeats what is typed would repeat each beginning of it.
+const TYPE: &str = "function (text, clear, secret) {
     if (this.disabled || this.readOnly) return 'it takes no text';
     const others = ['button', 'checkbox', 'file', 'image', 'radio', 'reset', 'submit'];
     const field = 'value' in this && this.localName !== 'select' && !others.includes(this.type);
@@ -76,8 +77,12 @@ const TYPE: &str = "function (text, clear) {
     else if (this.selectionStart !== null) this.setSelectionRange?.(this.value.length, this.value.length);
     if (!text && clear) page.execCommand('delete');
     const characters = [...text];
-    const keys = /[\\x00-\\x1f\\x7f]/.test(text) ? [] : characters.splice(characters.length > 100 ? -1 : 0);
+    const keys = secret || /[\\x00-\\x1f\\x7f]/.test(text) ? [] : characters.splice(characters.length > 100 ? -1 : 0);
+    const unnamed = kind => this.dispatchEvent(
+        new KeyboardEvent(kind, { key: 'Unidentified', keyCode: 229, bubbles: true, cancelable: true, composed: true }));
+    if (secret) unnamed('keydown');
     if (characters.length) page.execCommand('insertText', false, characters.join(''));
+    if (secret) unnamed('keyup');
     for (const key of keys) {
         const hears = (kind, more) => this.dispatchEvent(
             new KeyboardEvent(kind, { key, bubbles: true, cancelable: true, composed: true, ...more }));
@@ -242,13 +247,38 @@ impl Session {
         clears: bool,
         submits: bool,
     ) -> Result<(), SessionError> {
+        self.enter(reference, text, clears, submits, false).await
+    }
+
+    /// Types a secret as [`type_text`](Self::type_text) types a text, in one piece.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn type_secret(
+        &self,
+        reference: Reference,
+        secret: &str,
+        clears: bool,
+        submits: bool,
+    ) -> Result<(), SessionError> {
+        self.enter(reference, secret, clears, submits, true).await
+    }
+
+    async fn enter(
+        &self,
+        reference: Reference,
+        text: &str,
+        clears: bool,
+        submits: bool,
+        is_secret: bool,
+    ) -> Result<(), SessionError> {
         let (target, object) = self.held(reference).await?;
         let put = json!([{"value": text}, {"value": submits}]);
         if self.ask_element(reference, &target, &object, PUT, put).await? == Value::Bool(true) {
             return Ok(());
         }
         let host = self.host_of(reference);
-        let arguments = json!([{"value": text}, {"value": clears}]);
+        let arguments = json!([{"value": text}, {"value": clears}, {"value": is_secret}]);
         self.ask_element(reference, &target, &object, TYPE, arguments).await?;
         if submits {
             let focused = self.focused_host().await?;

@@ -105,7 +105,10 @@ impl BrowserTool for BrowserType {
                 Some(text) => {
                     let typing = async {
                         let is_on_record = input.text.is_some() && session.attributes(element).await.is_password();
-                        session.type_text(element, text, input.clear, input.submit).await?;
+                        match input.secret {
+                            Some(_) => session.type_secret(element, text, input.clear, input.submit).await?,
+                            None => session.type_text(element, text, input.clear, input.submit).await?,
+                        }
                         Ok(if is_on_record { ON_RECORD } else { "" })
                     };
                     let hint = browsing::done(session, end, typing).await?;
