@@ -3,7 +3,10 @@
 //! What the browser sends is hostile: a page decides about much of it. Answers go to those who wait for them; events go to
 //! one listener, in their order, which must not wait. What nobody here knows is passed over.
 
-use crate::browser::process::{Ending, Process};
+use crate::browser::{
+    accessibility::plain_text,
+    process::{Ending, Process},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{
@@ -344,7 +347,7 @@ impl Message<'_> {
     fn refused(&self) -> Option<String> {
         let error: Value = serde_json::from_str(self.error?.get()).unwrap_or_default();
         let said = error.get("message").and_then(Value::as_str).unwrap_or("it did not say why");
-        Some(said.chars().take(MAX_NAME_BYTES).collect())
+        Some(plain_text(said))
     }
 
     /// The event; one whose parameters cannot be read has none, so that whoever must answer it still hears of it.
@@ -448,13 +451,15 @@ mod tests {
             assert_eq!((&asked[0]["params"], &asked[0]["sessionId"]), (&json!({"x": 1}), &Value::Null));
             assert_eq!((&asked[1]["method"], &asked[1]["sessionId"]), (&json!("B.b"), &json!("s1")));
             browser.says(json!({"id": 99, "result": {}})).await;
-            browser.says(json!({"id": asked[2]["id"], "error": {"code": -32000, "message": "no"}})).await;
+            browser
+                .says(json!({"id": asked[2]["id"], "error": {"code": -32000, "message": "\u{1b}]0;x\u{7}n\u{202e}o"}}))
+                .await;
             browser.says(json!({"id": asked[1]["id"], "result": {"b": 2}})).await;
             browser.says(json!({"id": asked[0]["id"]})).await;
         };
         let ((a, b, c), ()) = tokio::join!(asking, playing);
         assert_eq!((a, b), (Ok(Value::Null), Ok(json!({"b": 2}))));
-        assert_eq!(c, Err(DevToolsError::Refused { method: "C.c".into(), message: "no".into() }));
+        assert_eq!(c, Err(DevToolsError::Refused { method: "C.c".into(), message: "]0;xno".into() }));
     }
 
     #[tokio::test]

@@ -411,9 +411,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::NotShown`].
     pub(crate) fn may_be_shown(&self, target: &Target) -> Result<(), SessionError> {
-        let mut state = self.state();
-        let host = state.tab_of(target).and_then(|tab| tab.host());
-        Ok(host.map_or(Ok(()), |host| state.judged_host(&host))?)
+        Ok(self.state().may_be_shown(target)?)
     }
 
     /// Learns the titles of all tabs: no event tells them as pages come and change.

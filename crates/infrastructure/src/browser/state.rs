@@ -400,6 +400,19 @@ impl State {
         };
     }
 
+    /// Judges the page of a tab, however it came there.
+    ///
+    /// # Errors
+    /// The reason why it may not be shown.
+    pub(crate) fn may_be_shown(&mut self, target: &Target) -> Result<(), NotShown> {
+        let Some(tab) = self.tab_of(target) else { return Ok(()) };
+        if !tab.is_of_web() {
+            return Err(NotShown::NotOfTheWeb(plain_text(&tab.url)));
+        }
+        let host = tab.host();
+        host.map_or(Ok(()), |host| self.judged_host(&host))
+    }
+
     /// Judges whether a tab may show this address.
     ///
     /// # Errors
@@ -521,6 +534,17 @@ impl Tab {
     /// The host of the page, which what is done in it reaches.
     pub(crate) fn host(&self) -> Option<String> {
         host(&self.url).or_else(|| self.made_by.clone())
+    }
+
+    /// Returns `true` if the address is one that a tab may show: of the web, or of a page that a page has made.
+    fn is_of_web(&self) -> bool {
+        let is_shown = |url: Url| matches!(url.scheme(), "http" | "https" | "about" | "blob" | "chrome-error");
+        self.url.is_empty() || Url::parse(&self.url).is_ok_and(is_shown)
+    }
+
+    /// Returns the address as answers contain it. A browser that was taken over may claim any other.
+    pub(crate) fn shown_address(&self) -> &str {
+        if self.is_of_web() { &self.url } else { "an address that is not of the web" }
     }
 
     /// Another page is there.
@@ -709,7 +733,8 @@ fn announcing() -> [(&'static str, Value); 2] {
 
 /// An address as it is kept: without a user, and no longer than it helps.
 fn address(url: &str) -> String {
-    let Ok(mut parsed) = Url::parse(url) else { return url.chars().take(MAX_ADDRESS).collect() };
+    // What is no address may contain anything.
+    let Ok(mut parsed) = Url::parse(url) else { return plain_text(url) };
     // Addresses without a host have none to take off.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);

@@ -426,7 +426,7 @@ async fn telling_of(
 fn facts(session: &Session, saved_path: Option<String>) -> PageFacts {
     let notes = session.take_notes();
     let state = session.state();
-    let (url, title) = state.current().map(|tab| (tab.url.clone(), title(tab))).unwrap_or_default();
+    let (url, title) = state.current().map(|tab| (tab.shown_address().to_owned(), title(tab))).unwrap_or_default();
     let (tab, tabs) = (state.current.unwrap_or_default(), state.tabs.len());
     PageFacts { url, title, tab, tabs, notes, saved_path, ..PageFacts::default() }
 }
@@ -504,7 +504,7 @@ pub(super) fn tabs(session: &Session) -> String {
     let state = session.state();
     let line = |(number, tab): (&u32, &Tab)| {
         let mark = if state.current == Some(*number) { " (current)" } else { "" };
-        format!("{number}{mark}: \"{}\" at {}", title(tab), tab.url)
+        format!("{number}{mark}: \"{}\" at {}", title(tab), tab.shown_address())
     };
     state.tabs.iter().map(line).collect::<Vec<_>>().join("\n")
 }

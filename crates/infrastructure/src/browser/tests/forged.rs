@@ -239,6 +239,28 @@ fn attached(session: &str, tab: &str, opener: Option<(&str, &str)>) -> Said {
 }
 
 #[test]
+fn a_tab_that_claims_to_show_a_file_is_no_page() {
+    for (url, shown) in [
+        ("http://shop.example/", Some("http://shop.example/")),
+        ("about:blank", Some("about:blank")),
+        ("file:///etc/passwd", None),
+        ("data:text/html,x", None),
+        ("\u{1b}]0;x\u{7}", None),
+    ] {
+        let (mut state, _) = played(vec![
+            attached("s", "t", None),
+            event("s", "Page.frameNavigated", json!({"frame": {"id": "t", "loaderId": "d", "url": url}})),
+        ]);
+        let address = state.current().unwrap().shown_address().to_owned();
+        assert_eq!(address, shown.unwrap_or("an address that is not of the web"), "{url:?}");
+        let judged = state.may_be_shown(&Target(Some("s".into())));
+        assert_eq!(judged.is_ok(), shown.is_some(), "{url:?}");
+        let message = judged.err().map(|why| why.to_string()).unwrap_or_default();
+        assert!(!message.chars().any(char::is_control), "{message:?}");
+    }
+}
+
+#[test]
 fn an_empty_tab_is_of_the_frame_that_opened_it() {
     let navigated = |frame: Value| event("s", "Page.frameNavigated", json!({"frame": frame}));
     let (state, _) = played(vec![

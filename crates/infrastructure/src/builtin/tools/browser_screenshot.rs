@@ -87,7 +87,7 @@ impl BrowserTool for BrowserScreenshot {
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let lease = browsing::open_browser(run).await?;
         let session = lease.session()?;
-        let url = session.state().current().map(|tab| tab.url.clone()).unwrap_or_default();
+        let url = session.state().current().map(|tab| tab.shown_address().to_owned()).unwrap_or_default();
         let encoded = match (input.format, &input.save_as) {
             (Format::Pdf, None) => {
                 let failure = ToolFailure::new(ErrorKind::InvalidInput, "a document is saved, and not shown");
