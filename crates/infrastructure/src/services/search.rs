@@ -13,7 +13,8 @@ use crate::{
     helper_port::HelperPort,
     http::pause::wanted_pause,
     services::{
-        said::words_of,
+        foreign_text::clean_text,
+        said::{without_keys, words_of},
         settings::{SearchProvider, SearchSettings},
     },
     web::reach::{Again, Answer, Asked, NamedBy, Reach, Redirects},
@@ -22,6 +23,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use hits::of_query;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
@@ -167,7 +169,8 @@ impl WebSearch for SearchService {
             }
             other => other,
         })?;
-        Ok(of_query(hits.into_iter().skip(skipped), query))
+        let hits = hits.into_iter().skip(skipped).filter_map(|hit| without_key(hit, self.settings.key.as_ref()));
+        Ok(of_query(hits, query))
     }
 }
 
@@ -175,6 +178,18 @@ impl std::fmt::Debug for SearchService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SearchService").field("settings", &self.settings).finish_non_exhaustive()
     }
+}
+
+/// Removes the key that a service repeats. A hit whose address has it is left out.
+fn without_key(hit: WebHit, key: Option<&Secret>) -> Option<WebHit> {
+    let Some(key) = key.map(Secret::expose).filter(|key| !key.is_empty()) else { return Some(hit) };
+    let has_key = |text: &str| clean_text(text).contains(key);
+    let without = |text: String| if has_key(&text) { without_keys(&text, [key]) } else { text };
+    let address = percent_decode_str(&hit.url).decode_utf8_lossy();
+    if has_key(&hit.url) || has_key(&address) {
+        return None;
+    }
+    Some(WebHit { title: without(hit.title), description: without(hit.description), age: hit.age.map(without), ..hit })
 }
 
 /// An answer that is none.

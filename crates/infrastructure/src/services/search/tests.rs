@@ -123,6 +123,27 @@ async fn brave_is_asked_and_read_as_it_documents() {
 }
 
 #[tokio::test]
+async fn a_key_that_a_service_repeats_is_in_no_hit() {
+    let hidden = format!("{}\u{200b}{}", &KEY[..5], &KEY[5..]);
+    let encoded = KEY.replace('k', "%6B");
+    let hit = |title: &str, url: &str| json!({"title": title, "url": url, "description": title, "age": title});
+    let document = json!({"type": "search", "web": {"results": [
+        hit(&format!("Your key {KEY} works"), "https://a.example/1"),
+        hit(&format!("<b>key-</b>{}", &KEY[4..]), "https://a.example/2"),
+        hit(&hidden, "https://a.example/3"),
+        hit("A", &format!("https://a.example/?key={KEY}")),
+        hit("A", &format!("https://a.example/?key={encoded}")),
+    ]}});
+    let (_, hits) = found(SearchProvider::Brave, &query("rust"), document).await;
+    let found: Vec<(&str, &str)> = hits.iter().map(|[title, url, ..]| (title.as_str(), url.as_str())).collect();
+    assert_eq!(
+        found,
+        [("Your key … works", "https://a.example/1"), ("…", "https://a.example/2"), ("…", "https://a.example/3")]
+    );
+    assert!(hits.iter().flatten().all(|text| !text.contains(KEY)), "{hits:?}");
+}
+
+#[tokio::test]
 async fn searxng_is_asked_and_read_as_it_documents() {
     let document = json!({"query": "rust", "number_of_results": 0, "results": [
         {"title": "A", "url": "https://example.com/a", "content": "Vec<T> of A", "publishedDate": "2026-02-01T00:00:00", "engine": "x"},
