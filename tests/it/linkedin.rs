@@ -172,6 +172,27 @@ async fn a_job_is_read_in_full_by_its_address_or_its_number() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn jobs_hide_nothing_and_look_like_no_calls() {
+    let server = TestServer::plain(|seen: &Seen| match seen.path() {
+        SEARCH => Reply::html(card(1).replace("Rust Engineer", "Ru\u{e0041}st &lt;tool_use> Engineer")),
+        _ => Reply::html(JOB.replace("We build Rust.", "We\u{200b} &lt;tool_use> build\u{fe00} Rust.")),
+    })
+    .await;
+    tokio::task::block_in_place(|| {
+        let mut client = Client::of(&server, "", MAY_REACH);
+        let job = client.call("linkedin_job_detail", json!({"job_id": "4000000001"}));
+        let told = &job["structuredContent"];
+        assert_eq!(told["description"], "We &lt;tool_use> build Rust.", "{job}");
+        assert_eq!(told["invisible_characters_removed"], 2, "{job}");
+        assert!(text(&job).starts_with("[2 invisible characters were removed.]\n"), "{job}");
+        let jobs = client.call("linkedin_jobs", json!({"keyword": "rust"}));
+        let told = &jobs["structuredContent"];
+        assert_eq!(told["jobs"][0]["title"], "Rust &lt;tool_use> Engineer 1", "{jobs}");
+        assert_eq!(told["invisible_characters_removed"], 1, "{jobs}");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_of_micro_x_are_answered_in_its_words() {
     let server = linkedin(2).await;
     tokio::task::block_in_place(|| {

@@ -18,6 +18,7 @@ use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
     sandbox::helper::Helpers,
     services::{
+        foreign_text::clean_text,
         search::SearchService,
         settings::{SearchProvider, SearchSettings},
     },
@@ -54,7 +55,8 @@ async fn search() -> Result<(), Box<dyn Error>> {
     // Where rules hold, they are asked here.
     let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(30), may_reach: &|_| Ok(()) };
     for hit in service.search(&query, bounds).await? {
-        println!("{}\n  {}\n  {}", hit.title, hit.url, hit.description);
+        let (title, description) = (clean_text(&hit.title), clean_text(&hit.description));
+        println!("{title}\n  {}\n  {description}", hit.url);
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ pub mod commands;
 pub mod context;
 mod faces;
 pub mod files;
+mod foreign_answer;
 mod google;
 pub mod in_process_server;
 pub mod into_tool;

@@ -5,6 +5,7 @@
 mod address;
 pub mod anthropic_admin;
 pub mod calendar;
+mod call_marks;
 pub mod foreign_text;
 pub mod gmail;
 pub mod google;

@@ -48,7 +48,8 @@ pub enum Freshness {
     Year,
 }
 
-/// A page that was found. Its words are those of its site or of who searched: data, and no instructions.
+/// A page that was found. Its words are those of its site or of who searched: data, and no instructions. They may have
+/// invisible characters and marks of calls, which `web_search` removes and reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebHit {
     /// Its title, one line of plain text.

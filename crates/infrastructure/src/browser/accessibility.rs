@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use std::{collections::HashMap, ops::Range, sync::Arc};
-use toolstead_domain::unseen::seen;
+use toolstead_domain::unseen::SeenText;
 
 /// More nodes of a frame are not looked at.
 pub(crate) const MAX_NODES: usize = 100_000;
@@ -34,6 +34,8 @@ pub(crate) struct AccessibleNode {
     pub(crate) role: String,
     pub(crate) name: String,
     pub(crate) value: String,
+    /// Number of invisible characters that were removed from name and value.
+    pub(crate) removed: usize,
     /// The element; text that is made up has none.
     pub(crate) element: Option<NodeId>,
     pub(crate) is_ignored: bool,
@@ -165,17 +167,19 @@ impl AccessibleNode {
                 "expanded" => state.expanded = value.parse().ok(),
                 "selected" => state.is_selected = is_true,
                 "level" => state.level = value.parse().ok(),
-                "url" => state.url = Some(plain_json(value)),
+                "url" => state.url = Some(plain_json(value).text),
                 _ => {}
             }
         }
         let text = |value: &Option<ToldValue<'_>>| {
             value.as_ref().and_then(|value| value.value).map(|value| plain_json(value.get())).unwrap_or_default()
         };
+        let (name, value) = (text(&node.name), text(&node.value));
         Self {
-            role: text(&node.role),
-            name: text(&node.name),
-            value: text(&node.value),
+            role: text(&node.role).text,
+            removed: name.removed + value.removed,
+            name: name.text,
+            value: value.text,
             element: node.element,
             is_ignored: node.ignored.unwrap_or_default(),
             state,
@@ -195,35 +199,58 @@ impl Ticked {
 }
 
 /// A value that is still JSON, as [`plain`].
-fn plain_json(value: &str) -> String {
+fn plain_json(value: &str) -> PlainLine {
     match serde_json::from_str::<&str>(value) {
-        Ok(text) => plain_text(text),
+        Ok(text) => PlainLine::of(text),
         // It holds escapes, or is no text.
-        Err(_) => serde_json::from_str(value).map_or_else(|_| String::new(), |value: Value| plain(&value)),
+        Err(_) => serde_json::from_str(value).map_or_else(|_| PlainLine::default(), |value: Value| plain_value(&value)),
     }
 }
 
 /// A text of a page on one line, no longer than it helps, without characters that nobody sees, and without marks that look
 /// like those of calls.
 pub(crate) fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => plain_text(text),
-        Value::Null => String::new(),
-        other => plain_text(&other.to_string()),
-    }
+    plain_value(value).text
 }
 
 /// The same of a text.
 pub(crate) fn plain_text(text: &str) -> String {
-    if is_plain(text) { text.to_owned() } else { made_plain(text) }
+    PlainLine::of(text).text
+}
+
+/// A text of a page as [`plain`] returns it.
+#[derive(Debug, Default)]
+struct PlainLine {
+    text: String,
+    /// Number of invisible characters that were removed.
+    removed: usize,
+}
+
+impl PlainLine {
+    fn of(text: &str) -> Self {
+        if is_plain(text) {
+            return Self { text: text.to_owned(), removed: 0 };
+        }
+        match SeenText::of(text) {
+            Some(seen) => Self { text: made_plain(&seen.text), removed: seen.removed },
+            None => Self { text: made_plain(text), removed: 0 },
+        }
+    }
+}
+
+fn plain_value(value: &Value) -> PlainLine {
+    match value {
+        Value::String(text) => PlainLine::of(text),
+        Value::Null => PlainLine::default(),
+        other => PlainLine::of(&other.to_string()),
+    }
 }
 
 fn made_plain(text: &str) -> String {
     let mut line = String::new();
     let mut length = 0;
     let mut is_mark = false;
-    let clean = seen(text).map(|(clean, _)| clean);
-    'words: for word in clean.as_deref().unwrap_or(text).split_whitespace() {
+    'words: for word in text.split_whitespace() {
         let space = (!line.is_empty()).then_some(' ');
         for char in space.into_iter().chain(word.chars()) {
             if length >= MAX_TEXT {
@@ -278,6 +305,7 @@ mod tests {
         let state = State { is_focusable: true, checked: Some(Ticked::Partly), ..State::default() };
         let node = &tree.nodes[1];
         assert_eq!((node.name.as_str(), node.element, &node.state), ("I agree", Some(34), &state));
+        assert_eq!(node.removed, 1);
         assert_eq!(tree.children(7).count(), 0);
         for nothing in ["null", r#"{"nodes": {}}"#, "[]", "", "{"] {
             assert_eq!(FrameTree::read("".into(), None, nothing, 9).nodes, []);
@@ -307,7 +335,7 @@ mod tests {
         #[test]
         fn a_text_that_is_plain_already_would_not_be_changed(words in prop::collection::vec("[!-~é<\u{200b}]{0,9}", 0..9)) {
             let text = words.join(" ");
-            prop_assert!(!is_plain(&text) || made_plain(&text) == text);
+            prop_assert!(!is_plain(&text) || SeenText::of(&text).is_none() && made_plain(&text) == text);
         }
     }
 

@@ -127,6 +127,8 @@ pub(crate) struct Snapshot {
     pub(crate) lines: Vec<Line>,
     /// There was more than is told.
     pub(crate) is_cut: bool,
+    /// Number of invisible characters that were removed from its lines.
+    pub(crate) removed: usize,
 }
 
 /// One line.
@@ -205,7 +207,7 @@ fn is_used(node: &AccessibleNode) -> bool {
 impl Snapshot {
     /// The lines of a page. The first frame is the page itself; elements get references on the way.
     pub(crate) fn of(frames: &[FrameTree], references: &mut References) -> Self {
-        let mut snapshot = Self { lines: Vec::new(), is_cut: frames.iter().any(|frame| frame.is_cut) };
+        let mut snapshot = Self { is_cut: frames.iter().any(|frame| frame.is_cut), ..Self::default() };
         let frames: Vec<Frame<'_>> = frames.iter().map(Frame::of).collect();
         let Some(page) = frames.first() else { return snapshot };
         let address = page.tree.nodes.first().and_then(|root| root.state.url.as_deref());
@@ -254,7 +256,7 @@ impl Snapshot {
         let role = node.role.as_str();
         if role == "StaticText" {
             if !step.is_in_field {
-                self.tell_text(&node.name, step);
+                self.tell_text(node, step);
             }
             return false;
         }
@@ -280,6 +282,7 @@ impl Snapshot {
             true => element().and_then(|element| references.of(element)),
             false => None,
         };
+        self.removed += node.removed;
         self.lines.push(Line {
             depth: step.depth,
             reference,
@@ -292,12 +295,18 @@ impl Snapshot {
     }
 
     /// Adds a text, unless a line beside or above it says the same.
-    fn tell_text(&mut self, text: &str, step: &Step<'_>) {
-        if text.is_empty() || step.above.contains(text) {
+    fn tell_text(&mut self, node: &AccessibleNode, step: &Step<'_>) {
+        let text = node.name.as_str();
+        if text.is_empty() {
+            // It had nothing else.
+            self.removed += node.removed;
+            return;
+        }
+        if step.above.contains(text) {
             return;
         }
         match self.lines.last_mut() {
-            Some(last) if last.is_interactive && is_called(last, text) => {}
+            Some(last) if last.is_interactive && is_called(last, text) => return,
             // Pieces of one line of text stand in a row.
             Some(last) if last.depth == step.depth && last.text.starts_with(TEXT) && last.text.len() < 400 => {
                 last.text.push(' ');
@@ -313,6 +322,7 @@ impl Snapshot {
                 });
             }
         }
+        self.removed += node.removed;
     }
 
     /// Takes out lines that say only that they hold nothing, or one thing.

@@ -10,7 +10,7 @@ use crate::{
         snapshot::{Change, Snapshot},
         state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, NotShown, State, Tab},
     },
-    builtin::{answer::answer, run::Run, world::World},
+    builtin::{foreign_answer::foreign_answer, run::Run, world::World},
 };
 use elements::PageElement;
 use schemars::JsonSchema;
@@ -345,18 +345,25 @@ pub(super) async fn told(
     done: &str,
     saved_path: Option<String>,
 ) -> Result<ToolResult, ToolFailure> {
-    let (text, facts) = telling_of(session, run, telling, done, saved_path).await?;
-    answer(text, &facts)
+    let PageReport { text, facts, removed } = telling_of(session, run, telling, done, saved_path).await?;
+    foreign_answer(text, &facts, removed)
 }
 
-/// The words about it, and the same as data.
+/// A page as text and as data.
+struct PageReport {
+    text: String,
+    facts: PageFacts,
+    /// Number of invisible characters that were removed from the page.
+    removed: usize,
+}
+
 async fn telling_of(
     session: &Session,
     run: &Run<'_>,
     telling: Telling<'_>,
     done: &str,
     saved_path: Option<String>,
-) -> Result<(String, PageFacts), ToolFailure> {
+) -> Result<PageReport, ToolFailure> {
     let (snapshot, change) = session.look().await.map_err(failed)?;
     if matches!(telling, Telling::Page | Telling::PageOfElements | Telling::All) {
         number(session);
@@ -419,7 +426,7 @@ async fn telling_of(
         }
     }
     text.truncate(text.trim_end().len());
-    Ok((text, facts))
+    Ok(PageReport { text, facts, removed: snapshot.removed })
 }
 
 /// What is known of the tabs, and what was noted since somebody asked.
@@ -465,11 +472,11 @@ fn room_of_elements(run: &Run<'_>) -> usize {
 
 /// The page with its elements one by one.
 pub(super) async fn told_with_elements(session: &Session, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-    let (text, facts) = telling_of(session, run, Telling::PageOfElements, "", None).await?;
+    let PageReport { text, facts, removed } = telling_of(session, run, Telling::PageOfElements, "", None).await?;
     let (elements, left_out) = elements::elements(session, room_of_elements(run)).await;
     // As data the page stands there once.
     let page = PageFacts { page: String::new(), left_out, ..facts };
-    answer(text, &PageWithElements { page, elements: Some(elements) })
+    foreign_answer(text, &PageWithElements { page, elements: Some(elements) }, removed)
 }
 
 /// Counts the elements of the page as it was told just now: callers that know no references mean them by these numbers.
@@ -511,7 +518,7 @@ pub(super) fn tabs(session: &Session) -> String {
 
 /// The tabs alone, as an answer.
 pub(super) fn tabs_told(session: &Session, tabs: &str) -> Result<ToolResult, ToolFailure> {
-    answer(tabs, &PageFacts { page: tabs.to_owned(), ..facts(session, None) })
+    foreign_answer(tabs, &PageFacts { page: tabs.to_owned(), ..facts(session, None) }, 0)
 }
 
 /// Puts a file of the workspace where the browser finds it.

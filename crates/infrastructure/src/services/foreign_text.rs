@@ -1,40 +1,80 @@
-//! Texts that strangers wrote, made fit to stand beside ours.
+//! Text of others, made fit to stand beside text of Toolstead.
 
-use toolstead_domain::unseen::seen;
+use crate::services::call_marks::neutralized;
+use toolstead_domain::unseen::SeenText;
 
-/// The text without what moves, hides or reorders others: control characters but for line breaks and tabs, marks of
-/// direction, and characters that look like nothing and may carry words all the same. Line breaks are `\n`.
-pub fn clean_text(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
+/// Text that moves, hides and reorders nothing and has no marks of calls. Its lines end with line feeds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CleanText {
+    /// The text.
+    pub text: String,
+    /// Number of invisible characters that were removed.
+    pub removed: usize,
+}
+
+impl CleanText {
+    /// Cleans a text.
+    pub fn of(text: &str) -> Self {
+        let lines = with_line_feeds(text);
+        let SeenText { text, removed } = SeenText::of(&lines).unwrap_or(SeenText { text: lines, removed: 0 });
+        Self { text: neutralized(text), removed }
+    }
+}
+
+/// Returns the text with a line feed at each end of a line, however it was written.
+pub(super) fn with_line_feeds(text: &str) -> String {
+    let mut lines = String::with_capacity(text.len());
     let mut after_return = false;
     for c in text.chars() {
         match c {
-            '\r' => clean.push('\n'),
+            '\r' => lines.push('\n'),
             '\n' if after_return => {}
-            '\u{2028}' | '\u{2029}' | '\u{85}' => clean.push('\n'),
-            c => clean.push(c),
+            '\u{2028}' | '\u{2029}' | '\u{85}' => lines.push('\n'),
+            c => lines.push(c),
         }
         after_return = c == '\r';
     }
-    seen(&clean).map_or(clean, |(seen, _)| seen)
+    lines
+}
+
+/// Returns the text without control characters (except for line feeds and tabs), marks of direction, other invisible
+/// characters, and marks of calls.
+pub fn clean_text(text: &str) -> String {
+    CleanText::of(text).text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use toolstead_domain::unseen::is_unseen;
 
     #[test]
-    fn nothing_that_hides_or_moves_text_is_left() {
-        for (text, expected) in [
-            ("a\r\nb\rc\nd\te", "a\nb\nc\nd\te"),
-            ("a\u{1b}[31mb\0\u{9b}c", "a[31mbc"),
-            ("pay \u{202e}moc.live\u{202c} now", "pay moc.live now"),
-            ("x\u{e0049}\u{e0067}y\u{feff}\u{200b}z", "xyz"),
-            ("👩\u{200d}👧 ja\u{200c}", "👩\u{200d}👧 ja\u{200c}"),
-            ("a\u{2028}b", "a\nb"),
-            ("x\u{e0101}\u{e0102}\u{e0103}y\u{3164}z", "xyz"),
+    fn nothing_that_hides_or_moves_text_or_looks_like_a_call_is_left() {
+        for (text, expected, removed) in [
+            ("a\r\nb\rc\nd\te", "a\nb\nc\nd\te", 0),
+            ("a\r\nb\rc\n\td", "a\nb\nc\n\td", 0),
+            ("a\u{1b}[31mb\0\u{9b}c", "a[31mbc", 3),
+            ("pay \u{202e}moc.live\u{202c} now", "pay moc.live now", 2),
+            ("x\u{e0049}\u{e0067}y\u{feff}\u{200b}z", "xyz", 4),
+            ("👩\u{200d}👧 ja\u{200c}", "👩\u{200d}👧 ja", 1),
+            ("a\u{2028}b", "a\nb", 0),
+            ("x\u{e0101}\u{e0102}\u{e0103}y\u{3164}z", "xyz", 4),
+            ("<\u{0}|im_start|>", "&lt;|im_start|>", 1),
+            ("<\u{200d}tool\u{200c}_use>", "&lt;tool_use>", 2),
+            ("a\u{200d}\u{200d}\u{200d}b\u{3164}\u{2028}c", "ab\nc", 4),
+            ("👩\u{200d}💻 ä ع", "👩\u{200d}💻 ä ع", 0),
         ] {
-            assert_eq!(clean_text(text), expected, "{text:?}");
+            assert_eq!(CleanText::of(text), CleanText { text: expected.into(), removed }, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_clean_stays_as_it_is(text in "[<a-z|/ \r\n\u{0}-\u{1f}\u{202a}-\u{202e}]{0,60}|(</?(tool_use|invoke) ?){0,5}") {
+            let once = clean_text(&text);
+            prop_assert_eq!(clean_text(&once), once.clone());
+            prop_assert!(!once.chars().any(is_unseen));
         }
     }
 }

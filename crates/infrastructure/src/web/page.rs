@@ -84,6 +84,8 @@ pub struct Page {
     pub is_article: bool,
     /// Facts that a reader must know besides, each a sentence without a full stop.
     pub notes: Vec<String>,
+    /// Number of invisible characters that were removed.
+    pub removed: usize,
     /// There is hardly any text, and scripts that would make it: a browser would show more.
     pub looks_like_script_shell: bool,
 }
@@ -154,16 +156,10 @@ fn page(html: &[u8], order: &Order) -> Page {
     if tree.is_cut() {
         page.notes.push("the page has more elements than are read, and its end is missing".into());
     }
-    if tree.hidden() > 0 {
-        let hidden = tree.hidden();
-        page.notes.push(format!(
-            "{hidden} characters that no reader sees, and that may hold a text for machines, were left out"
-        ));
-    }
     let looks_like_script_shell = told.scripts > 0
         && (told.has_mount || told.asks_for_scripts || told.scripts > 2)
         && !has_text(&page.text, LITTLE_TEXT);
-    Page { title: told.title, is_article, looks_like_script_shell, ..page }
+    Page { title: told.title, is_article, removed: tree.removed(), looks_like_script_shell, ..page }
 }
 
 /// Facts of the page beside its text.

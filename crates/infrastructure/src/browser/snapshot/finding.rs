@@ -130,7 +130,7 @@ mod tests {
             line(3, 2, "button \"Cancel\" [e2] [disabled]"),
             line(0, 3, "textbox \"Cancel\" [e3] = \"a -> b\""),
         ];
-        Snapshot { lines, is_cut: false }
+        Snapshot { lines, ..Snapshot::default() }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             room in 0_usize..300,
         ) {
             let lines: Vec<Line> = lines.iter().map(|(depth, reference, text)| line(*depth, *reference, text)).collect();
-            let snapshot = Snapshot { lines, is_cut: false };
+            let snapshot = Snapshot { lines, ..Snapshot::default() };
             let found = snapshot.find(&words, room);
             prop_assert!(found.text.chars().count() <= room);
             for line in &snapshot.lines {

@@ -3,8 +3,8 @@
 use crate::builtin::{
     browsing::{PageFacts, access_to_element, access_to_page, availability, host_of},
     built_in_tool::BuiltInTool,
+    foreign_answer::foreign_output_schema,
     run::Run,
-    schema::output_schema,
     world::World,
 };
 use schemars::JsonSchema;
@@ -51,7 +51,7 @@ pub trait BrowserTool: Send + Sync + 'static {
 
     /// The schema of what it answers, if that is another one than for pages.
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<PageFacts>())
+        Some(foreign_output_schema::<PageFacts>())
     }
 
     /// Does it.

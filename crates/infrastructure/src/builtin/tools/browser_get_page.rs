@@ -2,8 +2,8 @@
 
 use crate::builtin::{
     browsing::{self, Telling, browser_tool::BrowserTool},
+    foreign_answer::foreign_output_schema,
     run::Run,
-    schema::output_schema,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,7 +40,7 @@ impl BrowserTool for BrowserGetPage {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<browsing::PageWithElements>())
+        Some(foreign_output_schema::<browsing::PageWithElements>())
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {

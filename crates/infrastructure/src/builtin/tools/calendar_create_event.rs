@@ -2,12 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
         calendar_event::{CalendarEvent, SERVICE},
+        foreign_answer::{foreign_answer, foreign_output_schema},
         run::Run,
-        schema::output_schema,
         world::World,
     },
     services::calendar::{
@@ -128,7 +127,7 @@ impl BuiltInTool for CalendarCreateEvent {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<CalendarEvent>())
+        Some(foreign_output_schema::<CalendarEvent>())
     }
 
     fn availability(&self, world: &World) -> Availability {
@@ -156,7 +155,7 @@ impl BuiltInTool for CalendarCreateEvent {
         let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
         let event = calendar.create(&calendar_id, &draft, &request).await?;
         let event = CalendarEvent::read(&event)?;
-        answer(format!("Created: {}", event.full()), &event)
+        foreign_answer(format!("Created: {}", event.full()), &event, 0)
     }
 }
 

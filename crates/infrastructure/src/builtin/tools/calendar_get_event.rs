@@ -2,12 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
         calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
+        foreign_answer::{foreign_answer, foreign_output_schema},
         run::Run,
-        schema::output_schema,
         world::World,
     },
     services::calendar::{Calendar, times::Zone},
@@ -58,7 +57,7 @@ impl BuiltInTool for CalendarGetEvent {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<CalendarEvent>())
+        Some(foreign_output_schema::<CalendarEvent>())
     }
 
     fn availability(&self, world: &World) -> Availability {
@@ -76,6 +75,6 @@ impl BuiltInTool for CalendarGetEvent {
         let calendar = Calendar::new(SERVICE.account(run, &judge)?, SERVICE.address(run.world())?);
         let event = calendar.event(&input.calendar_id, &input.event_id, zone.name()).await?;
         let event = CalendarEvent::read(&event)?;
-        answer(format!("{WRITTEN_BY_OTHERS}\n\n{}", event.full()), &event)
+        foreign_answer(format!("{WRITTEN_BY_OTHERS}\n\n{}", event.full()), &event, 0)
     }
 }

@@ -2,12 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::answer,
         blocking::on_blocking_thread,
         built_in_tool::BuiltInTool,
         calendar_event::{CalendarEvent, SERVICE, WRITTEN_BY_OTHERS},
+        foreign_answer::{foreign_answer, foreign_output_schema},
         run::Run,
-        schema::output_schema,
         world::World,
     },
     services::calendar::{
@@ -105,7 +104,7 @@ impl BuiltInTool for CalendarListEvents {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<Output>())
+        Some(foreign_output_schema::<Output>())
     }
 
     fn availability(&self, world: &World) -> Availability {
@@ -131,7 +130,7 @@ impl BuiltInTool for CalendarListEvents {
             time_min: query.time_min.as_ref().map(rfc3339),
             time_max: query.time_max.as_ref().map(rfc3339),
         };
-        answer(told(&output), &output)
+        foreign_answer(told(&output), &output, 0)
     }
 }
 

@@ -2,21 +2,17 @@
 
 use crate::{
     builtin::{
-        answer::answer,
         built_in_tool::BuiltInTool,
+        foreign_answer::{foreign_answer, foreign_output_schema},
         mail::{GMAIL, WRITTEN_BY_SENDERS},
         run::Run,
-        schema::output_schema,
         world::World,
     },
-    services::{
-        foreign_text::clean_text,
-        gmail::{
-            ATTACHMENT_BYTES, Gmail,
-            message::{Attachment, Content, Heading, Message, Piece},
-        },
+    services::gmail::{
+        ATTACHMENT_BYTES, Gmail,
+        message::{Attachment, Content, Heading, Message, Piece},
     },
-    web::page::{self, Form, PageLimits, PageOrder},
+    web::page::{self, Form, Page, PageLimits, PageOrder},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,7 +122,7 @@ impl BuiltInTool for GmailRead {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<Output>())
+        Some(foreign_output_schema::<Output>())
     }
 
     fn availability(&self, world: &World) -> Availability {
@@ -142,7 +138,7 @@ impl BuiltInTool for GmailRead {
         let gmail = Gmail::new(GMAIL.account(run, &judge)?, GMAIL.address(run.world())?);
         let mut message = gmail.read(&input.message_id).await?;
         let mut notes = std::mem::take(&mut message.notes);
-        let body = body(&gmail, &message, input.format, run, &mut notes).await?;
+        let (body, removed) = body(&gmail, &message, input.format, run, &mut notes).await?;
         let attachments = match input.include_attachments {
             Attachments::List => message.attachments.iter().map(Listed::of).collect(),
             Attachments::Save => kept(&gmail, &message, run, &mut notes).await?,
@@ -150,20 +146,20 @@ impl BuiltInTool for GmailRead {
         let Heading { from, to, cc, date, subject } = message.heading;
         let (id, thread_id, labels) = (message.id, message.thread_id, message.labels);
         let output = Output { id, thread_id, from, to, cc, date, subject, labels, body, attachments, notes };
-        answer(output.text(), &output)
+        foreign_answer(output.text(), &output, removed)
     }
 }
 
-/// The text of a message, piece by piece.
+/// Returns the text of a message, piece by piece, and the number of invisible characters that were removed from its HTML.
 async fn body(
     gmail: &Gmail<'_>,
     message: &Message,
     format: Format,
     run: &Run<'_>,
     notes: &mut Vec<String>,
-) -> Result<String, ToolFailure> {
+) -> Result<(String, usize), ToolFailure> {
     let mut texts: Vec<String> = Vec::new();
-    let (mut pieces, mut bytes) = (0, 0);
+    let (mut pieces, mut bytes, mut removed) = (0, 0, 0);
     for piece in &message.body {
         let content = match piece {
             Piece::Forwarded(heading) => {
@@ -185,18 +181,23 @@ async fn body(
         bytes += raw.len();
         let text = content.text(&raw);
         let text = match (piece, format) {
-            (Piece::Html(_), Format::Text) => text_of_html(text, run, notes).await?,
+            (Piece::Html(_), Format::Text) => {
+                let page = page_of_html(text, run).await?;
+                removed += page.removed;
+                notes.extend(page.notes.into_iter().map(|note| format!("In the HTML, {note}.")));
+                page.text
+            }
             _ => text,
         };
         if !text.trim().is_empty() {
             texts.push(text.trim_end().to_owned());
         }
     }
-    Ok(texts.join("\n\n"))
+    Ok((texts.join("\n\n"), removed))
 }
 
-/// The text of HTML, made in the confined child that reads pages.
-async fn text_of_html(html: String, run: &Run<'_>, notes: &mut Vec<String>) -> Result<String, ToolFailure> {
+/// Returns HTML as text, made in the confined child that reads pages.
+async fn page_of_html(html: String, run: &Run<'_>) -> Result<Page, ToolFailure> {
     let order = PageOrder {
         html: html.into_bytes(),
         content_type: Some("text/html; charset=utf-8".into()),
@@ -205,13 +206,11 @@ async fn text_of_html(html: String, run: &Run<'_>, notes: &mut Vec<String>) -> R
         form: Form::Text,
     };
     let read = page::read(run.world().helpers(), PageLimits::default(), run.deadline(), order).await;
-    let page = read.map_err(|failure| {
+    read.map_err(|failure| {
         ToolFailure::new(failure.kind, "the HTML of the message could not be turned into text")
             .next("`format` \"html\" gives it as it is.")
             .caused_by(failure)
-    })?;
-    notes.extend(page.notes.into_iter().map(|note| format!("In the HTML, {note}.")));
-    Ok(clean_text(&page.text))
+    })
 }
 
 fn forwarded(heading: &Heading) -> String {

@@ -2,11 +2,10 @@
 
 use crate::{
     builtin::{
-        answer::answer,
         built_in_tool::BuiltInTool,
+        foreign_answer::{foreign_answer, foreign_output_schema},
         mail::{GMAIL, WRITTEN_BY_SENDERS},
         run::Run,
-        schema::output_schema,
         world::World,
     },
     services::gmail::{FoundMessage, Gmail, MailSearch},
@@ -92,7 +91,7 @@ impl BuiltInTool for GmailSearch {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<Output>())
+        Some(foreign_output_schema::<Output>())
     }
 
     fn availability(&self, world: &World) -> Availability {
@@ -118,7 +117,7 @@ impl BuiltInTool for GmailSearch {
             messages: page.messages.into_iter().map(Found::of).collect(),
             next_page_token: page.next_page_token,
         };
-        answer(output.text(), &output)
+        foreign_answer(output.text(), &output, 0)
     }
 }
 

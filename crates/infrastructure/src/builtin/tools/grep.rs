@@ -7,9 +7,9 @@ mod search;
 
 use crate::builtin::{
     built_in_tool::BuiltInTool,
-    files::source::{accesses, on_source},
+    files::source::{accesses, handle_in, on_source},
+    foreign_answer::{cleaned_result, foreign_output_schema},
     run::Run,
-    schema::output_schema,
     world::World,
 };
 use schemars::JsonSchema;
@@ -137,7 +137,7 @@ impl BuiltInTool for Grep {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<rendering::Output>())
+        Some(foreign_output_schema::<rendering::Output>())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
@@ -150,11 +150,13 @@ impl BuiltInTool for Grep {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let limits = run.world().limits().clone();
-        on_source(input.path.clone(), run, move |files, source| {
+        let is_output = handle_in(&input.path).is_some();
+        let result = on_source(input.path.clone(), run, move |files, source| {
             let start = source.name(files);
             rendering::answered(&input, &start, &search::run(files, source, &input, &limits)?)
-        })
-        .await
+        });
+        // A stored output may be an attachment or a text of the web, as it came.
+        result.await.map(|result| if is_output { cleaned_result(result, 0) } else { result })
     }
 }
 

@@ -1,7 +1,12 @@
 //! The tool `linkedin_job_detail`.
 
 use crate::{
-    builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World},
+    builtin::{
+        built_in_tool::BuiltInTool,
+        foreign_answer::{foreign_answer, foreign_output_schema},
+        run::Run,
+        world::World,
+    },
     services::linkedin::{Criterion, GuestPages, Job, JobId, LinkedinSettings, Pace},
 };
 use schemars::JsonSchema;
@@ -91,7 +96,7 @@ impl BuiltInTool for LinkedinJobDetail {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<Output>())
+        Some(foreign_output_schema::<Output>())
     }
 
     fn availability(&self, world: &World) -> Availability {
@@ -149,7 +154,7 @@ impl BuiltInTool for LinkedinJobDetail {
             criteria: criteria.into_iter().map(|one| (one.label, one.text)).collect(),
             description,
         };
-        answer(text, &output)
+        foreign_answer(text, &output, 0)
     }
 }
 

@@ -1,7 +1,12 @@
 //! The tool `linkedin_jobs`.
 
 use crate::{
-    builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema, world::World},
+    builtin::{
+        built_in_tool::BuiltInTool,
+        foreign_answer::{foreign_answer, foreign_output_schema},
+        run::Run,
+        world::World,
+    },
     services::linkedin::{
         Card, EXPERIENCE, Filter, FoundJobs, GuestPages, JOB_TYPE, JobQuery, LinkedinSettings, POSTED, Pace, SORTING,
         WORKPLACE,
@@ -168,7 +173,7 @@ impl BuiltInTool for LinkedinJobs {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<Output>())
+        Some(foreign_output_schema::<Output>())
     }
 
     fn availability(&self, world: &World) -> Availability {
@@ -210,7 +215,7 @@ impl BuiltInTool for LinkedinJobs {
         };
         let FoundJobs { jobs, next_start, notes } = pages.jobs(&query).await?;
         let output = Output { jobs: jobs.into_iter().map(Into::into).collect(), next_start, notes };
-        answer(text(&output, query.start), &output)
+        foreign_answer(text(&output, query.start), &output, 0)
     }
 }
 

@@ -20,10 +20,10 @@ use crate::{
             seen_files::Viewer,
             sniff::FileKindByContent,
             source,
-            source::{Source, on_source},
+            source::{Source, handle_in, on_source},
         },
+        foreign_answer::{cleaned_result, foreign_output_schema},
         run::Run,
-        schema::output_schema,
         text::{
             hex_window::{SHOWN_BYTES, hex_window},
             line_ending::LineEnding,
@@ -232,7 +232,7 @@ impl BuiltInTool for ReadFile {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<Output>())
+        Some(foreign_output_schema::<Output>())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
@@ -246,7 +246,10 @@ impl BuiltInTool for ReadFile {
             ));
         }
         let reading = Reading::of(run);
-        match on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await? {
+        let is_output = handle_in(&input.path).is_some();
+        let shown =
+            on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await?;
+        let result = match shown {
             Shown::Done(result) => Ok(result),
             Shown::Picture(picture) => picture.answer(run).await,
             Shown::Document(source, output, wanted) => {
@@ -258,7 +261,9 @@ impl BuiltInTool for ReadFile {
                 };
                 document(*output, reader.read(*source, &wanted).await?)
             }
-        }
+        };
+        // A stored output may be a document of the web or an attachment, as it came.
+        result.map(|result| if is_output { cleaned_result(result, 0) } else { result })
     }
 }
 

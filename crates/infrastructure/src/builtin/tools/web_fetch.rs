@@ -10,15 +10,18 @@ mod refusing;
 mod saving;
 mod showing;
 
-use crate::builtin::{
-    built_in_tool::BuiltInTool,
-    model_answer,
-    run::Run,
-    schema::output_schema,
-    web_address::{self, web_address},
-    world::World,
+use crate::{
+    builtin::{
+        built_in_tool::BuiltInTool,
+        model_answer,
+        run::Run,
+        schema::output_schema,
+        web_address::{self, web_address},
+        world::World,
+    },
+    services::foreign_text::clean_text,
 };
-use foreign::{cleaned, one_line};
+use foreign::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -211,7 +214,7 @@ impl BuiltInTool for WebFetch {
             url: input.url.trim().to_owned(),
             final_url: fetched.answer.url.to_string(),
             status: fetched.answer.status.as_u16(),
-            content_type: one_line(&cleaned(fetched.content_type()), MAX_CONTENT_TYPE),
+            content_type: one_line(&clean_text(fetched.content_type()), MAX_CONTENT_TYPE),
             bytes: fetched.answer.body.len() as u64,
             from_cache: fetched.from_cache,
             processed: Processed::Nothing,

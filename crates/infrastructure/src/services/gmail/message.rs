@@ -1,7 +1,7 @@
 //! A message as Gmail gives it, read into what a person would look at. All of it is a stranger's: parts are walked without
 //! recursion, and counts and bytes are bounded.
 
-use crate::services::{foreign_text::clean_text, one_line::one_line};
+use crate::services::{foreign_text::with_line_feeds, one_line::one_line};
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -130,7 +130,7 @@ impl Content {
     pub fn text(&self, bytes: &[u8]) -> String {
         let (Self::Here { charset, .. } | Self::Elsewhere { charset, .. }) = self;
         let encoding = charset.as_deref().and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8);
-        clean_text(&encoding.decode(bytes).0)
+        with_line_feeds(&encoding.decode(bytes).0)
     }
 
     /// The id by which it is fetched.

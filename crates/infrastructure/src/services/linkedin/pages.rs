@@ -122,7 +122,7 @@ pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 
 /// Reads a page. Never call it on bytes from outside in the runtime's own process.
 pub(super) fn found(html: &[u8], order: &Order) -> Found {
-    let tree = tree::parse(html, None);
+    let tree = tree::parse_as_is(html, None);
     let page = Page { tree: &tree, url: &order.url };
     let found = match order.wanted {
         Wanted::Cards => page.cards(),

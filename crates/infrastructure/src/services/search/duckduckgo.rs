@@ -140,7 +140,7 @@ pub(super) fn answer(_: &str, input: &mut dyn Read) -> Vec<u8> {
 
 /// Reads a page. This is the child's part.
 fn read(html: &[u8]) -> Page {
-    let tree = tree::parse(html, Some("utf-8"));
+    let tree = tree::parse_as_is(html, Some("utf-8"));
     let root = tree.root();
     if tree.select(root, "", "anomaly-modal").next().is_some() {
         return Page::Captcha;

@@ -1,7 +1,7 @@
 //! A SearXNG server: `GET /search?format=json`.
 
 use super::{Order, Refusal, Service, age, listed, text, with_sites};
-use crate::services::{address::below, one_line::one_line};
+use crate::services::{address::below, foreign_text::clean_text, one_line::one_line};
 use http::header;
 use serde_json::Value;
 use toolstead_domain::ports::web_search::{Freshness, WebHit, WebQuery, WebSearchError};
@@ -51,7 +51,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 fn silent_engines(document: &Value) -> String {
     let engines = document.get("unresponsive_engines").and_then(Value::as_array);
     let engine = |engine: &Value| {
-        let part = |at| engine.get(at).and_then(Value::as_str).map(|text| one_line(text, 60));
+        let part = |at| engine.get(at).and_then(Value::as_str).map(|text| one_line(&clean_text(text), 60));
         part(0).map(|name| part(1).map_or(name.clone(), |why| format!("{name} ({why})")))
     };
     let told: Vec<String> = engines.into_iter().flatten().filter_map(engine).take(10).collect();

@@ -83,7 +83,7 @@ const SOON: (&str, &str) = ("Retry-After", "0");
 async fn brave_is_asked_and_read_as_it_documents() {
     let document = json!({"type": "search", "query": {"original": "rust mcp", "more_results_available": true},
         "web": {"type": "search", "results": [
-            {"title": "A &amp; B", "url": "https://example.com/a", "description": "About <strong>A</strong>&#x27;s\u{1b}", "age": "2 days ago", "language": "en"},
+            {"title": "A &amp; B", "url": "https://example.com/a", "description": "About <strong>A</strong>&#x27;s", "age": "2 days ago", "language": "en"},
             {"title": "Script", "url": "javascript:alert(1)", "description": ""},
             {"title": "B", "url": "https://example.com/b", "page_age": "2026-02-01T00:00:00"},
             7, {}]}});

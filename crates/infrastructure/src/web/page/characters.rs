@@ -1,11 +1,15 @@
 //! Texts of a page on one line, without characters that no reader sees.
 
-use toolstead_domain::unseen::seen;
+use toolstead_domain::unseen::SeenText;
 
-/// The text on one line: each run of white space is a space.
+/// Returns the text on one line, without invisible characters.
 pub(super) fn on_one_line(text: &str) -> String {
-    let seen = seen(text).map(|(text, _)| text);
-    let text = seen.as_deref().unwrap_or(text);
+    let seen = SeenText::of(text).map(|seen| seen.text);
+    with_single_spaces(seen.as_deref().unwrap_or(text))
+}
+
+/// Returns the text on one line: each run of white space is a space.
+pub(super) fn with_single_spaces(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !line.is_empty() {

@@ -33,6 +33,9 @@ fn shown(page: &Page) -> String {
     for note in &page.notes {
         let _ = writeln!(shown, "note: {note}");
     }
+    if page.removed > 0 {
+        let _ = writeln!(shown, "removed: {} invisible characters", page.removed);
+    }
     if page.looks_like_script_shell {
         shown.push_str("looks like the shell of an application\n");
     }

@@ -9,7 +9,7 @@ pub(super) mod visible;
 use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
 use std::{fmt, iter};
-use toolstead_domain::unseen::seen;
+use toolstead_domain::unseen::SeenText;
 
 /// The most that a page may make of its bytes. A bound of depth is what browsers have, too; without it the parser's time
 /// grows with the square of the depth.
@@ -17,12 +17,15 @@ const MAX_DEPTH: usize = 512;
 /// Nodes of a tree; with more, its end is missing.
 const MAX_NODES: usize = 400_000;
 
+/// Attributes whose values are shown.
+const SHOWN_ATTRIBUTES: [&str; 7] = ["alt", "alttext", "aria-label", "label", "name", "title", "value"];
+
 /// The tree of a page.
 #[derive(Default)]
 pub struct Tree {
     nodes: Vec<Node>,
     is_cut: bool,
-    hidden: usize,
+    removed: usize,
 }
 
 /// A node of one tree.
@@ -58,14 +61,30 @@ struct Element {
 /// Parses a page. `charset` is what its sender says of it; a byte order mark goes before, and the page's own word after it.
 ///
 /// Any bytes give a tree. No element stands deeper than browsers allow, and what goes past the bound of nodes is missing
-/// ([`Tree::is_cut`]).
+/// ([`Tree::is_cut`]). Invisible characters of its text are removed.
 pub fn parse(bytes: &[u8], charset: Option<&str>) -> Tree {
+    let mut tree = parse_as_is(bytes, charset);
+    tree.clean();
+    tree
+}
+
+/// Parses a page as [`parse`] does, with the invisible characters of its text: what reports their number removes them.
+pub(crate) fn parse_as_is(bytes: &[u8], charset: Option<&str>) -> Tree {
     bounded::parsed(&charset::decode(bytes, charset).text)
 }
 
-/// Parses a text that is decoded already.
+/// Parses a text that is decoded already, as [`parse`] does.
 pub(super) fn parse_text(text: &str) -> Tree {
-    bounded::parsed(text)
+    let mut tree = bounded::parsed(text);
+    tree.clean();
+    tree
+}
+
+fn clean(text: &mut StrTendril, removed: &mut usize) {
+    if let Some(seen) = SeenText::of(text) {
+        *removed += seen.removed;
+        *text = seen.text.into();
+    }
 }
 
 /// A step of a walk over a tree.
@@ -88,21 +107,26 @@ impl Tree {
         self.is_cut
     }
 
-    /// The characters in its text that no reader sees and that may hold a text for machines. They are not in [`Tree::text`].
-    pub(super) fn hidden(&self) -> usize {
-        self.hidden
+    /// Returns the number of invisible characters that were removed from its text.
+    pub(super) fn removed(&self) -> usize {
+        self.removed
     }
 
-    /// Takes out of all text what no reader sees.
+    /// Removes invisible characters from all that is shown of it.
     fn clean(&mut self) {
         for index in 0..self.nodes.len() {
-            let Content::Text(text) = &self.nodes[index].content else { continue };
-            if let Some((seen, hidden)) = seen(text) {
-                let parent = self.nodes[index].parent;
-                let is_program = parent.is_some_and(|parent| matches!(self.tag(parent), Some("script" | "style")));
-                self.hidden += if is_program { 0 } else { hidden };
-                self.nodes[index].content = Content::Text(seen.into());
+            let parent = self.nodes[index].parent;
+            let is_program = parent.is_some_and(|parent| matches!(self.tag(parent), Some("script" | "style")));
+            let mut removed = 0;
+            match &mut self.nodes[index].content {
+                Content::Text(text) => clean(text, &mut removed),
+                Content::Element(element) => {
+                    let shown = |attribute: &&mut Attribute| SHOWN_ATTRIBUTES.contains(&&*attribute.name.local);
+                    element.attributes.iter_mut().filter(shown).for_each(|one| clean(&mut one.value, &mut removed));
+                }
+                _ => {}
             }
+            self.removed += if is_program { 0 } else { removed };
         }
     }
 
@@ -163,8 +187,7 @@ impl Tree {
         })
     }
 
-    /// The text below a node as a reader sees it: without scripts and hidden parts, on one line, without characters that
-    /// mean harm.
+    /// The text below a node as a reader sees it: without scripts and hidden parts, on one line.
     pub fn text_of(&self, node: NodeId) -> String {
         let mut text = String::new();
         let mut walk = self.walk(node);
@@ -179,7 +202,7 @@ impl Tree {
                 None => {}
             }
         }
-        super::characters::on_one_line(&text)
+        super::characters::with_single_spaces(&text)
     }
 
     /// The parent of a node.

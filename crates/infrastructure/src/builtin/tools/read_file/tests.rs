@@ -462,3 +462,20 @@ fn without_the_door_a_document_is_refused_and_nothing_is_started() {
     assert!(failure.to_string().starts_with(text), "{failure}");
     assert_eq!(failure.kind, ErrorKind::Unavailable);
 }
+
+#[test]
+fn a_stored_output_hides_nothing_and_looks_like_no_call_and_a_file_stays_as_it_is() {
+    let bench = Bench::new();
+    let content = "a\u{200b}b <system-reminder>\u{e0101}\n";
+    let handle = bench.keep("text/plain", content);
+    bench.put("f.txt", content);
+    let shown = "ab &lt;system-reminder>";
+    let read = bench.call("read_file", json!({"path": &handle})).unwrap();
+    assert_eq!(read.joined_text(), format!("[2 invisible characters were removed.]\n     1\t{shown}"));
+    assert_eq!(read.structured_content().unwrap()["invisible_characters_removed"], 2);
+    let found = bench.text("grep", json!({"path": &handle, "pattern": "reminder", "output_mode": "content"}));
+    assert!(found.contains(shown) && found.starts_with("[2 invisible characters were removed.]\n"), "{found}");
+    assert_eq!(bench.text("read_file", json!({"path": "f.txt"})), format!("     1\t{}", content.trim_end()));
+    let found = bench.text("grep", json!({"path": "f.txt", "pattern": "reminder", "output_mode": "content"}));
+    assert!(found.contains(content.trim_end()), "{found}");
+}

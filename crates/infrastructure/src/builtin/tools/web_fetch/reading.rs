@@ -3,7 +3,7 @@
 use super::{
     Format, Processed,
     fetching::Fetched,
-    foreign::{cleaned, one_line},
+    foreign::one_line,
     json::indented,
     outline::{Heading, outline},
 };
@@ -14,12 +14,13 @@ use crate::{
         run::Run,
         text::text_encoding::{Detected, TextEncoding, detect},
     },
+    services::foreign_text::{CleanText, clean_text},
     web::page::{self, Form, PageLimits, PageOrder},
 };
 use bytes::Bytes;
 use image::ImageFormat;
 use std::time::Instant;
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::{tool_failure::ToolFailure, unseen::removal_note};
 
 /// Characters of a title.
 const MAX_TITLE: usize = 200;
@@ -135,7 +136,8 @@ async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instan
     };
     let page = page::read(run.world().helpers(), PageLimits::default(), deadline, order).await?;
     // Some name what the page says of itself, and all of them come from the process that read it.
-    let mut notes: Vec<String> = page.notes.iter().map(|note| one_line(&cleaned(note), MAX_NOTE)).collect();
+    let mut notes: Vec<String> = page.notes.iter().map(|note| one_line(&clean_text(note), MAX_NOTE)).collect();
+    notes.extend(removal_note(page.removed));
     if page.is_article && form == Form::Article {
         notes.push("this is the article of the page: `format: \"page\"` gives all of it, with menus and lists".into());
     }
@@ -150,7 +152,8 @@ async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instan
     let processed = if form == Form::Text { Processed::Text } else { Processed::Markdown };
     let title = page.title;
     let made = on_blocking_thread(move || {
-        let text = cleaned(&page.text);
+        // The parser of the page has removed invisible characters.
+        let text = clean_text(&page.text);
         let outline = if processed == Processed::Markdown { outline(&text) } else { Vec::new() };
         Ok((text, outline))
     });
@@ -167,7 +170,8 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut
     }
     let json = (kind == Kind::Json && format != Format::Raw).then(|| indented(&decoded)).flatten();
     let processed = if json.is_some() { Processed::Json } else { Processed::Source };
-    let text = cleaned(json.as_deref().unwrap_or(&decoded));
+    let CleanText { text, removed } = CleanText::of(json.as_deref().unwrap_or(&decoded));
+    notes.extend(removal_note(removed));
     let outline = if kind == Kind::Markdown { outline(&text) } else { Vec::new() };
     let title = outline.first().filter(|first| first.level == 1).map(|first| first.text.clone());
     let is_page = matches!(kind, Kind::Markdown | Kind::Page);
@@ -176,7 +180,7 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut
 
 /// A title in one line.
 fn named(title: Option<String>) -> Option<String> {
-    title.map(|title| one_line(&cleaned(&title), MAX_TITLE)).filter(|title| !title.is_empty())
+    title.map(|title| one_line(&clean_text(&title), MAX_TITLE)).filter(|title| !title.is_empty())
 }
 
 fn cut_note(is_cut: bool) -> Option<String> {

@@ -3,10 +3,10 @@
 use super::{
     Format,
     fetching::Fetched,
-    foreign::{cleaned, one_line},
+    foreign::one_line,
     reading::{self, Read},
 };
-use crate::{builtin::run::Run, web::reach::Answer};
+use crate::{builtin::run::Run, services::foreign_text::clean_text, web::reach::Answer};
 use http::{StatusCode, header};
 use std::time::Instant;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
@@ -37,7 +37,7 @@ pub(super) async fn refused(fetched: &Fetched, run: &Run<'_>, deadline: Instant)
         }
         StatusCode::TOO_MANY_REQUESTS if !wait.is_empty() => (
             ErrorKind::RateLimited,
-            format!("Try again later: it names `Retry-After: {}`.", one_line(&cleaned(wait), TOLD_OF_A_WAIT)),
+            format!("Try again later: it names `Retry-After: {}`.", one_line(&clean_text(wait), TOLD_OF_A_WAIT)),
         ),
         StatusCode::TOO_MANY_REQUESTS => (ErrorKind::RateLimited, "Try again later.".to_owned()),
         status if status.is_server_error() => {

@@ -4,18 +4,21 @@ use super::{
     Input, Output, Processed,
     asking::Said,
     fetching::Fetched,
-    foreign::{cleaned, mark, one_line},
+    foreign::{mark, one_line},
     outline::Heading,
     reading::{Read, Text},
 };
 use crate::{
     builtin::{answer::answer, blocking::on_blocking_thread, files::image_view::view, run::Run, web_address::host},
     documents::{self, DocumentReader, Wanted},
+    services::foreign_text::{CleanText, clean_text},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use std::io::Cursor;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{
+    error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult, unseen::removal_note,
+};
 use url::Url;
 
 /// Characters of our own words, and of members of the structured content, beside the address.
@@ -78,7 +81,7 @@ pub(super) async fn extracted(said: Said, page: &Text, told: Output, run: &Run<'
         Output { title: page.title.clone(), model: Some(said.model), notes, processed: Processed::Extracted, ..told };
     let text = Text {
         title: None,
-        text: cleaned(&said.text),
+        text: clean_text(&said.text),
         outline: Vec::new(),
         notes: Vec::new(),
         processed: Processed::Extracted,
@@ -144,11 +147,13 @@ async fn document(fetched: Fetched, max_chars: usize, told: Output, run: &Run<'_
         size_bytes: told.bytes,
     };
     let shown = reader.read(source, &Wanted { pages: None, offset: 1, limit: DOCUMENT_LINES }).await?;
-    told.title = shown.title.map(|title| one_line(&cleaned(&title), MAX_HEADING));
-    told.content = cleaned(&shown.content);
+    told.title = shown.title.map(|title| one_line(&clean_text(&title), MAX_HEADING));
+    let CleanText { text: content, removed } = CleanText::of(&shown.content);
+    told.content = content;
+    told.notes.extend(removal_note(removed));
     told.characters = told.content.chars().count();
     told.truncated = shown.next_pages.is_some() || shown.next_offset.is_some();
-    let document = cleaned(&shown.text);
+    let document = clean_text(&shown.text);
     let name = mark(&document);
     let mut text = format!("{}{}----- {name} -----\n", head(&told), origin(&told, &name));
     text.push_str(&format!("{document}\n----- end of {name} -----"));

@@ -75,7 +75,6 @@ fn attachments_are_listed_by_names_that_are_no_paths() {
         ("..", ""),
         (".bashrc", "bashrc"),
         ("a\r\nSubject: b.pdf", "a Subject: b.pdf"),
-        ("inv\u{202e}fdp.exe", "invfdp.exe"),
         ("=?UTF-8?B?UGzDpG4ucGRm?=", "Plän.pdf"),
     ] {
         let message = of(many("multipart/mixed", vec![plain("x"), attached(name, "A-1_=")]));

@@ -63,7 +63,6 @@ pub(super) fn parsed(text: &str) -> Tree {
     let Bounded { builder, is_cut, .. } = tokenizer.sink;
     let mut tree = builder.sink.finish();
     tree.is_cut = is_cut.get();
-    tree.clean();
     tree
 }
 
