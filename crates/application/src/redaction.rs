@@ -2,8 +2,8 @@
 //!
 //! Two things make a text a secret: where it stands (as the value of a name that sounds like one, in a header, in an
 //! address) and its shape (the tokens of well-known services). What was found so in the arguments of a call is taken out of
-//! every other text of that call as well, wherever it stands there. Of what a person types, such as a password, each
-//! beginning is taken out too: a page may repeat it key by key.
+//! every other text of that call as well, wherever it stands there. Each beginning of a text
+//! that is typed, such as a password, is removed too: a page may repeat it key by key.
 
 use regex::{Captures, Regex, RegexSet};
 use serde_json::{Map, Value};
@@ -293,7 +293,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     }
 }
 
-/// Returns `true` if a person types what has this name.
+/// Returns `true` if the value of this name is typed by people.
 fn is_typed_name(name: &str) -> bool {
     matches!(name.to_ascii_lowercase().as_str(), "password" | "passwd" | "passphrase" | "secret")
 }

@@ -61,7 +61,7 @@ impl<'a> Context<'a> {
         self.before.chars().next_back()
     }
 
-    /// Rule A1 of UAX 31: between two letters that would be connected without it.
+    /// Returns `true` between two letters that would be connected without it (UAX 31, A1).
     fn shapes_cursive(&self) -> bool {
         let letter = self.before.chars().rev().take(MAX_MARKS).find(|c| joining(*c) != JoiningType::Transparent);
         letter.is_some_and(|letter| matches!(joining(letter), JoiningType::LeftJoining | JoiningType::DualJoining))
@@ -70,12 +70,12 @@ impl<'a> Context<'a> {
                 .is_some_and(|next| matches!(joining(next), JoiningType::RightJoining | JoiningType::DualJoining))
     }
 
-    /// Rules A2 and B of UAX 31: behind the sign that removes a vowel.
+    /// Returns `true` behind the sign that removes a vowel (UAX 31, A2 and B).
     fn follows_virama(&self) -> bool {
         self.previous().is_some_and(is_virama)
     }
 
-    /// Between a letter and the sign that removes its vowel, as in Bengali and Kannada.
+    /// Returns `true` between a letter and the sign that removes its vowel, as in Bengali and Kannada.
     fn precedes_virama(&self) -> bool {
         self.next.is_some_and(is_virama) && self.previous().is_some_and(char::is_alphabetic) && self.continues_script()
     }
@@ -86,7 +86,7 @@ impl<'a> Context<'a> {
             .is_some_and(|(next, last)| (next.is_alphabetic() || is_virama(next)) && script(next) == script(last))
     }
 
-    /// Between two elements of a sequence of emoji. An element may end with a skin tone or the presentation as a picture.
+    /// Returns `true` between two elements of a sequence of emoji. An element may end with a skin tone or the presentation as a picture.
     fn joins_emoji(&self) -> bool {
         let mut before = self.before.chars().rev().peekable();
         let _ = before.next_if(|last| *last == AS_PICTURE || CodePointSetData::new::<EmojiModifier>().contains(*last));

@@ -733,7 +733,7 @@ fn announcing() -> [(&'static str, Value); 2] {
 
 /// An address as it is kept: without a user, and no longer than it helps.
 fn address(url: &str) -> String {
-    // What is no address may contain anything.
+    // Anything else may contain control characters.
     let Ok(mut parsed) = Url::parse(url) else { return plain_text(url) };
     // Addresses without a host have none to take off.
     let _ = parsed.set_username("");

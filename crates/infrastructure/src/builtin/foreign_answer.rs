@@ -1,4 +1,4 @@
-//! Answers with text that others wrote: it hides nothing, and looks like no call.
+//! Answers with text that others wrote: it hides nothing, and has no marks of calls.
 
 use super::{answer::answer, schema::output_schema};
 use crate::services::foreign_text::CleanText;

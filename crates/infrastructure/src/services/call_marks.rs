@@ -1,4 +1,4 @@
-//! Marks by which models and programs tell calls, results and roles from text.
+//! Marks by which models and programs distinguish calls, results and roles from text.
 
 /// Beginnings of these marks. Text about models may hold them in good faith; they stay legible.
 const MARKS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Text of others, made fit to stand beside text of Toolstead.
+//! Text of others, made fit to be shown beside text of Toolstead.
 
 use crate::services::call_marks::neutralized;
 use toolstead_domain::unseen::SeenText;
@@ -6,7 +6,7 @@ use toolstead_domain::unseen::SeenText;
 /// Text that moves, hides and reorders nothing and has no marks of calls. Its lines end with line feeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanText {
-    /// The text.
+    /// The cleaned text.
     pub text: String,
     /// Number of invisible characters that were removed.
     pub removed: usize,

@@ -77,7 +77,7 @@ impl Robots {
     }
 }
 
-/// The path of an address with its query, as rules are compared with it.
+/// Returns the path of an address with its query, as rules are compared with it.
 fn target(url: &Url) -> String {
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("{}{query}", url.path())
@@ -106,7 +106,7 @@ async fn read(url: &Url, reach: &Reach, judge: Judge<'_>, deadline: Instant) -> 
     })
 }
 
-/// The file without the part of a line that it was cut in: a rule of half a path is another rule.
+/// Returns the file without the part of a line that it was cut in: half a path is another rule.
 fn whole_lines(file: &[u8], is_cut: bool) -> &[u8] {
     let end =
         if is_cut { file.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(0) } else { file.len() };
