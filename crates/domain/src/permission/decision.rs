@@ -255,7 +255,7 @@ impl Finding {
                 format!("{rule} does not open it, because rules hold inside of the roots alone")
             }
             NearMiss::OfTools(rule) => {
-                format!("{} does not cover it, because it allows a tool of that name only", named(rule))
+                format!("{rule} does not cover it, because it allows a tool of that name only")
             }
             NearMiss::Waiting(rule) => {
                 let file = match &rule.origin {
