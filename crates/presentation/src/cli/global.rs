@@ -59,7 +59,7 @@ pub struct Global {
 }
 
 impl Global {
-    fn verbosity(&self) -> Verbosity {
+    pub(super) fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, 0) => Verbosity::Normal,
