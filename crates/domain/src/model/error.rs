@@ -14,7 +14,7 @@ pub enum ModelError {
     #[error("{0}")]
     Unreachable(String),
     /// The provider has too much to do, or this key has used up its share.
-    #[error("{message}")]
+    #[error("{message}{}", pause(*retry_after))]
     RateLimited {
         /// In words.
         message: String,
@@ -37,6 +37,11 @@ pub enum ModelError {
     Protocol(String),
 }
 
+/// Returns the time after which a request can be made again, as a clause.
+fn pause(retry_after: Option<Duration>) -> String {
+    retry_after.map_or_else(String::new, |time| format!("; try again in {} s", time.as_secs_f64().ceil()))
+}
+
 impl ModelError {
     /// The kind, for the wire and for exit codes.
     pub fn kind(&self) -> ErrorKind {
@@ -48,5 +53,17 @@ impl ModelError {
             Self::Refused { .. } => ErrorKind::UpstreamHttp,
             Self::Protocol(_) => ErrorKind::UpstreamProtocol,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_limit_says_when_to_try_again() {
+        let told = |retry_after| ModelError::RateLimited { message: "slow down".into(), retry_after }.to_string();
+        assert_eq!(told(None), "slow down");
+        assert_eq!(told(Some(Duration::from_millis(3_599_100))), "slow down; try again in 3600 s");
     }
 }
