@@ -31,6 +31,8 @@ mod configuration;
 mod context;
 /// Conversations with agents are shown, copied and taken back with their files.
 mod conversations;
+/// The console blocks of the documentation, run as they are written.
+mod doc_examples;
 /// The doors for tools in Rust: the examples and their page.
 mod doors;
 /// Changes of files by several processes, and across kills.
