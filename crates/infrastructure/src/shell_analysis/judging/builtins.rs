@@ -32,8 +32,10 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
         "command" if matches!(first, "-v" | "-V") => Builtin::Plain,
         "mapfile" | "readarray" if matches!(first, "-t") && arguments.len() <= 2 => names(arguments.get(1..)),
         "printf" => {
-            let options = arguments.first().is_none_or(|word| word.literal().is_none_or(|word| word.starts_with('-')));
-            plain(!options || first == "--", "`printf` may write into a variable")
+            let format = if first == "--" { arguments.get(1) } else { arguments.first() };
+            let is_option = |format: &str| first != "--" && format.starts_with('-');
+            let is_plain = |format: &str| !is_option(format) && !writes_a_variable(format);
+            plain(format.and_then(Word::literal).is_some_and(is_plain), "`printf` may write into a variable")
         }
         "read" => read(arguments),
         "test" | "[" => test(arguments),
@@ -50,6 +52,12 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
         _ if PLAIN.contains(&name) => Builtin::Plain,
         _ => Builtin::None,
     }
+}
+
+/// Returns `true` if a format of `printf` holds `%n`, which sets the variable that an argument names: `printf 5%n PATH`.
+pub(super) fn writes_a_variable(format: &str) -> bool {
+    let is_modifier = |c: char| c.is_ascii_digit() || "-+ #'.*hlLjzt".contains(c);
+    format.replace("%%", "").split('%').skip(1).any(|behind| behind.trim_start_matches(is_modifier).starts_with('n'))
 }
 
 /// `wait -p` and `jobs -x` evaluate what follows, and an unknown word may become one of them.
