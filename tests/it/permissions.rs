@@ -328,6 +328,24 @@ fn resources_and_prompts_have_rules_of_their_own_and_can_be_explained() {
 }
 
 #[test]
+fn an_explanation_names_the_built_in_rule_and_other_rules_hold_before_it() {
+    let home = Home::new();
+    let line = r#"{"command":"ls | head -5; echo \"exit $?\"; true"}"#;
+    let explain = ["permissions", "explain", "bash", line, "--allow", "Bash(ls *)"];
+    let rules = ["the built-in rule `pipe filter`", "the built-in rule `print`", "the built-in rule `status`"];
+    check(&home, &explain, 0, &rules);
+    for (setting, code, text) in [
+        ("mode = \"dont_ask\"", 0, "the built-in rule `pipe filter`"),
+        ("ask = [\"Bash(head *)\"]", 1, "the ask rule `Bash(head *)`"),
+        ("deny = [\"Bash(echo *)\"]", 3, "the deny rule `Bash(echo *)`"),
+        ("mode = \"plan\"", 3, "the mode `plan` allows reading only"),
+    ] {
+        user(&home, &format!("[permissions]\n{setting}\n"));
+        check(&home, &explain, code, &[text]);
+    }
+}
+
+#[test]
 fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
     let home = Home::new();
     project(&home, "[permissions]\nallow = [\"Bash(ls *)\", \"Write\"]\nmode = \"bypass\"\n");

@@ -77,6 +77,48 @@ pub struct CommandAccess {
     pub only_changes_files: bool,
     /// The degree to which it is understood.
     pub clarity: Clarity,
+    /// Built-in rule that allows it, where nothing denies it or asks about it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub built_in_rule: Option<BuiltInRule>,
+    /// How far a rule with wildcards may go beyond this command; `None` where only a rule that says all of it is offered.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub widening: Option<Widening>,
+}
+
+/// A rule that is part of the program: it allows commands that touch nothing which a rule could be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+pub enum BuiltInRule {
+    /// `true`, `:` and `exit`.
+    Status,
+    /// `echo` and `printf`, which print their arguments.
+    Print,
+    /// `head`, `sort` and their like, which read a pipe and name no file.
+    PipeFilter,
+}
+
+impl BuiltInRule {
+    /// All built-in rules.
+    pub const ALL: &[Self] = &[Self::Status, Self::Print, Self::PipeFilter];
+
+    /// The reason for which the rule allows a command, with its name.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Status => "the built-in rule `status` allows `true`, `:` and `exit`",
+            Self::Print => "the built-in rule `print` allows `echo` and `printf` of known texts",
+            Self::PipeFilter => "the built-in rule `pipe filter` allows programs that only filter a pipe",
+        }
+    }
+}
+
+/// How far a rule with wildcards may go beyond one command, in words at its beginning that the rule must say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Widening {
+    /// Fewest words that a rule which a user writes must begin with. At least 1.
+    pub least: usize,
+    /// Words in front of the wildcard of the rule that is offered; `None` where the command alone is offered.
+    pub offered: Option<usize>,
 }
 
 /// The degree to which a command is understood, and so how far an allow rule may go.
@@ -198,6 +240,13 @@ impl CommandAccess {
         self.operands.iter().chain(self.free.iter())
     }
 
+    /// Returns the built-in rule that allows it. What opens a file, also one that every command may open, has none, nor
+    /// has what is not understood.
+    pub fn allowing_rule(&self) -> Option<BuiltInRule> {
+        let opens_nothing = self.files().next().is_none() && !matches!(self.clarity, Clarity::Opaque(_));
+        self.built_in_rule.filter(|_| opens_nothing)
+    }
+
     /// A program with its arguments, as tools start it that use no shell.
     pub fn program<S: Into<Arc<str>>>(words: impl IntoIterator<Item = S>) -> Self {
         let words: Arc<[Arc<str>]> = words.into_iter().map(Into::into).collect();
@@ -213,6 +262,8 @@ impl CommandAccess {
             free: Arc::default(),
             only_changes_files: false,
             clarity: Clarity::Plain,
+            built_in_rule: None,
+            widening: None,
         }
     }
 
@@ -229,6 +280,8 @@ impl CommandAccess {
             free: Arc::default(),
             only_changes_files: false,
             clarity,
+            built_in_rule: None,
+            widening: None,
         }
     }
 }

@@ -27,6 +27,8 @@ mod process_wide;
 pub mod program_folders;
 #[cfg(feature = "schema-validation")]
 pub mod schema_validation;
+#[expect(clippy::disallowed_methods, reason = "which program a name leads to is looked up on the machine itself")]
+pub mod search_path;
 #[expect(clippy::disallowed_methods, reason = "it places canaries, and tries to reach them")]
 #[expect(unsafe_code, reason = "whether a namespace can be made is tried with the system call")]
 pub mod self_test;

@@ -369,6 +369,11 @@ impl PermissionPolicy {
         if let Some(rule) = self.allow_rules().find(|rule| rule.allows(tool, access, &self.roots)) {
             return finding(Verdict::Allow, Cause::Rule(rule.clone()));
         }
+        if let Access::RunCommand(command) = access
+            && let Some(rule) = command.allowing_rule()
+        {
+            return finding(Verdict::Allow, Cause::Default(rule.reason()));
+        }
         match access.kind() {
             AccessKind::Read => {
                 finding(Verdict::Allow, Cause::Default("reading inside the roots is allowed by default"))

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    access::{Access, Clarity, CommandAccess, PathAccess},
+    access::{Access, BuiltInRule, Clarity, CommandAccess, PathAccess, Widening},
     permission::decision::Verdict,
     ports::{
         approver::ApprovalScope,
@@ -57,8 +57,11 @@ fn access() -> impl Strategy<Value = Access> {
     leaf.prop_recursive(2, 12, 3, |inner| {
         let clarity =
             prop_oneof![Just(Clarity::Plain), shared().prop_map(Clarity::Exact), shared().prop_map(Clarity::Opaque)];
-        (shared(), vec(shared(), 0..3), vec(inner, 0..3), any::<bool>(), clarity).prop_map(
-            |(whole, words, operands, only_changes_files, clarity)| {
+        let built_in_rule = option::of(select(BuiltInRule::ALL));
+        let widening = option::of((1..4_usize, option::of(1..4_usize)));
+        let widening = widening.prop_map(|of| of.map(|(least, offered)| Widening { least, offered }));
+        (shared(), vec(shared(), 0..3), vec(inner, 0..3), any::<bool>(), clarity, built_in_rule, widening).prop_map(
+            |(whole, words, operands, only_changes_files, clarity, built_in_rule, widening)| {
                 let words: Arc<[Arc<str>]> = words.into();
                 Access::RunCommand(CommandAccess {
                     text: whole.clone(),
@@ -69,6 +72,8 @@ fn access() -> impl Strategy<Value = Access> {
                     operands: operands.into(),
                     only_changes_files,
                     clarity,
+                    built_in_rule,
+                    widening,
                 })
             },
         )

@@ -1,8 +1,10 @@
 //! The catalogue: what is known by name of programs, of the shell's own words and of variables, as data. Each program stands
 //! in it once, with its class and with the arguments that make it do more than it says.
 
+pub(crate) mod filters;
 mod interpreter;
 pub(crate) mod interpreters;
+pub(crate) mod offered_rules;
 pub(crate) mod options;
 mod program;
 mod programs;

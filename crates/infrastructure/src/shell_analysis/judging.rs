@@ -1,6 +1,7 @@
 //! One simple command by its words: what runs, how far it can be trusted, and which files it names.
 
 pub(super) mod assigned;
+pub(super) mod built_in_rules;
 mod builtins;
 pub(super) mod command;
 mod found;
@@ -15,5 +16,6 @@ mod sed;
 mod shells;
 mod texts;
 pub(super) mod understood;
+pub(super) mod widening;
 mod wrappers;
 mod xargs;

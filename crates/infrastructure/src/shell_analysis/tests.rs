@@ -1,6 +1,7 @@
 //! What texts are read as. The rows are the project's own; `tests/it/shell_oracle.rs` compares the same analysis with
 //! bash itself, on random scripts.
 
+mod built_in_rules;
 mod rows;
 mod trust;
 

@@ -4,7 +4,7 @@ mod requests;
 
 use super::*;
 use crate::{
-    access::CommandAccess,
+    access::{BuiltInRule, CommandAccess},
     alias::{Alias, Dialect},
     permission::{
         path_pattern::PatternBase,
@@ -701,5 +701,36 @@ proptest! {
             let decision = policy(Mode::Default, &[]).decide(&tool("bash"), &Map::new(), std::slice::from_ref(&access));
             prop_assert_eq!(decision.suggestions("bash").len(), 1, "{}", access);
         }
+    }
+}
+
+#[test]
+fn a_built_in_rule_allows_what_no_rule_and_no_mode_forbids() {
+    let command =
+        |words: &str, built_in_rule| CommandAccess { built_in_rule, ..CommandAccess::program(words.split(' ')) };
+    let head = command("head -5", Some(BuiltInRule::PipeFilter));
+    let decided = |mode, rules: &[(Effect, &str)], command: &CommandAccess| {
+        policy(mode, rules).judge(&tool("bash"), &Access::RunCommand(command.clone()))
+    };
+    let allowed = decided(Mode::Default, &[], &head);
+    assert_eq!(allowed.verdict, Allow);
+    assert_eq!(allowed.cause.to_string(), "the built-in rule `pipe filter` allows programs that only filter a pipe");
+    assert_eq!(decided(Mode::DontAsk, &[], &head).verdict, Allow);
+    for (mode, rules, expected) in [
+        (Mode::Default, &[(Effect::Ask, "Bash(head *)")][..], Ask),
+        (Mode::Default, &[(Effect::Deny, "Bash(head *)")], Deny),
+        (Mode::Default, &[(Effect::Ask, "Bash")], Ask),
+        (Mode::Plan, &[], Deny),
+    ] {
+        assert_eq!(decided(mode, rules, &head).verdict, expected, "{mode:?} {rules:?}");
+    }
+    let file = Access::WritePath(PathAccess::plain("/tmp/x"));
+    for not_proven in [
+        command("head -5", None),
+        CommandAccess { free: [file.clone()].into(), ..head.clone() },
+        CommandAccess { operands: [file].into(), ..head.clone() },
+        CommandAccess { clarity: Clarity::Opaque("it is not understood".into()), ..head.clone() },
+    ] {
+        assert_eq!(decided(Mode::Default, &[], &not_proven).verdict, Ask, "{not_proven:?}");
     }
 }

@@ -2,7 +2,11 @@
 
 use crate::{
     builtin::blocking::on_blocking_thread,
-    sandbox::{is_device, is_shown_to_all, workspace::Workspace},
+    sandbox::{
+        is_device, is_shown_to_all,
+        search_path::{PRIVATE, finds_in_system},
+        workspace::Workspace,
+    },
     shell_analysis::{Analysis, TouchOrigin, analyse},
 };
 use std::{
@@ -11,16 +15,27 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    access::{Access, CommandAccess, PathAccess},
+    access::{Access, BuiltInRule, CommandAccess, PathAccess},
     tool_failure::ToolFailure,
 };
 
 /// What a call that runs this text in that folder (absolute, without links) would touch. Looks at links; blocks.
+/// `search_path`: the `PATH` of the shell that runs it. Without one the text is no shell's, and no built-in rule holds.
 ///
 /// Redirections are accesses of their own, unless they reach nothing but what every run may reach. Those, and the files
 /// that `rm`, `cp` and their like name, belong to the command that names them.
-pub(crate) fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access> {
+pub(crate) fn accesses(workspace: &Workspace, text: &str, folder: &Path, search_path: Option<&str>) -> Vec<Access> {
     let Analysis { mut commands, touches } = analyse(text, folder);
+    for command in &mut commands {
+        let is_certain = |rule: &BuiltInRule| match (rule, search_path) {
+            (_, None) => false,
+            (BuiltInRule::Status | BuiltInRule::Print, Some(_)) => true,
+            (BuiltInRule::PipeFilter, Some(path)) => {
+                command.words.first().is_some_and(|program| finds_in_system(workspace, program, path))
+            }
+        };
+        command.built_in_rule = command.built_in_rule.filter(is_certain);
+    }
     let whole: Arc<str> = text.into();
     let mut opened = Vec::new();
     let mut files = vec![Files::default(); commands.len()];
@@ -75,9 +90,6 @@ struct Files {
     free: Vec<Access>,
 }
 
-/// The names of the folder for temporary files that commands have to themselves.
-const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-
 /// All names of what is in the `/tmp` that commands have to themselves, so that a rule on one of them holds for each; none
 /// where it is not there, or in a folder of it that leads to a root.
 fn names_of_private(workspace: &Workspace, path: &PathAccess) -> Vec<PathAccess> {
@@ -96,7 +108,8 @@ fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> b
     is_free(&path.lexical) && !path.forms().any(|form| workspace.meets(form))
 }
 
-/// What a call that runs this text in a folder, as it is named, would touch, the folder last; without blocking.
+/// What a call that runs this text in a folder, as it is named, would touch, the folder last; without blocking. The
+/// `search_path` is that of [`accesses`].
 ///
 /// # Errors
 /// `invalid_input` when the folder's name is no path.
@@ -104,10 +117,11 @@ pub(crate) async fn accesses_in(
     workspace: Arc<Workspace>,
     text: String,
     folder: String,
+    search_path: Option<String>,
 ) -> Result<Vec<Access>, ToolFailure> {
     on_blocking_thread(move || {
         let folder = workspace.access(&folder)?;
-        let mut accesses = accesses(&workspace, &text, &folder.real);
+        let mut accesses = accesses(&workspace, &text, &folder.real, search_path.as_deref());
         accesses.push(Access::ReadPath(folder));
         Ok(accesses)
     })

@@ -60,7 +60,7 @@ impl World {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         }
         let text = CommandAccess::program(words.iter().copied()).text.to_string();
-        line_accesses::accesses_in(self.workspace().clone(), text, ".".into()).await
+        line_accesses::accesses_in(self.workspace().clone(), text, ".".into(), None).await
     }
 }
 

@@ -148,7 +148,9 @@ impl BuiltInTool for Bash {
         input.check()?;
         input.check_life(world)?;
         let offer = Offer::of(&input.tools)?;
-        let line = line_accesses::accesses_in(world.workspace().clone(), input.line(), input.folder().to_owned());
+        let search_path = world.programs().settings().environment.get("PATH").cloned();
+        let (workspace, folder) = (world.workspace().clone(), input.folder().to_owned());
+        let line = line_accesses::accesses_in(workspace, input.line(), folder, search_path);
         let mut accesses = line.await?;
         accesses.extend(offer.iter().flat_map(Offer::accesses));
         Ok(accesses)

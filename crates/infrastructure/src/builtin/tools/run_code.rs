@@ -118,7 +118,7 @@ impl BuiltInTool for RunCode {
         input.check_installed(world).await?;
         let line = input.language.line(&input.code);
         let offer = Offer::of(&input.tools())?;
-        let line = line_accesses::accesses_in(world.workspace().clone(), line, input.folder().to_owned());
+        let line = line_accesses::accesses_in(world.workspace().clone(), line, input.folder().to_owned(), None);
         let mut accesses = line.await?;
         accesses.extend(offer.iter().flat_map(Offer::accesses));
         Ok(accesses)

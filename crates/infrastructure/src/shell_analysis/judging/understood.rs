@@ -7,7 +7,7 @@ use crate::shell_analysis::{
     word::Word,
 };
 use std::{collections::HashSet, sync::Arc};
-use toolstead_domain::access::Clarity;
+use toolstead_domain::access::{BuiltInRule, Clarity};
 
 /// Words without quotes.
 pub(crate) type Words = Vec<Arc<str>>;
@@ -28,6 +28,7 @@ pub(crate) struct Understood {
     pub(crate) operands: Vec<Operand>,
     /// What texts among its arguments would do.
     pub(crate) inner: Vec<Analysis>,
+    pub(crate) built_in_rule: Option<BuiltInRule>,
 }
 
 /// What a command is judged with.
@@ -58,6 +59,7 @@ impl Understood {
             moves: None,
             operands: Vec::new(),
             inner: Vec::new(),
+            built_in_rule: None,
         }
     }
 

@@ -11,11 +11,12 @@ use crate::shell_analysis::{
     judging::{
         operands::only_changes_files,
         understood::{Analyse, Scope, Understood},
+        widening::widening,
     },
     limits::Limits,
     word::{Expansion, Expansions, Misread, Word},
 };
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 use toolstead_domain::access::{Clarity, CommandAccess};
 use tree_sitter::Node;
 
@@ -50,12 +51,27 @@ pub(super) struct Findings<'t> {
     opaque: usize,
     reading_words: usize,
     pub(super) folders: Folders,
+    /// Nodes of simple commands whose standard input is a pipe, unless they redirect it.
+    pub(super) behind_pipes: HashSet<usize>,
+    /// Places of commands that redirect to a file which an earlier command has.
+    repeats_file: HashSet<usize>,
 }
 
 impl<'t> Findings<'t> {
     pub(super) fn new(text: &'t str, folders: Folders, limits: Limits, analyse: Analyse) -> Self {
         let result = Analysis { commands: Vec::new(), touches: Vec::new() };
-        Self { text, whole: text.into(), limits, analyse, result, opaque: 0, reading_words: 0, folders }
+        Self {
+            text,
+            whole: text.into(),
+            limits,
+            analyse,
+            result,
+            opaque: 0,
+            reading_words: 0,
+            folders,
+            behind_pipes: HashSet::new(),
+            repeats_file: HashSet::new(),
+        }
     }
 
     /// What a command is judged with where the walk is now.
@@ -166,6 +182,9 @@ impl<'t> Findings<'t> {
         };
         // The last ones are where repetitions are.
         if self.result.touches.iter().rev().take(16).any(is_known) {
+            if let TouchOrigin::Redirection { command } = touch.origin {
+                self.repeats_file.insert(command);
+            }
             return true;
         }
         let fits = self.result.touches.len() < MAX_FILES;
@@ -220,6 +239,7 @@ impl<'t> Findings<'t> {
         } else {
             understood.words.into()
         };
+        let widening = (understood.clarity == Clarity::Plain).then(|| widening(&words)).flatten();
         self.result.commands.push(CommandAccess {
             whole: self.whole.clone(),
             text,
@@ -228,6 +248,9 @@ impl<'t> Findings<'t> {
             readings: understood.readings.into_iter().map(Arc::from).collect(),
             operands: Arc::default(),
             free: Arc::default(),
+            // A file that it shares is not among its own.
+            built_in_rule: understood.built_in_rule.filter(|_| !self.repeats_file.contains(&command)),
+            widening,
             clarity: understood.clarity,
         });
     }

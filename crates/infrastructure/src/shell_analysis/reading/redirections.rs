@@ -41,6 +41,18 @@ pub(super) fn judge<'t>(
     }
 }
 
+/// Returns `true` unless a redirection can only be of an output.
+pub(super) fn may_replace_input<'t>(found: &Findings<'t>, node: Node<'t>) -> bool {
+    let children = syntax::children(node);
+    let operator = children.iter().find(|child| !child.is_named()).map_or("", |child| child.kind());
+    let descriptor = children.iter().find(|child| child.kind() == "file_descriptor").map(|child| found.slice(*child));
+    let is_of_output = node.kind() == "file_redirect"
+        && operator.contains('>')
+        && !operator.contains('<')
+        && matches!(descriptor, None | Some("1" | "2"));
+    !is_of_output
+}
+
 /// Whether this is what the tree makes of a here-string behind a redirection: an error `<<`, and `<`.
 pub(super) fn is_here_string<'t>(found: &Findings<'t>, node: Node<'t>) -> bool {
     let before = found.text[..node.start_byte()].strip_suffix("<<");

@@ -9,7 +9,12 @@ use super::{
 };
 use crate::shell_analysis::{
     catalogue::variables,
-    judging::{assigned, command::understand, understood::Understood},
+    judging::{
+        assigned,
+        built_in_rules::{Surroundings, built_in_rule},
+        command::understand,
+        understood::Understood,
+    },
     word::Word,
 };
 use std::{ops::Range, sync::Arc};
@@ -21,6 +26,8 @@ pub(super) struct Parts<'t> {
     pub(super) words: Vec<Word>,
     assignments: Vec<Assignment>,
     redirections: Vec<Node<'t>>,
+    /// Standard input is a pipe that the shell made for it.
+    reads_pipe: bool,
 }
 
 pub(super) fn command<'t>(
@@ -80,6 +87,8 @@ pub(super) fn command<'t>(
     let ends = redirections.iter().filter(|node| node.kind() != "heredoc_redirect").map(Node::end_byte);
     let range = node.start_byte()..ends.max().unwrap_or(0).max(end);
     let folders = found.folders.clone();
+    parts.reads_pipe = found.behind_pipes.contains(&node.id())
+        && !parts.redirections.iter().any(|redirection| redirections::may_replace_input(found, *redirection));
     for redirection in std::mem::take(&mut parts.redirections) {
         redirections::judge(found, redirection, &folders, place, steps);
     }
@@ -145,6 +154,10 @@ pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &Parts<'t>, ra
         for one in &harmful {
             assigned::judge(&one.name, one.value.as_deref(), &scope, &mut understood);
         }
+    }
+    if harmful.is_empty() {
+        let around = Surroundings { reads_pipe: parts.reads_pipe, text: found.text };
+        understood.built_in_rule = built_in_rule(&parts.words, around);
     }
     found.add(understood, text);
 }

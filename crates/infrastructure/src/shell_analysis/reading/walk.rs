@@ -72,6 +72,10 @@ impl<'t> Walk<'t> {
                 }
             }
         }
+        // What is redefined by a part that is not understood may be any program.
+        if self.found.result.is_opaque() {
+            self.found.result.commands.iter_mut().for_each(|command| command.built_in_rule = None);
+        }
         self.found.result
     }
 
@@ -230,6 +234,9 @@ impl<'t> Walk<'t> {
         let last = parts.len().saturating_sub(1);
         let mut redirections = Some(redirections);
         for (at, part) in parts.into_iter().enumerate().rev() {
+            if at > 0 {
+                self.reads_pipe(part, at == last && redirections.as_ref().is_some_and(|outer| !outer.is_empty()));
+            }
             steps.push(Step::Restore(self.found.folders.clone()));
             match redirections.take() {
                 Some(redirections) if at == last && !redirections.is_empty() => {
@@ -238,6 +245,26 @@ impl<'t> Walk<'t> {
                 _ => steps.push(Step::Enter(part, place)),
             }
         }
+    }
+
+    /// Notes the simple command that a part of a pipeline behind a `|` is. `is_redirected`: redirections around the
+    /// pipeline belong to this part.
+    fn reads_pipe(&mut self, part: Node<'t>, is_redirected: bool) {
+        let before = self.found.text[..part.start_byte()].trim_end_matches([' ', '\t', '\n']);
+        let before = before.strip_suffix('&').unwrap_or(before);
+        if !before.ends_with('|') || before.ends_with("||") {
+            return;
+        }
+        let command = match part.kind() {
+            "command" => Some(part),
+            "redirected_statement" if !is_redirected => {
+                let body: Vec<_> =
+                    syntax::children(part).into_iter().filter(|child| !is_redirection(child.kind())).collect();
+                body.first().copied().filter(|child| body.len() == 1 && child.kind() == "command")
+            }
+            _ => None,
+        };
+        self.found.behind_pipes.extend(command.map(|command| command.id()));
     }
 
     fn redirected(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {

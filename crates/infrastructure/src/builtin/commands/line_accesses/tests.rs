@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "the folders of a test are its own")]
 
+mod answers;
+
 use super::*;
 use crate::sandbox::workspace::FolderNames;
 use toolstead_domain::workspace_roots::WorkspaceRoots;
@@ -20,7 +22,7 @@ fn touched(text: &str) -> Vec<String> {
         Access::RunCommand(command) => command.files().map(|file| format!("naming: {file}")).collect(),
         _ => Vec::new(),
     };
-    let accesses = accesses(&workspace, text, &here);
+    let accesses = accesses(&workspace, text, &here, None);
     accesses.iter().flat_map(|access| [vec![access.to_string()], with_operands(access)].concat()).map(short).collect()
 }
 
@@ -89,7 +91,7 @@ fn folders_of_the_workspace_among_temporary_files_are_judged_by_each_of_their_na
     let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
     for folder in PRIVATE {
         let text = format!("ls > {folder}/{name}/x");
-        let found = accesses(&workspace, &text, here.path());
+        let found = accesses(&workspace, &text, here.path(), None);
         assert_eq!(found[1].to_string(), format!("write {folder}/{name}/x"));
     }
 }
@@ -115,4 +117,40 @@ fn each_command_has_its_own_files_and_no_others() {
     let touched_by_many = touched(&many);
     assert_eq!(touched_by_many.iter().filter(|line| line.starts_with("naming: ")).count(), 1_000);
     assert_eq!(touched_by_many.len(), 2_000);
+}
+
+#[test]
+fn a_filter_that_the_workspace_could_supply_needs_approval() {
+    let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/usr/local").ok());
+    let here = here.path().canonicalize().unwrap();
+    std::fs::create_dir(here.join("bin")).unwrap();
+    let roots = WorkspaceRoots { write: vec![here.clone()], ..Default::default() };
+    let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+    let allowed = |path: Option<&str>| -> Vec<String> {
+        let accesses = accesses(&workspace, "ls | head -5; echo a", &here, path);
+        let allowed = accesses.iter().filter_map(|access| match access {
+            Access::RunCommand(command) => command.built_in_rule.map(|_| command.words[0].to_string()),
+            _ => None,
+        });
+        allowed.collect()
+    };
+    let bin = here.join("bin").display().to_string();
+    assert_eq!(allowed(Some("/usr/bin:/bin")), ["head", "echo"]);
+    assert_eq!(allowed(Some(&format!("/usr/bin:{bin}"))), ["head", "echo"], "the system's is found first");
+    assert_eq!(allowed(Some("/does/not/exist:/usr/bin")), ["head", "echo"]);
+    for path in
+        [&*format!("{bin}:/usr/bin"), ":/usr/bin", ".:/usr/bin", "bin:/usr/bin", "/tmp/x:/usr/bin", "/nowhere", ""]
+    {
+        assert_eq!(allowed(Some(path)), ["echo"], "{path}");
+    }
+    assert!(allowed(None).is_empty(), "without a shell no built-in rule holds");
+    // A folder of the system that leads into the workspace.
+    if let Some(elsewhere) = elsewhere {
+        std::os::unix::fs::symlink(here.join("bin"), elsewhere.path().join("bin")).unwrap();
+        std::os::unix::fs::symlink(here.join("missing"), elsewhere.path().join("missing")).unwrap();
+        for name in ["bin", "missing"] {
+            let path = format!("{}:/usr/bin", elsewhere.path().join(name).display());
+            assert_eq!(allowed(Some(&path)), ["echo"], "{path}");
+        }
+    }
 }

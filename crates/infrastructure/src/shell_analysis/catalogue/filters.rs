@@ -1,0 +1,163 @@
+//! Programs that filter a pipe, with every option under which they read nothing but their input and write nothing but
+//! their output. An option that is not here, and any beginning of a long option, needs approval.
+
+/// A program that filters its input.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    pub(crate) name: &'static str,
+    /// Letters of options without a value.
+    pub(crate) flags: &'static str,
+    /// Letters of options with a value.
+    pub(crate) valued: &'static [(char, Value)],
+    /// Long options without a value, whole.
+    pub(crate) long_flags: &'static [&'static str],
+    /// Long options with a value, whole.
+    pub(crate) long_valued: &'static [(&'static str, Value)],
+    /// A number behind a dash counts lines: `-5`.
+    pub(crate) counts_by_dash: bool,
+    /// Most operands that are taken, none of which names a file.
+    pub(crate) operands: usize,
+}
+
+/// Form of an option's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A number, with a sign before it and a unit behind it.
+    Count,
+    /// Numbers, commas and dashes.
+    Ranges,
+    /// Where a sort key begins and ends, and how it is compared.
+    Key,
+    /// Any text.
+    Text,
+}
+
+use Value::{Count, Key, Ranges, Text};
+
+const FILTERS: &[Filter] = &[
+    Filter {
+        name: "head",
+        flags: "qvz",
+        valued: &[('c', Count), ('n', Count)],
+        long_flags: &["quiet", "silent", "verbose", "zero-terminated"],
+        long_valued: &[("bytes", Count), ("lines", Count)],
+        counts_by_dash: true,
+        operands: 0,
+    },
+    // Not `-f`, `-F`, `--follow`, `--retry`, `-s` or `--pid`: it would wait.
+    Filter {
+        name: "tail",
+        flags: "qvz",
+        valued: &[('c', Count), ('n', Count)],
+        long_flags: &["quiet", "silent", "verbose", "zero-terminated"],
+        long_valued: &[("bytes", Count), ("lines", Count)],
+        counts_by_dash: true,
+        operands: 0,
+    },
+    // Not `--files0-from`.
+    Filter {
+        name: "wc",
+        flags: "cmlLw",
+        valued: &[],
+        long_flags: &["bytes", "chars", "lines", "max-line-length", "words"],
+        long_valued: &[],
+        counts_by_dash: false,
+        operands: 0,
+    },
+    // Not `-o`, `-S`, `-T`, `--compress-program`, `--files0-from`, `--random-source`, `--batch-size` or `--parallel`.
+    Filter {
+        name: "sort",
+        flags: "bdfghiMnRrVcCsuz",
+        valued: &[('k', Key), ('t', Text)],
+        long_flags: &[
+            "check",
+            "dictionary-order",
+            "general-numeric-sort",
+            "human-numeric-sort",
+            "ignore-case",
+            "ignore-leading-blanks",
+            "ignore-nonprinting",
+            "month-sort",
+            "numeric-sort",
+            "random-sort",
+            "reverse",
+            "stable",
+            "unique",
+            "version-sort",
+            "zero-terminated",
+        ],
+        long_valued: &[("field-separator", Text), ("key", Key)],
+        counts_by_dash: false,
+        operands: 0,
+    },
+    Filter {
+        name: "uniq",
+        flags: "cdDiuz",
+        valued: &[('f', Count), ('s', Count), ('w', Count)],
+        long_flags: &["count", "ignore-case", "repeated", "unique", "zero-terminated"],
+        long_valued: &[("check-chars", Count), ("skip-chars", Count), ("skip-fields", Count)],
+        counts_by_dash: false,
+        operands: 0,
+    },
+    Filter {
+        name: "cut",
+        flags: "nsz",
+        valued: &[('b', Ranges), ('c', Ranges), ('d', Text), ('f', Ranges)],
+        long_flags: &["complement", "only-delimited", "zero-terminated"],
+        long_valued: &[
+            ("bytes", Ranges),
+            ("characters", Ranges),
+            ("delimiter", Text),
+            ("fields", Ranges),
+            ("output-delimiter", Text),
+        ],
+        counts_by_dash: false,
+        operands: 0,
+    },
+    // Its operands are sets of characters.
+    Filter {
+        name: "tr",
+        flags: "cCdst",
+        valued: &[],
+        long_flags: &["complement", "delete", "squeeze-repeats", "truncate-set1"],
+        long_valued: &[],
+        counts_by_dash: false,
+        operands: 2,
+    },
+];
+
+/// Returns the filter of exactly that name.
+pub(crate) fn filter(name: &str) -> Option<&'static Filter> {
+    FILTERS.iter().find(|filter| filter.name == name)
+}
+
+impl Filter {
+    /// Returns the form of the value of an option with that letter.
+    pub(crate) fn value_of_letter(&self, letter: char) -> Option<Value> {
+        self.valued.iter().find(|(known, _)| *known == letter).map(|(_, value)| *value)
+    }
+
+    /// Returns the form of the value of a long option of exactly that name.
+    pub(crate) fn value_of_long(&self, name: &str) -> Option<Value> {
+        self.long_valued.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+}
+
+impl Value {
+    /// Returns `true` if the text has this form.
+    pub(crate) fn accepts(self, text: &str) -> bool {
+        match self {
+            Self::Count => {
+                let number = text.strip_prefix(['+', '-']).unwrap_or(text);
+                let unit = number.trim_start_matches(|c: char| c.is_ascii_digit());
+                unit.len() < number.len() && matches!(unit, "" | "b" | "K" | "k" | "M" | "G" | "kB" | "MB" | "GB")
+            }
+            Self::Ranges => !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b"-,".contains(&b)),
+            Self::Key => {
+                text.starts_with(|c: char| c.is_ascii_digit())
+                    && text.bytes().all(|byte| byte.is_ascii_digit() || b".,bdfgiMhnRrV".contains(&byte))
+            }
+            Self::Text => true,
+        }
+    }
+}

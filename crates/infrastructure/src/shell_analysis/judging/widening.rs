@@ -1,0 +1,107 @@
+//! How far a rule that a user approves may go beyond the command that was asked about.
+
+use crate::shell_analysis::catalogue::{Class, known_as, named, offered_rules::OFFERED_RULES};
+use std::sync::Arc;
+use toolstead_domain::access::Widening;
+
+/// Returns how far a rule may go beyond a plain command with these words; `None` for shells, interpreters, and programs
+/// that start others or run what the project says.
+pub(crate) fn widening(words: &[Arc<str>]) -> Option<Widening> {
+    let offered = OFFERED_RULES.iter().filter_map(|beginning| matched(beginning, words)).max();
+    let program = named(known_as(words.first()?));
+    let runs_anything = matches!(program.class(), Class::Shell | Class::Wrapper(_) | Class::Interpreter(_))
+        || program.runs_texts()
+        || program.runs_packages();
+    match (runs_anything, offered) {
+        (true, None) => None,
+        // `python3 -m pytest *`, and nothing wider.
+        (true, Some(count)) => Some(Widening { least: count, offered }),
+        (false, _) => Some(Widening { least: 1, offered }),
+    }
+}
+
+/// Returns how many words of a command a beginning says.
+fn matched(beginning: &str, words: &[Arc<str>]) -> Option<usize> {
+    let beginning: Vec<&str> = beginning.split(' ').collect();
+    let fits = |(expected, word): (&&str, &Arc<str>)| match *expected {
+        "@" => is_name(word),
+        expected => expected == &**word,
+    };
+    let is_long_enough = words.len() >= beginning.len();
+    (is_long_enough && beginning.iter().zip(words).all(fits)).then_some(beginning.len())
+}
+
+/// Returns `true` for the name of a script: no option, and nothing that a pattern or the shell would read otherwise.
+fn is_name(word: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
+    !word.is_empty() && !word.starts_with('-') && word.bytes().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<(usize, Option<usize>)>) {
+        let words: Vec<Arc<str>> = line.split(' ').map(Into::into).collect();
+        let widening = widening(&words).map(|widening| (widening.least, widening.offered));
+        assert_eq!(widening, expected, "{line}");
+    }
+
+    #[test]
+    fn a_rule_is_offered_for_a_program_and_its_subcommand() {
+        check("python3 -m pytest -q", Some((3, Some(3))));
+        check("cargo test --workspace", Some((1, Some(2))));
+        check("cargo nextest run", Some((1, Some(3))));
+        check("npm run build", Some((1, Some(3))));
+        check("npm run test:unit -- -w", Some((1, Some(3))));
+        check("git log -1", Some((1, Some(2))));
+        check("ls -la", Some((1, Some(1))));
+    }
+
+    #[test]
+    fn the_command_alone_is_offered_where_more_could_do_anything() {
+        for line in
+            ["git push", "git reset --hard", "npm ci", "npm run", "npm run *", "npm run -s", "cat x", "tsc", "rm x"]
+        {
+            check(line, Some((1, None)));
+        }
+        for line in [
+            "bash x.sh",
+            "sh -c x",
+            "python3 x.py",
+            "python3 -c x",
+            "python3 -m http.server",
+            "node x.js",
+            "node -e x",
+            "perl -e x",
+            "env ls",
+            "xargs ls",
+            "ssh host",
+            "docker ps",
+            "make test",
+            "npx tsc",
+            "sudo ls",
+            "sed p",
+            "awk p",
+            "uv run x",
+            "timeout 5 ls",
+            "ruby x.rb",
+        ] {
+            check(line, None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_offered_that_runs_other_programs() {
+        for beginning in OFFERED_RULES {
+            let name = beginning.split(' ').next().unwrap();
+            let class = named(known_as(name)).class();
+            let is_module = beginning.contains(" -m ");
+            assert!(
+                is_module || !matches!(class, Class::Shell | Class::Wrapper(_) | Class::Interpreter(_)),
+                "{beginning}"
+            );
+        }
+    }
+}
