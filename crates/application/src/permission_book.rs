@@ -9,7 +9,8 @@ use std::{
 use toolstead_domain::{
     access::{Access, AccessKind, Clarity},
     permission::{
-        decision::{Verdict, narrowest_rule},
+        decision::Verdict,
+        offered_rule::offered_rule,
         path_pattern::PatternBase,
         policy::PermissionPolicy,
         rule::{Effect, PermissionRule, RuleOrigin},
@@ -403,8 +404,8 @@ fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {
     PermissionRule::parse(Effect::Allow, rule, origin, &PatternBase::default()).ok().map(Arc::new)
 }
 
-/// The narrowest rule that allows this access of the tool, for remembering a yes to it; `None` where a rule would allow
-/// more than was shown. A rule is proven to allow it before it is given out.
+/// Returns the rule that is offered for remembering approval of this access; `None` where a rule would allow more than the
+/// question says. A rule is proven to allow the access before it is offered.
 pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> Option<String> {
     let says_more = match access {
         // The rule would be on the whole line, of which this is one part, and on all that it may do another time.
@@ -423,7 +424,7 @@ pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRo
     if says_more {
         return None;
     }
-    let rule = narrowest_rule(access, tool.rule_name().as_str())?;
+    let rule = offered_rule(access, tool.rule_name().as_str())?;
     allowing(&rule, RuleOrigin::Session).filter(|rule| rule.allows(tool, access, roots)).map(|_| rule)
 }
 

@@ -4,6 +4,7 @@ pub mod command_pattern;
 pub mod decision;
 pub mod grant;
 pub mod host_pattern;
+pub mod offered_rule;
 pub mod path_pattern;
 pub mod policy;
 pub mod remedy;

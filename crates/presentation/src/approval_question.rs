@@ -138,10 +138,20 @@ fn row(part: &ApprovalPart, characters: usize, is_once_only: bool) -> Row {
         (Some(rule), Some(Access::CallUpstream { .. } | Access::Undeclared(_))) => {
             format!("the rule {}, whatever the arguments", rule.text)
         }
+        (Some(rule), Some(Access::RunCommand(_))) => {
+            let beginning = part.rule.as_deref().and_then(any_arguments).map(|it| quoted(it, characters).text);
+            let more = beginning.map(|it| format!(", which also allows {it} with any other arguments"));
+            format!("the rule {}{}", rule.text, more.unwrap_or_default())
+        }
         (Some(rule), _) => format!("the rule {}", rule.text),
         (None, _) => "this tool with exactly these arguments".into(),
     });
     Row { what: what.text, why: reason(&part.cause), covers, scopes }
+}
+
+/// Returns the beginning of the commands that a rule allows with any arguments behind it.
+fn any_arguments(rule: &str) -> Option<&str> {
+    rule.strip_prefix("Bash(")?.strip_suffix(" *)")
 }
 
 /// Why somebody is asked. Names and places of rules are texts from outside, too.

@@ -20,6 +20,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
+        offered_rule::check_written_rule,
         policy::PermissionPolicy,
         remedy::RemedyWords,
     },
@@ -152,15 +153,17 @@ impl Approvals<'_> {
                 Err(ExecuteToolError::Refused(failure))
             }
             Approval::Granted { by, scopes } => {
-                let mut holds = ApprovalScope::Once;
-                for (index, part) in parts.iter().enumerate() {
-                    let scope = scopes.get(index).copied().unwrap_or(ApprovalScope::Once);
-                    holds = holds.max(self.book.remember(&command.scope, &identity, part, scope).await);
+                record.approved_by(self.remembered(command, call, &parts, &scopes, by).await);
+                Ok(Approved { by_person, was_asked: true, preview })
+            }
+            Approval::GrantedWithRules { by, mut scopes, rules } => {
+                scopes.resize(parts.len(), ApprovalScope::Once);
+                for ((part, scope), rule) in parts.iter_mut().zip(&mut scopes).zip(rules) {
+                    if let Some(written) = rule {
+                        write_rule(&call.tool, part, scope, &written);
+                    }
                 }
-                record.approved_by(match holds {
-                    ApprovalScope::Once => by,
-                    longer => format!("{by} ({})", longer.as_str()),
-                });
+                record.approved_by(self.remembered(command, call, &parts, &scopes, by).await);
                 Ok(Approved { by_person, was_asked: true, preview })
             }
             Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
@@ -170,6 +173,27 @@ impl Approvals<'_> {
             Approval::TimedOut => {
                 Err(self.refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
             }
+        }
+    }
+
+    /// Remembers what was approved for longer than once. Returns the approver's name with the longest scope.
+    async fn remembered(
+        self,
+        command: &ExecuteToolCommand,
+        call: &ToolCall,
+        parts: &[ApprovalPart],
+        scopes: &[ApprovalScope],
+        by: String,
+    ) -> String {
+        let identity = identity(call);
+        let mut holds = ApprovalScope::Once;
+        for (index, part) in parts.iter().enumerate() {
+            let scope = scopes.get(index).copied().unwrap_or(ApprovalScope::Once);
+            holds = holds.max(self.book.remember(&command.scope, &identity, part, scope).await);
+        }
+        match holds {
+            ApprovalScope::Once => by,
+            longer => format!("{by} ({})", longer.as_str()),
         }
     }
 
@@ -208,6 +232,18 @@ fn denial_message(message: &str) -> Option<String> {
     let line: String = message.chars().map(|c| if c.is_control() || moves(c) { ' ' } else { c }).collect();
     let line = line.trim();
     (!line.is_empty()).then(|| line.chars().take(MESSAGE_CHARACTERS).collect())
+}
+
+/// Puts a rule that the user wrote in place of the offered one. One that cannot be stored approves the part once.
+fn write_rule(tool: &Tool, part: &mut ApprovalPart, scope: &mut ApprovalScope, written: &str) {
+    let access = part.access.as_ref().filter(|_| part.rule.is_some());
+    match access.map(|access| check_written_rule(written, tool, access)) {
+        Some(Ok(rule)) => part.rule = Some(rule),
+        refused => {
+            tracing::warn!(rule = written, ?refused, "a rule that was written for an approval is not stored");
+            *scope = ApprovalScope::Once;
+        }
+    }
 }
 
 fn identity(call: &ToolCall) -> CallIdentity {

@@ -16,6 +16,7 @@ mod retries;
 mod schemas;
 mod scopes;
 mod windows;
+mod written_rules;
 
 use super::{explain::ExplainCallQuery, *};
 use crate::event_bus::EventSubscription;

@@ -192,7 +192,8 @@ impl CommandPattern {
             || (!text.contains(BETWEEN) && self.words.fits(&Tokens::of(text.trim()).parts.join("*")))
     }
 
-    fn has_wildcard(&self) -> bool {
+    /// Returns `true` unless the pattern is one command, word for word.
+    pub(crate) fn has_wildcard(&self) -> bool {
         matches!(self.words, Matcher::Wildcard(_))
     }
 }
@@ -411,7 +412,7 @@ fn covers(text: &str, command: &CommandAccess) -> bool {
 }
 
 /// The words as a pattern that matches them and nothing else: quoted where blanks or signs would mean something.
-fn quoted<S: AsRef<str>>(words: &[S]) -> String {
+pub(crate) fn quoted<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quoted_word(word.as_ref())).collect();
     quoted.join(" ")
 }

@@ -270,6 +270,11 @@ impl PermissionRule {
         any && self.effect == Effect::Allow
     }
 
+    /// Returns `true` for a rule on one command, word for word.
+    pub(super) fn is_about_one_command(&self) -> bool {
+        self.spec().is_some_and(|kind| kind.is_one_command())
+    }
+
     /// Of an allow rule on commands with wildcards: what stands in all that it may cover.
     pub fn outline(&self) -> Option<Outline> {
         self.spec().filter(|_| self.effect == Effect::Allow)?.outline()

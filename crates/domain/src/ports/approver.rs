@@ -71,8 +71,8 @@ pub struct ApprovalPart {
     pub access: Option<Access>,
     /// The reason why it is asked about.
     pub cause: Cause,
-    /// The narrowest rule that would allow it, where there is one. It covers exactly what its text says, which is to be
-    /// shown where more than this once is offered.
+    /// The rule that is offered for remembering an approval, where there is one. It covers exactly what its text says,
+    /// which is to be shown where more than this once is offered.
     pub rule: Option<String>,
     /// For how long a yes may hold; the first is always [`ApprovalScope::Once`].
     pub scopes: Vec<ApprovalScope>,
@@ -126,6 +126,17 @@ pub enum Approval {
         /// For how long each part holds, in the order of [`ApprovalRequest::parts`]. What is missing, or was not offered,
         /// is [`ApprovalScope::Once`].
         scopes: Vec<ApprovalScope>,
+    },
+    /// Run it, and remember rules that the user wrote in place of those that were offered.
+    GrantedWithRules {
+        /// The user who approved, for the audit log.
+        by: String,
+        /// As in [`Granted`](Self::Granted).
+        scopes: Vec<ApprovalScope>,
+        /// The rule for each part, in the order of the parts; `None` for the offered one. A rule that does not pass
+        /// [`check_written_rule`](crate::permission::offered_rule::check_written_rule) is not stored, and its part is
+        /// approved once.
+        rules: Vec<Option<String>>,
     },
     /// The call does not run.
     Denied {

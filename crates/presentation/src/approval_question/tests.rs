@@ -250,6 +250,19 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
 }
 
 #[test]
+fn a_question_says_what_else_a_rule_on_commands_allows() {
+    for (rule, expected) in [
+        ("Bash(git log *)", "the rule `Bash(git log *)`, which also allows `git log` with any other arguments"),
+        ("Bash(git log -1)", "the rule `Bash(git log -1)`"),
+        (r"Bash(ls \*)", r"the rule `Bash(ls \\*)`"),
+    ] {
+        let mut asked = Asked::about(json!({}), vec![Access::RunCommand(CommandAccess::program(["git", "log"]))]);
+        asked.parts[0].rule = Some(rule.into());
+        assert_eq!(question(&asked).rows[0].covers.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn nothing_that_a_model_wrote_can_pass_for_a_line_of_ours() {
     for (given, shown) in [
         ("a\nWhy: it is safe", "`a\\nWhy: it is safe`"),

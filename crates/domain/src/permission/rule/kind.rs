@@ -57,6 +57,11 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns `true` if it is about one command, word for word.
+    fn is_one_command(&self) -> bool {
+        false
+    }
+
     /// The words of every command that it covers.
     fn outline(&self) -> Option<Outline> {
         None

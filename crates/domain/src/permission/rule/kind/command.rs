@@ -44,6 +44,10 @@ impl RuleKind for Commands {
         self.0.fits_any_program()
     }
 
+    fn is_one_command(&self) -> bool {
+        !self.0.has_wildcard()
+    }
+
     fn outline(&self) -> Option<Outline> {
         self.0.outline()
     }

@@ -1,0 +1,32 @@
+//! Rules that a user writes in place of the offered ones.
+
+use super::*;
+use toolstead_domain::access::Widening;
+
+/// Calls a tool that runs `git log -1` three times, the first time with this answer. Returns the rules that were offered,
+/// and the number of approvals that were requested.
+async fn answered(rule: &str) -> (Option<String>, usize) {
+    let widening = Some(Widening { least: 1, offered: Some(2) });
+    let git = CommandAccess { widening, ..CommandAccess::program(["git", "log", "-1"]) };
+    let tool = ScriptedTool::named("git_log").touches(vec![Access::RunCommand(git)]).answers(ToolResult::text("ran"));
+    let (by, scopes, rules) = ("ann".into(), vec![ApprovalScope::Session], vec![Some(rule.to_owned())]);
+    let answer = Approval::GrantedWithRules { by, scopes, rules };
+    let approver = Arc::new(ScriptedApprover::answering([answer, Approval::once("ann"), Approval::once("ann")]));
+    let plan = Plan { approver: approver.clone(), ..Default::default() };
+    let house = plan.house(ScriptedProvider::new("built-in").with(tool)).await;
+    for _ in 0..3 {
+        assert_eq!(house.call("git_log", json!({})).await, "ran", "{rule}");
+    }
+    let questions = approver.questions();
+    (questions[0].parts[0].rule.clone(), questions.len())
+}
+
+#[tokio::test]
+async fn a_written_rule_is_stored_where_it_covers_the_call_and_says_what_runs() {
+    for rule in ["Bash(git *)", "Bash(git log *)", "Bash(git log -1)", " Bash(git log -*) "] {
+        assert_eq!(answered(rule).await, (Some("Bash(git log *)".into()), 1), "{rule}");
+    }
+    for rule in ["Bash", "Bash(*)", "Bash(g*)", "Bash(git push *)", "git_log", "Write", "Bash(git log | *)", ""] {
+        assert_eq!(answered(rule).await.1, 3, "{rule} is not stored, and its call was approved once");
+    }
+}

@@ -1,0 +1,174 @@
+//! Rules by which an approval is remembered: the one that is offered, and one that a user writes in its place.
+
+use crate::{
+    access::{Access, Clarity, CommandAccess},
+    permission::{
+        command_pattern,
+        decision::narrowest_rule,
+        path_pattern::PatternBase,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    tool::Tool,
+    workspace_roots::WorkspaceRoots,
+};
+
+/// Returns the rule that is offered for this access of a tool, which rules know by that name: the narrowest one, or for a
+/// command of which the arguments may change, the one on the command with any arguments.
+pub fn offered_rule(access: &Access, tool: &str) -> Option<String> {
+    widened(access).or_else(|| narrowest_rule(access, tool))
+}
+
+fn widened(access: &Access) -> Option<String> {
+    let Access::RunCommand(command) = access else { return None };
+    let head = command.words.get(..command.widening?.offered?)?;
+    let text = format!("Bash({} *)", command_pattern::quoted(head));
+    let is_proven =
+        parsed(&text).is_ok_and(|rule| rule.meets(std::slice::from_ref(access), &WorkspaceRoots::default()));
+    is_proven.then_some(text)
+}
+
+fn parsed(text: &str) -> Result<PermissionRule, String> {
+    let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::Session, &PatternBase::default());
+    rule.map_err(|error| error.reason)
+}
+
+/// Checks a rule that a user wrote in place of the offered one, and returns it without blanks around it.
+///
+/// # Errors
+/// [`UnusableRule`] where it is malformed, is about something else, does not cover the access, or would allow more than
+/// may be approved while a call waits.
+pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<String, UnusableRule> {
+    let text = text.trim();
+    let Access::RunCommand(command) = access else { return Err(UnusableRule::NotOnCommands) };
+    if !text.starts_with("Bash(") {
+        return Err(UnusableRule::NotOnCommands);
+    }
+    let is_printable = |c: char| c == ' ' || c.is_ascii_graphic();
+    if !text.chars().all(is_printable) {
+        return Err(UnusableRule::Malformed("it holds characters that are not printable ASCII".into()));
+    }
+    let rule = parsed(text).map_err(UnusableRule::Malformed)?;
+    if !rule.allows(tool, access, &WorkspaceRoots::default()) {
+        return Err(UnusableRule::DoesNotCover);
+    }
+    match is_narrow_enough(&rule, command) {
+        true => Ok(text.to_owned()),
+        false => Err(UnusableRule::TooWide(least_head(command))),
+    }
+}
+
+/// Returns `true` for a rule without wildcards, and for one whose words before the first wildcard say what runs.
+fn is_narrow_enough(rule: &PermissionRule, command: &CommandAccess) -> bool {
+    if rule.is_about_one_command() {
+        return !matches!(command.clarity, Clarity::Opaque(_));
+    }
+    let Some(least) = command.widening.map(|widening| widening.least) else { return false };
+    let says_what_runs = |head: &[String]| {
+        head.len() >= least && head.iter().zip(command.words.iter()).all(|(said, word)| *said == **word)
+    };
+    command.clarity == Clarity::Plain && rule.outline().is_some_and(|outline| says_what_runs(&outline.head))
+}
+
+/// Returns the words that a rule with wildcards must begin with; empty where it may have none.
+fn least_head(command: &CommandAccess) -> String {
+    let least = command.widening.map_or(0, |widening| widening.least);
+    command_pattern::quoted(command.words.get(..least).unwrap_or_default())
+}
+
+/// The reason why a rule that a user wrote is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableRule {
+    /// It is not a rule.
+    #[error("it is not a valid rule: {0}")]
+    Malformed(String),
+    /// It is about something else than commands.
+    #[error("only a rule on commands can be stored here: write `Bash(...)`")]
+    NotOnCommands,
+    /// The call would need approval again.
+    #[error("it does not cover this command, so the same call would need approval again")]
+    DoesNotCover,
+    /// It would allow other programs, or programs that run whatever they are given. Holds the words that it must begin
+    /// with; empty where no wildcard may be in it.
+    #[error("it would allow too much: {}", narrower(.0))]
+    TooWide(String),
+}
+
+fn narrower(head: &str) -> String {
+    match head {
+        "" => "this program runs what it is given, so write the whole command without `*`".into(),
+        head => format!("begin it with `{head}`, and use `*` only behind that"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{access::Widening, testing::samples};
+
+    fn command(line: &str, widening: Option<(usize, Option<usize>)>) -> Access {
+        let widening = widening.map(|(least, offered)| Widening { least, offered });
+        Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
+    }
+
+    #[test]
+    fn the_offered_rule_covers_other_arguments_only_where_the_analysis_says_so() {
+        let check = |line, widening, expected: &str| {
+            assert_eq!(offered_rule(&command(line, widening), "bash").as_deref(), Some(expected));
+        };
+        check("python3 -m pytest -q", Some((3, Some(3))), "Bash(python3 -m pytest *)");
+        check("git log", Some((1, Some(2))), "Bash(git log *)");
+        check("tsc -p .", Some((1, None)), "Bash(tsc -p .)");
+        check("make lint", None, "Bash(make lint)");
+        let Access::RunCommand(plain) = command("find . -delete", Some((1, Some(1)))) else { unreachable!() };
+        let exact = Access::RunCommand(CommandAccess { clarity: Clarity::Exact("it deletes".into()), ..plain });
+        assert_eq!(offered_rule(&exact, "bash").as_deref(), Some("Bash(find . -delete)"), "no pattern covers it");
+    }
+
+    #[test]
+    fn a_written_rule_covers_the_call_and_stays_within_what_may_be_approved() {
+        let tool = samples::tool("bash");
+        let pytest = || command("python3 -m pytest -q", Some((3, Some(3))));
+        let git = || command("git log -1", Some((1, Some(2))));
+        let make = || command("make lint", None);
+        let too_wide = |head: &str| Err(UnusableRule::TooWide(head.into()));
+        let check = |access: Access, rule: &str, expected: Result<&str, UnusableRule>| {
+            assert_eq!(check_written_rule(rule, &tool, &access), expected.map(str::to_owned), "{rule}");
+        };
+        check(pytest(), " Bash(python3 -m pytest *) ", Ok("Bash(python3 -m pytest *)"));
+        check(pytest(), "Bash(python3 -m pytest -q)", Ok("Bash(python3 -m pytest -q)"));
+        check(pytest(), "Bash(python3 -m pytest -*)", Ok("Bash(python3 -m pytest -*)"));
+        for wide in
+            ["Bash(python3 *)", "Bash(python3 -m *)", "Bash(python3 -m pytest*)", "Bash(python3 * -q)", "Bash(* -q)"]
+        {
+            check(pytest(), wide, too_wide("python3 -m pytest"));
+        }
+        check(git(), "Bash(git *)", Ok("Bash(git *)"));
+        check(git(), "Bash(git:*)", Ok("Bash(git:*)"));
+        check(git(), "Bash(git log*)", Ok("Bash(git log*)"));
+        for wide in ["Bash(g*)", "Bash(git*)", "Bash(* log -1)"] {
+            check(git(), wide, too_wide("git"));
+        }
+        check(make(), "Bash(make lint)", Ok("Bash(make lint)"));
+        check(make(), "Bash(make *)", too_wide(""));
+        check(git(), "Bash(git push *)", Err(UnusableRule::DoesNotCover));
+        for other in ["Bash", "bash", "Write(x)", "*", ""] {
+            check(git(), other, Err(UnusableRule::NotOnCommands));
+        }
+        for malformed in ["Bash(*)", "Bash(git 'log *)", "Bash(git | *)", "Bash(git log\u{1b}*)", "Bash("] {
+            let checked = check_written_rule(malformed, &tool, &git());
+            assert!(
+                matches!(
+                    checked,
+                    Err(UnusableRule::Malformed(_) | UnusableRule::NotOnCommands | UnusableRule::TooWide(_))
+                ),
+                "{malformed}: {checked:?}"
+            );
+        }
+        let Access::RunCommand(plain) = git() else { unreachable!() };
+        let opaque = Access::RunCommand(CommandAccess { clarity: Clarity::Opaque("a variable".into()), ..plain });
+        assert!(check_written_rule("Bash(git log -1)", &tool, &opaque).is_err());
+        assert!(check_written_rule("Bash(git *)", &tool, &opaque).is_err());
+        let host = Access::ReachHost("a.org".into());
+        assert_eq!(check_written_rule("Bash(git *)", &tool, &host), Err(UnusableRule::NotOnCommands));
+    }
+}
