@@ -121,6 +121,8 @@ fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
         // A file, or what may be one.
         "head x",
         "head -5 x",
+        "head -5 2>/dev/null x",
+        "head 2>&1 -5 x",
         "head -- x",
         "head --",
         "head -",
