@@ -123,6 +123,12 @@ fn heading(request: &ApprovalRequest<'_>) -> String {
     }
 }
 
+/// Returns the scopes that are offered for every row, the narrowest first.
+pub(crate) fn common_scopes(rows: &[Row]) -> Vec<ApprovalScope> {
+    let is_common = |scope: &ApprovalScope| rows.iter().all(|row| row.scopes.contains(scope));
+    ApprovalScope::ALL.iter().copied().filter(is_common).collect()
+}
+
 fn row(part: &ApprovalPart, characters: usize, is_once_only: bool) -> Row {
     let what = part.access.as_ref().map_or_else(
         || Quoted { text: "call the tool at all".into(), whole: true },

@@ -1,10 +1,13 @@
 //! Asks the person at the terminal.
 
+mod answers;
+mod rule_edit;
+
+use self::{answers::Grants, rule_edit::EditableRule};
 use super::{
     pager::{Pager, Reading},
     terminal::{
-        CTRL_C, CTRL_D, Input, NoAnswer, Terminal, TypedLine, bell, forget_typed, key, typed_line, wrapped,
-        write_escaped,
+        CTRL_C, CTRL_D, Input, NoAnswer, Terminal, TypedLine, forget_typed, typed_line, wrapped, write_escaped,
     },
 };
 use crate::approval_question::{ApprovalQuestion, Row};
@@ -24,7 +27,7 @@ const PERSON: &str = "the person at the terminal";
 /// Time for the interrupt of a question to reach the turn that it ends.
 const TIME_TO_INTERRUPT: Duration = Duration::from_secs(5);
 
-/// Puts each question to a terminal and reads the answer from it, one key a part. One question at a time.
+/// Puts each question to a terminal and reads the answer from it, one key for all parts or for each. One question at a time.
 #[derive(Debug)]
 pub struct TerminalApprover {
     terminal: Arc<Terminal>,
@@ -53,8 +56,10 @@ impl Approver for TerminalApprover {
         let Some(question) = ApprovalQuestion::of(&request) else { return Approval::Unattended };
         let after_reading = question.full_text.as_ref().and_then(|_| ApprovalQuestion::after_reading(&request));
         let pager = self.pager.clone();
-        let put =
-            move |terminal: &File, given_up: &AtomicBool| put(terminal, question, after_reading, &pager, given_up);
+        let rules = EditableRule::of(&request, after_reading.as_ref().unwrap_or(&question));
+        let put = move |terminal: &File, given_up: &AtomicBool| {
+            put(terminal, question, after_reading, rules, &pager, given_up)
+        };
         let answer = tokio::select! {
             biased;
             // The terminal is in use for something else then, and a key that is typed there is no answer.
@@ -62,7 +67,7 @@ impl Approver for TerminalApprover {
             answer = self.answer(put) => answer,
         };
         match answer {
-            Ok(Answer::Granted(scopes)) => Approval::Granted { by: PERSON.into(), scopes },
+            Ok(Answer::Granted(grants)) => grants.into_approval(PERSON.into()),
             Ok(Answer::Denied(message)) => Approval::Denied { by: PERSON.into(), message },
             Ok(Answer::Interrupted) => {
                 if self.terminal.interrupt() {
@@ -91,7 +96,7 @@ impl TerminalApprover {
         };
         let (turn, answer) = timeout_at(deadline, by_keys).await.unwrap_or(Err(NoAnswer::Late))?;
         Ok(match answer {
-            KeyAnswer::Granted(scopes) => Answer::Granted(scopes),
+            KeyAnswer::Granted(grants) => Answer::Granted(grants),
             KeyAnswer::Denied => Answer::Denied(None),
             KeyAnswer::Interrupted => Answer::Interrupted,
             KeyAnswer::DeniedWithMessage => {
@@ -108,7 +113,7 @@ impl TerminalApprover {
 
 /// The answer to a question.
 enum Answer {
-    Granted(Vec<ApprovalScope>),
+    Granted(Grants),
     /// With a message for the model.
     Denied(Option<String>),
     /// By Ctrl-C.
@@ -117,7 +122,7 @@ enum Answer {
 
 /// The answer that the keys of a question give.
 enum KeyAnswer {
-    Granted(Vec<ApprovalScope>),
+    Granted(Grants),
     Denied,
     DeniedWithMessage,
     Interrupted,
@@ -144,21 +149,25 @@ enum Choice {
     /// At once.
     DenyWithoutMessage,
     View,
+    /// Answers each part by itself.
+    EachPart,
+    EditRules,
     Interrupt,
 }
 
-/// Asks about each part. After the user has read the full text, the question is repeated below it,
+/// Asks about all parts, or about each. After the user has read the full text, the question is repeated below it,
 /// with the scopes that are offered then.
 fn put(
     terminal: &File,
     mut question: ApprovalQuestion,
     mut after_reading: Option<ApprovalQuestion>,
+    mut rules: Vec<Option<EditableRule>>,
     pager: &Pager,
     given_up: &AtomicBool,
 ) -> io::Result<KeyAnswer> {
     loop {
         // `None` where the user first wants to read all of it.
-        if let Some(answer) = ask_once(terminal, &question, given_up)? {
+        if let Some(answer) = ask_once(terminal, &question, &mut rules, given_up)? {
             return Ok(answer);
         }
         match pager.show(terminal, question.full_text.as_deref().unwrap_or_default(), given_up)? {
@@ -169,39 +178,15 @@ fn put(
     }
 }
 
-fn ask_once(terminal: &File, question: &ApprovalQuestion, given_up: &AtomicBool) -> io::Result<Option<KeyAnswer>> {
-    let can_view = question.full_text.is_some();
+fn ask_once(
+    terminal: &File,
+    question: &ApprovalQuestion,
+    rules: &mut [Option<EditableRule>],
+    given_up: &AtomicBool,
+) -> io::Result<Option<KeyAnswer>> {
     write_escaped(terminal, &shown(question))?;
     forget_typed(terminal)?;
-    let mut scopes = Vec::new();
-    for (index, row) in question.rows.iter().enumerate() {
-        let choices: Vec<String> = std::iter::once("[d]eny".to_owned())
-            .chain(row.scopes.iter().map(|scope| format!("[{}]{}", &scope.as_str()[..1], &scope.as_str()[1..])))
-            .chain(can_view.then(|| "[v]iew all".to_owned()))
-            .collect();
-        write_escaped(terminal, &format!("{}. {}? ", index + 1, choices.join(" ")))?;
-        let choice = loop {
-            match key(terminal, given_up)?.and_then(|key| chosen(key, &row.scopes, can_view)) {
-                Some(choice) => break choice,
-                None => bell(terminal)?,
-            }
-        };
-        let word = match choice {
-            Choice::Approve(scope) => scope.as_str(),
-            Choice::Deny | Choice::DenyWithoutMessage => "deny",
-            Choice::View => "view",
-            Choice::Interrupt => "interrupted",
-        };
-        write_escaped(terminal, &format!("{word}\n"))?;
-        match choice {
-            Choice::Approve(scope) => scopes.push(scope),
-            Choice::Deny => return Ok(Some(KeyAnswer::DeniedWithMessage)),
-            Choice::DenyWithoutMessage => return Ok(Some(KeyAnswer::Denied)),
-            Choice::View => return Ok(None),
-            Choice::Interrupt => return Ok(Some(KeyAnswer::Interrupted)),
-        }
-    }
-    Ok(Some(KeyAnswer::Granted(scopes)))
+    answers::read(terminal, question, rules, given_up)
 }
 
 /// Returns the meaning of a key; `None` for one that has none here. Enter denies.

@@ -2,7 +2,7 @@
 
 mod reason_field;
 
-use crate::approval_question::{ApprovalQuestion, Row};
+use crate::approval_question::{ApprovalQuestion, Row, common_scopes};
 use async_trait::async_trait;
 use reason_field::REASON;
 use serde_json::{Map, Value, json};
@@ -16,8 +16,12 @@ use toolstead_domain::{
     },
 };
 
-/// What refuses, in a form.
+/// Choice that refuses.
 const DENY: &str = "deny";
+/// Field that answers for every part.
+const ALL_PARTS: &str = "all_parts";
+/// Choice that leads to a second form, with one answer a part.
+const EACH: &str = "each";
 /// As much of a part stands above its field; all of it stands in the message.
 const TITLE_CHARACTERS: usize = 160;
 
@@ -48,8 +52,22 @@ impl Approver for ElicitationApprover {
             "" => "the person at the client".to_owned(),
             client => format!("the person at {client}"),
         };
-        match timeout(self.patience, request.caller.ask_as(APPROVAL_KEY, form(&question))).await {
-            Ok(Ok(answer)) => read(&answer, &question.rows, by),
+        let ask = |fields| request.caller.ask_as(APPROVAL_KEY, form(&question, fields));
+        let answered = async {
+            if question.rows.len() > 1 {
+                let scopes = common_scopes(&question.rows);
+                let answer = ask(vec![(ALL_PARTS.to_owned(), all_parts(&question.rows, &scopes))]).await?;
+                if choice(&answer) != Some(EACH) {
+                    let scope = choice(&answer).and_then(ApprovalScope::parse).filter(|scope| scopes.contains(scope));
+                    return Ok(approval(&answer, scope.map(|scope| vec![scope; question.rows.len()]), by));
+                }
+            }
+            let fields = question.rows.iter().enumerate().map(|(index, row)| (field(index), part(index, row)));
+            let answer = ask(fields.collect()).await?;
+            Ok::<_, NotAnswered>(read(&answer, &question.rows, by))
+        };
+        match timeout(self.patience, answered).await {
+            Ok(Ok(approval)) => approval,
             Ok(Err(NotAnswered::TimedOut)) | Err(_) => Approval::TimedOut,
             Ok(Err(why)) => {
                 tracing::debug!(call = %request.call.id, %why, "the client is not asked");
@@ -63,36 +81,45 @@ fn field(index: usize) -> String {
     format!("part_{}", index + 1)
 }
 
-/// The question as a form with one field a part.
-fn form(question: &ApprovalQuestion) -> InputRequest {
+/// Returns the question as a form with these fields, each of which is required, and one for a reason.
+fn form(question: &ApprovalQuestion, fields: Vec<(String, Value)>) -> InputRequest {
     let mut lines = vec![question.heading.clone()];
-    let mut fields = Map::new();
     for (index, row) in question.rows.iter().enumerate() {
         lines.push(format!("{}. {}", index + 1, row.what));
         lines.push(format!("   Why: {}", row.why));
         lines.extend(row.covers.as_ref().map(|covers| format!("   For longer than once: {covers}")));
-        fields.insert(field(index), schema(index, row));
     }
     lines.extend(question.facts.iter().chain(&question.change).cloned());
-    let required: Vec<String> = fields.keys().cloned().collect();
-    fields.insert(REASON.to_owned(), reason_field::schema());
+    let required: Vec<String> = fields.iter().map(|(name, _)| name.clone()).collect();
+    let mut properties: Map<String, Value> = fields.into_iter().collect();
+    properties.insert(REASON.to_owned(), reason_field::schema());
     let params = json!({
         "message": lines.join("\n"),
-        "requestedSchema": {"type": "object", "properties": fields, "required": required},
+        "requestedSchema": {"type": "object", "properties": properties, "required": required},
     });
     InputRequest { method: "elicitation/create".into(), params }
 }
 
-fn schema(index: usize, row: &Row) -> Value {
-    let choices: Vec<&str> = std::iter::once(DENY).chain(row.scopes.iter().map(|scope| scope.as_str())).collect();
-    let meanings: Vec<String> =
-        row.scopes.iter().map(|scope| format!("{}: {}", scope.as_str(), meaning(*scope))).collect();
+fn part(index: usize, row: &Row) -> Value {
     let title: String = row.what.chars().take(TITLE_CHARACTERS).collect();
+    let choices = row.scopes.iter().map(|scope| (scope.as_str(), meaning(*scope)));
+    schema(format!("{}. {title}", index + 1), choices)
+}
+
+fn all_parts(rows: &[Row], scopes: &[ApprovalScope]) -> Value {
+    let choices = scopes.iter().map(|scope| (scope.as_str(), meaning(*scope)));
+    let each = (EACH, "answer for each part by itself, in another form");
+    schema(format!("All {} parts", rows.len()), choices.chain([each]))
+}
+
+fn schema(title: String, choices: impl Iterator<Item = (&'static str, &'static str)> + Clone) -> Value {
+    let names: Vec<&str> = std::iter::once(DENY).chain(choices.clone().map(|(name, _)| name)).collect();
+    let meanings: Vec<String> = choices.map(|(name, meaning)| format!("{name}: {meaning}")).collect();
     json!({
         "type": "string",
-        "title": format!("{}. {title}", index + 1),
+        "title": title,
         "description": format!("{DENY}: nothing runs; {}", meanings.join("; ")),
-        "enum": choices,
+        "enum": names,
         "default": DENY,
     })
 }
@@ -107,24 +134,34 @@ fn meaning(scope: ApprovalScope) -> &'static str {
     }
 }
 
-/// Reads the client's answer. Only an `accept` that fills in each field, and nothing else, with one of its choices, and
-/// gives no reason for a denial, approves anything; every other answer denies.
+/// Returns the fields of an answer that accepts, fills in this number of fields, and gives no reason for a denial.
+fn accepted(answer: &InputResponse, fields: usize) -> Option<&Map<String, Value>> {
+    let answer = answer.0.as_object().filter(|answer| answer.get("action").is_some_and(|action| action == "accept"))?;
+    let content = answer.get("content")?.as_object()?;
+    let is_filled = content.keys().filter(|name| *name != REASON).count() == fields;
+    (is_filled && reason_field::is_empty(content)).then_some(content)
+}
+
+/// Returns the choice of an answer for all parts.
+fn choice(answer: &InputResponse) -> Option<&str> {
+    accepted(answer, 1)?.get(ALL_PARTS)?.as_str()
+}
+
+/// Reads an answer for each part. Only an `accept` that fills in each field, and nothing else, with one of its choices,
+/// and gives no reason for a denial, approves anything; every other answer denies.
 fn read(answer: &InputResponse, rows: &[Row], by: String) -> Approval {
-    let content = answer.0.get("content").and_then(Value::as_object);
-    let scopes = (|| {
-        let answer =
-            answer.0.as_object().filter(|answer| answer.get("action").is_some_and(|action| action == "accept"))?;
-        let content = answer.get("content")?.as_object()?;
-        let is_filled = content.keys().filter(|name| *name != REASON).count() == rows.len();
-        if !is_filled || !reason_field::is_empty(content) {
-            return None;
-        }
+    let scopes = accepted(answer, rows.len()).and_then(|content| {
         let chosen = rows.iter().enumerate().map(|(index, row)| {
             let scope = ApprovalScope::parse(content.get(&field(index))?.as_str()?)?;
             row.scopes.contains(&scope).then_some(scope)
         });
         chosen.collect::<Option<Vec<_>>>()
-    })();
+    });
+    approval(answer, scopes, by)
+}
+
+fn approval(answer: &InputResponse, scopes: Option<Vec<ApprovalScope>>, by: String) -> Approval {
+    let content = answer.0.get("content").and_then(Value::as_object);
     match scopes {
         Some(scopes) => Approval::Granted { by, scopes },
         None => Approval::Denied { by, message: content.and_then(reason_field::reason) },
@@ -150,19 +187,42 @@ mod tests {
         asked
     }
 
-    async fn answered(answer: Value) -> Approval {
+    fn accept(content: Value) -> Value {
+        json!({"action": "accept", "content": content})
+    }
+
+    async fn answered_by(answers: Vec<Value>) -> Approval {
         let mut asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
-        asked.caller = Arc::new(RecordingCaller::answering([Ok(InputResponse(answer))]));
+        let answers = answers.into_iter().map(|answer| Ok(InputResponse(answer)));
+        asked.caller = Arc::new(RecordingCaller::answering(answers));
         ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await
     }
 
+    /// Answers the form with one field a part.
+    async fn answered(answer: Value) -> Approval {
+        answered_by(vec![accept(json!({"all_parts": "each"})), answer]).await
+    }
+
     #[tokio::test]
-    async fn the_form_has_one_field_a_part_with_the_choices_that_are_offered() {
+    async fn one_field_answers_for_all_parts_and_a_second_form_has_one_for_each() {
         let mut asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
-        let caller = Arc::new(RecordingCaller::new());
+        let each = InputResponse(accept(json!({"all_parts": "each"})));
+        let caller = Arc::new(RecordingCaller::answering([Ok(each)]));
         asked.caller = caller.clone();
         ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
-        let form = caller.questions().remove(0);
+        let [first, form]: [InputRequest; 2] = caller.questions().try_into().unwrap();
+        assert_eq!(first.params["message"], form.params["message"]);
+        let schema = &first.params["requestedSchema"];
+        assert_eq!(schema["required"], json!(["all_parts"]));
+        let meanings = "deny: nothing runs; once: this call; run: until this run ends; each: answer for each part by \
+                        itself, in another form";
+        assert_eq!(
+            schema["properties"]["all_parts"],
+            json!({
+                "type": "string", "title": "All 2 parts", "description": meanings, "default": "deny",
+                "enum": ["deny", "once", "run", "each"],
+            })
+        );
         assert_eq!(form.method, "elicitation/create");
         insta::assert_snapshot!(form.params["message"].as_str().unwrap(), @r#"
         May the tool `write_file` run?
@@ -221,6 +281,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_an_accept_with_a_choice_that_every_part_offers_approves_all() {
+        let once = answered_by(vec![accept(json!({"all_parts": "once"}))]).await;
+        let by = "the person at agent 1".to_owned();
+        assert_eq!(once, Approval::Granted { by, scopes: vec![ApprovalScope::Once; 2] });
+        for answer in [
+            json!({"action": "decline", "content": {"all_parts": "once"}}),
+            json!({"content": {"all_parts": "once"}}),
+            accept(json!({"all_parts": "deny"})),
+            // The second part is not offered for ever.
+            accept(json!({"all_parts": "always"})),
+            accept(json!({"all_parts": "once", "more": true})),
+            accept(json!({"all_parts": ["once"]})),
+            accept(json!({"part_1": "once"})),
+            accept(json!({"part_1": "once", "part_2": "once"})),
+            accept(json!({})),
+        ] {
+            assert_eq!(answered_by(vec![answer.clone()]).await, Approval::denied("the person at agent 1"), "{answer}");
+        }
+        let answer = accept(json!({"all_parts": "once", "reason": "use b"}));
+        let message = Some("use b".to_owned());
+        assert_eq!(answered_by(vec![answer]).await, Approval::Denied { by: "the person at agent 1".into(), message });
+    }
+
+    #[tokio::test]
     async fn a_reason_denies_and_reaches_the_model() {
         let denied =
             |reason: &str| Approval::Denied { by: "the person at agent 1".into(), message: Some(reason.to_owned()) };
@@ -254,9 +338,7 @@ mod tests {
         let message = form.params["message"].as_str().unwrap();
         assert!(message.contains("\n(cut: 241 of 301 lines are not shown)\n"), "{message}");
         let fields = &form.params["requestedSchema"]["properties"];
-        for part in ["part_1", "part_2"] {
-            assert_eq!(fields[part]["enum"], json!(["deny", "once"]));
-        }
+        assert_eq!(fields["all_parts"]["enum"], json!(["deny", "once", "each"]));
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod denial;
 mod long_change;
+mod rules;
 
 use super::{
     super::terminal::{WIDTH, columns},
@@ -106,10 +107,12 @@ async fn answered(keys: &[u8]) -> (Approval, bool) {
 }
 
 #[tokio::test]
-async fn each_part_is_asked_about_with_its_choices() {
+async fn each_part_is_asked_about_with_its_choices_where_the_user_wants_that() {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(asked());
     let mut seen = person.sees("? ").await;
+    person.types(b"i");
+    seen += &person.sees("? ").await;
     person.types(b"s");
     seen += &person.sees("? ").await;
     person.types(b"o");
@@ -129,6 +132,7 @@ async fn each_part_is_asked_about_with_its_choices() {
        Why: changes of files are asked about by default
        For longer than once: this tool with exactly these arguments
     With `path`: `"a"`
+    All 2 parts: [d]eny [o]nce [s]ession [i]ndividually? individually
     1. [d]eny [o]nce [r]un [s]ession [p]roject [a]lways? session
     2. [d]eny [o]nce [s]ession?
     "#);
@@ -136,23 +140,27 @@ async fn each_part_is_asked_about_with_its_choices() {
 }
 
 #[tokio::test]
-async fn only_a_choice_for_each_part_is_a_yes() {
+async fn only_a_choice_for_all_parts_or_for_each_part_approves() {
     let denied = Approval::denied(PERSON);
     let granted = |scopes: [ApprovalScope; 2]| Approval::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
     for (keys, expected) in [
-        (&b"yy"[..], granted([ApprovalScope::Once, ApprovalScope::Once])),
-        (b"As", granted([ApprovalScope::Always, ApprovalScope::Session])),
-        // The second part is not offered for ever.
-        (b"aas", granted([ApprovalScope::Always, ApprovalScope::Session])),
-        (b"x?os", granted([ApprovalScope::Once, ApprovalScope::Session])),
-        // Nor for a run.
-        (b"rrs", granted([ApprovalScope::Run, ApprovalScope::Session])),
+        (&b"y"[..], granted([ApprovalScope::Once, ApprovalScope::Once])),
+        (b"s", granted([ApprovalScope::Session, ApprovalScope::Session])),
+        // The second part is offered neither for ever nor for a run, and no rule of either can be edited.
+        (b"areo", granted([ApprovalScope::Once, ApprovalScope::Once])),
+        (b"iyy", granted([ApprovalScope::Once, ApprovalScope::Once])),
+        (b"iAs", granted([ApprovalScope::Always, ApprovalScope::Session])),
+        (b"iaas", granted([ApprovalScope::Always, ApprovalScope::Session])),
+        (b"Ix?ios", granted([ApprovalScope::Once, ApprovalScope::Session])),
+        (b"irrs", granted([ApprovalScope::Run, ApprovalScope::Session])),
         (b"n", denied.clone()),
-        (b"on", denied.clone()),
+        (b"in", denied.clone()),
+        (b"ion", denied.clone()),
         (b"\r", denied.clone()),
+        (b"i\r", denied.clone()),
         (b"\x04", denied.clone()),
         (b"\x03", Approval::Cancelled),
-        (b"o\x03", Approval::Cancelled),
+        (b"io\x03", Approval::Cancelled),
     ] {
         let (told, is_as_before) = answered(keys).await;
         assert_eq!(told, expected, "{keys:?}");

@@ -1,0 +1,127 @@
+//! The keys that answer a question: one for all parts, or one for each.
+
+use super::{
+    super::terminal::{bell, key, write_escaped},
+    Choice, KeyAnswer, chosen,
+    rule_edit::EditableRule,
+};
+use crate::approval_question::{ApprovalQuestion, common_scopes};
+use std::{fs::File, io, sync::atomic::AtomicBool};
+use toolstead_domain::ports::approver::{Approval, ApprovalScope};
+
+/// The scope of each part, with the rules that the user wrote.
+#[derive(Debug, PartialEq)]
+pub(super) struct Grants {
+    scopes: Vec<ApprovalScope>,
+    rules: Vec<Option<String>>,
+}
+
+impl Grants {
+    /// Returns the approval in that name.
+    pub(super) fn into_approval(self, by: String) -> Approval {
+        let Self { scopes, rules } = self;
+        match rules.iter().any(Option::is_some) {
+            true => Approval::GrantedWithRules { by, scopes, rules },
+            false => Approval::Granted { by, scopes },
+        }
+    }
+}
+
+/// One line with choices.
+struct Prompt<'a> {
+    label: String,
+    scopes: &'a [ApprovalScope],
+    can_view: bool,
+    has_parts: bool,
+}
+
+/// Reads the answer to a question; `None` where the user first wants to read all of it.
+pub(super) fn read(
+    terminal: &File,
+    question: &ApprovalQuestion,
+    rules: &mut [Option<EditableRule>],
+    given_up: &AtomicBool,
+) -> io::Result<Option<KeyAnswer>> {
+    let (rows, can_view) = (&question.rows, question.full_text.is_some());
+    let mut scopes = Vec::new();
+    if rows.len() > 1 {
+        let (common, label) = (common_scopes(rows), format!("All {} parts:", rows.len()));
+        let prompt = Prompt { label, scopes: &common, can_view, has_parts: true };
+        match prompt.answer(terminal, rules, given_up)? {
+            Choice::Approve(scope) => scopes = vec![scope; rows.len()],
+            Choice::EachPart => {}
+            choice => return Ok(ended_by(choice)),
+        }
+    }
+    for (index, row) in rows.iter().enumerate().skip(scopes.len()) {
+        let prompt = Prompt { label: format!("{}.", index + 1), scopes: &row.scopes, can_view, has_parts: false };
+        let own_rule = rules.get_mut(index..=index).unwrap_or_default();
+        match prompt.answer(terminal, own_rule, given_up)? {
+            Choice::Approve(scope) => scopes.push(scope),
+            choice => return Ok(ended_by(choice)),
+        }
+    }
+    let rules = rules.iter().map(|rule| rule.as_ref().and_then(EditableRule::written)).collect();
+    Ok(Some(KeyAnswer::Granted(Grants { scopes, rules })))
+}
+
+/// Returns the answer of a key that approves nothing.
+fn ended_by(choice: Choice) -> Option<KeyAnswer> {
+    match choice {
+        Choice::Deny => Some(KeyAnswer::DeniedWithMessage),
+        Choice::DenyWithoutMessage => Some(KeyAnswer::Denied),
+        Choice::Interrupt => Some(KeyAnswer::Interrupted),
+        Choice::View | Choice::Approve(_) | Choice::EachPart | Choice::EditRules => None,
+    }
+}
+
+impl Prompt<'_> {
+    /// Asks until there is an answer. Rules may be edited in between.
+    fn answer(&self, terminal: &File, rules: &mut [Option<EditableRule>], given_up: &AtomicBool) -> io::Result<Choice> {
+        let has_rules = self.scopes.len() > 1 && rules.iter().any(Option::is_some);
+        loop {
+            match self.ask(terminal, has_rules, given_up)? {
+                Choice::EditRules => {
+                    for rule in rules.iter_mut().flatten() {
+                        rule.edit(terminal, given_up)?;
+                    }
+                }
+                choice => return Ok(choice),
+            }
+        }
+    }
+
+    fn ask(&self, terminal: &File, has_rules: bool, given_up: &AtomicBool) -> io::Result<Choice> {
+        let choices: Vec<String> = std::iter::once("[d]eny".to_owned())
+            .chain(self.scopes.iter().map(|scope| format!("[{}]{}", &scope.as_str()[..1], &scope.as_str()[1..])))
+            .chain(self.has_parts.then(|| "[i]ndividually".to_owned()))
+            .chain(has_rules.then(|| "[e]dit rule".to_owned()))
+            .chain(self.can_view.then(|| "[v]iew all".to_owned()))
+            .collect();
+        write_escaped(terminal, &format!("{} {}? ", self.label, choices.join(" ")))?;
+        let choice = loop {
+            match key(terminal, given_up)?.and_then(|key| self.choice(key, has_rules)) {
+                Some(choice) => break choice,
+                None => bell(terminal)?,
+            }
+        };
+        let word = match choice {
+            Choice::Approve(scope) => scope.as_str(),
+            Choice::Deny | Choice::DenyWithoutMessage => "deny",
+            Choice::View => "view",
+            Choice::EachPart => "individually",
+            Choice::EditRules => "edit rule",
+            Choice::Interrupt => "interrupted",
+        };
+        write_escaped(terminal, &format!("{word}\n"))?;
+        Ok(choice)
+    }
+
+    fn choice(&self, key: u8, has_rules: bool) -> Option<Choice> {
+        match key.to_ascii_lowercase() {
+            b'i' if self.has_parts => Some(Choice::EachPart),
+            b'e' if has_rules => Some(Choice::EditRules),
+            key => chosen(key, self.scopes, self.can_view),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! One answer for several commands, with rules that are edited before they are stored.
+
+use super::*;
+use toolstead_domain::access::{CommandAccess, Widening};
+
+/// A call of two commands, whose rules may be edited.
+fn asked_about_commands() -> Asked {
+    let command = |line: &str, widening| {
+        Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
+    };
+    let pytest = Some(Widening { least: 3, offered: Some(3) });
+    let mut asked = Asked::about(json!({}), vec![command("python3 -m pytest -q", pytest), command("make lint", None)]);
+    asked.parts[0].rule = Some("Bash(python3 -m pytest *)".into());
+    asked.parts[1].rule = Some("Bash(make lint)".into());
+    for part in &mut asked.parts {
+        part.scopes = vec![ApprovalScope::Once, ApprovalScope::Session];
+    }
+    asked
+}
+
+#[tokio::test]
+async fn a_rule_is_edited_before_it_is_stored_and_refused_where_it_allows_too_much() {
+    let person = Person::at_terminal(SOON);
+    let answer = person.ask(asked_about_commands());
+    let mut seen = person.sees("? ").await;
+    person.types(b"e");
+    seen += &person.sees("*)").await;
+    // Too wide, and then as narrow as the call.
+    person.types(b"\x15Bash(python3 *)\r");
+    seen += &person.sees(": Bash(python3 *)").await;
+    person.types(b"\x7f\x7f-m pytest -q)\r");
+    seen += &person.sees("(Enter stores it, Ctrl-C leaves it): Bash(make lint)").await;
+    person.types(b"\x03");
+    seen += &person.sees("? ").await;
+    person.types(b"s");
+    let approval = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
+    let scopes = vec![ApprovalScope::Session; 2];
+    let rules = vec![Some("Bash(python3 -m pytest -q)".to_owned()), None];
+    assert_eq!(approval, Approval::GrantedWithRules { by: PERSON.into(), scopes, rules });
+    assert!(seen.contains("which also allows `python3 -m pytest` with any other"), "{seen}");
+    assert!(seen.contains("The rule is not stored: it would allow too much: begin it with"), "{seen}");
+    assert!(person.is_as_before());
+}
+
+#[tokio::test]
+async fn a_rule_that_is_left_as_it_was_offered_is_no_written_rule() {
+    let person = Person::at_terminal(SOON);
+    let mut asked = asked_about_commands();
+    asked.parts.truncate(1);
+    let answer = person.ask(asked);
+    let seen = person.sees("? ").await;
+    assert!(seen.ends_with("1. [d]eny [o]nce [s]ession [e]dit rule? "), "{seen}");
+    person.types(b"e");
+    person.sees("*)").await;
+    person.types(b"\r");
+    person.sees("? ").await;
+    person.types(b"s");
+    let approval = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
+    assert_eq!(approval, Approval::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
+}
