@@ -1,5 +1,6 @@
 //! Answers of a model that are too long for one event of a conversation: they were paid for, so they are stored as outputs.
 
+use std::cmp::Reverse;
 use toolstead_domain::{
     model::message::{Block, ToolArguments},
     ports::output_store::{OutputHandle, OutputStore},
@@ -16,19 +17,24 @@ const BEGINNING: usize = 64 << 10;
 
 /// Replaces the longest parts of an answer by their handles, until it fits into an event. An answer that fits is unchanged.
 pub(super) async fn fitted(mut blocks: Vec<Block>, outputs: &dyn OutputStore, principal: &Principal) -> Vec<Block> {
-    let mut left: usize = blocks.iter().map(bytes_as_json).sum();
+    if blocks.iter().map(bytes_as_json).sum::<usize>() <= MAX_BYTES {
+        return blocks;
+    }
     // Sealed blocks cannot be cut. One that alone is too long is dropped, as providers do without it.
-    blocks.retain(|block| {
-        let is_kept = !matches!(block, Block::Sealed(_)) || bytes_as_json(block) <= MAX_BYTES / 2;
-        left -= if is_kept { 0 } else { bytes_as_json(block) };
-        is_kept
-    });
-    while left > MAX_BYTES {
-        let longest = blocks.iter_mut().filter(|block| is_divisible(block)).max_by_key(|block| bytes_as_json(block));
-        let Some(longest) = longest else { return blocks };
-        let before = bytes_as_json(longest);
-        shorten(longest, outputs, principal).await;
-        left = (left - before) + bytes_as_json(longest);
+    blocks.retain(|block| !matches!(block, Block::Sealed(_)) || bytes_as_json(block) <= MAX_BYTES / 2);
+    // Each block is measured and shortened once: an answer may have thousands.
+    let mut by_size: Vec<(usize, usize)> =
+        blocks.iter().enumerate().map(|(at, block)| (bytes_as_json(block), at)).collect();
+    let mut left: usize = by_size.iter().map(|(size, _)| size).sum();
+    by_size.sort_unstable_by_key(|(size, _)| Reverse(*size));
+    for (size, at) in by_size {
+        if left <= MAX_BYTES {
+            break;
+        }
+        if is_divisible(&blocks[at]) {
+            shorten(&mut blocks[at], outputs, principal).await;
+            left = (left - size) + bytes_as_json(&blocks[at]);
+        }
     }
     blocks
 }
@@ -160,5 +166,23 @@ mod tests {
         let ToolArguments::Malformed(arguments) = &call.arguments else { panic!("no call is made of a part") };
         assert!(arguments.ends_with("too many for a conversation: all of it is the stored output `o2`]"));
         assert!(stored(&outputs, 1).await == long && stored(&outputs, 2).await == written.to_string());
+    }
+
+    #[tokio::test]
+    async fn a_sealed_block_of_an_answer_that_fits_remains() {
+        let sealed = Block::Sealed(SealedBlock { provider: "p".into(), raw: "z".repeat(7 << 20), shown: None });
+        let blocks = vec![sealed, Block::text("after")];
+        assert_eq!(fitted(blocks.clone(), &InMemoryOutputStore::new(), &Principal::local()).await, blocks);
+    }
+
+    #[tokio::test]
+    async fn each_part_is_stored_once_also_if_all_beginnings_are_too_long() {
+        let arguments = |number| format!("{number}{}", "\u{1}".repeat(2 * BEGINNING));
+        let blocks = (0..40).map(|number| call(ToolArguments::Malformed(arguments(number)))).collect();
+        let outputs = InMemoryOutputStore::new();
+        let fitted = fitted(blocks, &outputs, &Principal::local()).await;
+        assert_eq!(fitted.len(), 40);
+        assert!(stored(&outputs, 40).await.len() > 2 * BEGINNING);
+        assert!(outputs.open(&Principal::local(), "o41".parse().unwrap()).await.unwrap().is_none());
     }
 }
