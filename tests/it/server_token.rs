@@ -120,3 +120,16 @@ fn a_token_in_a_variable_is_not_rotated() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("TOOLSTEAD_SERVER_TOKEN") && !token_file(&home).exists(), "{}", stderr(&output));
 }
+
+#[test]
+fn rotating_replaces_no_file_that_holds_something_else() {
+    let home = Home::new();
+    let file = home.data().join("notes");
+    let notes = "-----BEGIN KEY-----\nAAAA\n";
+    fs::write(&file, notes).unwrap();
+    let config = home.config(&format!("[server]\ntoken_file = {file:?}\n"));
+    let output = home.run(&["tokens", "rotate", "--config", config.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("something other than a token"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&file).unwrap(), notes);
+}

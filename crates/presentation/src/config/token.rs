@@ -34,6 +34,8 @@ pub struct ServerToken {
 
 /// A shorter token can be guessed.
 const MIN_CHARACTERS: usize = 16;
+/// Maximum length of a token.
+const MAX_CHARACTERS: usize = 4096;
 
 /// The token of `TOOLSTEAD_SERVER_TOKEN`, else of `server.token_file`, else of the data folder, where one is made if
 /// there is none yet.
@@ -58,7 +60,7 @@ pub fn server_token(config: &Config, environment: &Environment) -> Result<Server
 /// token at its start, and accepts the old one until it is restarted.
 ///
 /// # Errors
-/// A [`Problem`] if the token is the value of a variable, or the file cannot be written.
+/// A [`Problem`] if the token is the value of a variable, or the file holds something else or cannot be written.
 pub fn rotate_server_token(config: &Config, environment: &Environment) -> Result<ServerToken, Problem> {
     if environment.get(SERVER_TOKEN).is_some() {
         let message = "the token is the value of this variable: set another value, or unset it and name a file";
@@ -70,7 +72,25 @@ pub fn rotate_server_token(config: &Config, environment: &Environment) -> Result
     };
     // A link stays, and what it leads to is replaced.
     let path = real(&path);
+    check_replaceable(&path)?;
     write_new(&path, Existing::Replaced).map_err(|error| error.of_file(&path))
+}
+
+/// Rejects a file that holds something other than a token, to which a wrong name or a link may lead.
+fn check_replaceable(path: &Path) -> Result<(), Problem> {
+    let wrong = |reason: String| Problem::new(Origin::file(path), format!("the token is not replaced: {reason}"));
+    let bytes = match read_bounded(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let text = bytes.trim_ascii();
+    if text.len() > MAX_CHARACTERS || !text.iter().all(u8::is_ascii_graphic) {
+        return Err(wrong(
+            "this file holds something other than a token; name another one in `server.token_file`".into(),
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the file in the data folder that holds the token where nothing else names one.
@@ -126,7 +146,7 @@ fn from_file(path: &Path) -> Result<ServerToken, Problem> {
 
 fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
     // What a header can carry (RFC 6750, section 2.1).
-    if token.is_empty() || token.len() > 4096 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if token.is_empty() || token.len() > MAX_CHARACTERS || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Problem::new(origin, "a token is made of visible ASCII characters, without spaces"));
     }
     if token.len() < MIN_CHARACTERS {
