@@ -164,7 +164,8 @@ impl<'t> Draft<'t> {
     pub fn put_back(mut self) -> Result<(), PathError> {
         let target = self.target;
         let State::InPlace { old_is_kept } = self.state else { return Ok(()) };
-        // Whatever happens, the old file is not to go away now.
+        // Whatever happens, the old file is not to go away now, nor at the next start if this process is killed.
+        target.lock.forget_note();
         self.state = State::Over;
         if self.file.is_some() && !self.is_ours() {
             return Err(self.changed());
