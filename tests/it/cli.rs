@@ -445,7 +445,7 @@ fn exchange(address: &str, line: &str, headers: &str, body: &str) -> (u16, Strin
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-/// What `/readyz` answers once the server has started.
+/// Returns the answer of `/readyz` once the server has started.
 fn readyz(address: &str) -> (u16, String) {
     loop {
         let answer = exchange(address, "GET /readyz", "", "");

@@ -80,7 +80,7 @@ pub struct CommandAccess {
     /// Built-in rule that allows it, where nothing denies it or asks about it.
     #[cfg_attr(feature = "serde", serde(default))]
     pub built_in_rule: Option<BuiltInRule>,
-    /// How far a rule with wildcards may go beyond this command; `None` where only a rule that says all of it is offered.
+    /// Extent of a rule with wildcards beyond this command; `None` where only a rule with the exact command is offered.
     #[cfg_attr(feature = "serde", serde(default))]
     pub widening: Option<Widening>,
 }
@@ -111,7 +111,7 @@ impl BuiltInRule {
     }
 }
 
-/// How far a rule with wildcards may go beyond one command, in words at its beginning that the rule must say.
+/// Extent of a rule with wildcards beyond one command, in words at its beginning that the rule must contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Widening {

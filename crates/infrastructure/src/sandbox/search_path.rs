@@ -1,4 +1,4 @@
-//! Which file the shell starts for the name of a program.
+//! Search for the file that the shell starts for the name of a program.
 
 use super::{is_shown_to_all, workspace::Workspace};
 use std::{os::unix::fs::PermissionsExt, path::Path};

@@ -108,7 +108,7 @@ fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> b
     is_free(&path.lexical) && !path.forms().any(|form| workspace.meets(form))
 }
 
-/// What a call that runs this text in a folder, as it is named, would touch, the folder last; without blocking. The
+/// Returns what a call that runs this text in a folder, as it is named, would touch, the folder last; without blocking. The
 /// `search_path` is that of [`accesses`].
 ///
 /// # Errors
