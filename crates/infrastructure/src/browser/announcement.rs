@@ -2,9 +2,17 @@
 
 use crate::browser::devtools::Event;
 
+/// Beginnings of the addresses of documents that are part of the browser.
+const OWN_DOCUMENTS: [&str; 5] = ["chrome:", "chrome-extension:", "chrome-search:", "chrome-untrusted:", "devtools:"];
+
 /// Returns the address that a page, frame or worker is about to request, if this event announces one. A redirect is an
-/// event of its own.
+/// event of its own. Documents of the browser itself, such as the background page of a built-in extension, announce
+/// nothing: they request its own services.
 pub(crate) fn requested_address(event: &Event) -> Option<&str> {
+    let document = event.params.get("documentURL").and_then(|address| address.as_str()).unwrap_or_default();
+    if OWN_DOCUMENTS.iter().any(|own| document.starts_with(own)) {
+        return None;
+    }
     let address = match event.method.as_str() {
         "Network.requestWillBeSent" | "Fetch.requestPaused" => event.params.get("request")?.get("url")?,
         "Network.webSocketCreated" | "Network.webTransportCreated" => event.params.get("url")?,
@@ -31,6 +39,21 @@ mod tests {
             ("Target.targetInfoChanged", json!({"targetInfo": {"url": "https://shop.example/"}}), None),
             ("Network.requestWillBeSent", json!({"request": {"url": 1}}), None),
             ("Network.requestWillBeSent", json!({}), None),
+            (
+                "Network.requestWillBeSent",
+                json!({"request": {"url": "https://shop.example/"}, "documentURL": "https://shop.example/"}),
+                Some("https://shop.example/"),
+            ),
+            (
+                "Network.requestWillBeSent",
+                json!({"request": {"url": "https://maker.example/"}, "documentURL": "chrome-extension://a/page.html"}),
+                None,
+            ),
+            (
+                "Network.requestWillBeSent",
+                json!({"request": {"url": "https://maker.example/"}, "documentURL": "chrome://newtab/"}),
+                None,
+            ),
         ] {
             let Value::Object(params) = params else { panic!("parameters are an object") };
             let event = Event { target: Target(None), method: method.into(), params };

@@ -12,7 +12,7 @@ use crate::{
         snapshot::{Change, Snapshot},
         state::{Frame, HostJudge, MAX_ID_BYTES, NotShown, State, Tab, TabNumber},
     },
-    egress::proxy::{EgressProxy, RefusedHost},
+    egress::proxy::EgressProxy,
 };
 use serde_json::{Value, json};
 use std::{
@@ -202,14 +202,13 @@ impl Session {
         notes
     }
 
-    /// The number of times that the proxy refused the host of this address, and the reason.
+    /// Returns the number of times that the proxy refused the host of this address, and the newest reason.
     fn refusals_of(&self, address: &str) -> Option<(u64, String)> {
         let url = Url::parse(address).ok()?;
         let host = format!("{}:{}", url.host_str()?.trim_matches(['[', ']']), url.port_or_known_default()?);
         let report = self.proxy.report();
-        let of_host = |refused: &&RefusedHost| refused.host.replace(['[', ']'], "") == host;
-        let refused = report.refused.iter().find(of_host)?;
-        Some((refused.times, format!("{}: {}", refused.host, refused.reason)))
+        let (times, refused) = report.refusals_of(&host)?;
+        Some((times, format!("{}: {}", refused.host, refused.reason)))
     }
 
     /// Tells whether the browser is gone.

@@ -415,6 +415,20 @@ async fn a_browser_reaches_only_hosts_that_a_page_requested() {
     assert_eq!(refused.collect::<Vec<_>>(), expected);
 }
 
+#[test]
+fn refusals_of_a_host_are_counted_whatever_their_reasons() {
+    let refused = |host: &str, reason: &str, times| RefusedHost {
+        host: host.into(),
+        reason: reason.into(),
+        times,
+        is_unannounced: false,
+    };
+    let refused = vec![refused("[::1]:80", "x", 2), refused("b.example:80", "x", 1), refused("[::1]:80", "y", 1)];
+    let report = ProxyReport { refused, ..ProxyReport::default() };
+    let of = |host| report.refusals_of(host).map(|(times, newest)| (times, newest.reason.as_str()));
+    assert_eq!((of("::1:80"), of("b.example:80"), of("c.example:80")), (Some((3, "y")), Some((1, "x")), None));
+}
+
 #[tokio::test]
 async fn a_name_that_turns_to_this_machine_is_refused_the_second_time() {
     let rig = rig(&["rebinding.example"]).await;
