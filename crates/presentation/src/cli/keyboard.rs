@@ -23,6 +23,7 @@ const ONE_KEY: Duration = Duration::from_millis(500);
 pub(super) struct Keyboard {
     terminal: AsyncFd<File>,
     before: Termios,
+    keys: Termios,
     /// Bytes that were read and not returned yet: they end with an escape.
     unread: Vec<u8>,
     read_at: Instant,
@@ -41,7 +42,7 @@ impl Keyboard {
     #[expect(unsafe_code, reason = "the runtime has no safe way to wait for a descriptor")]
     fn of(terminal: File) -> io::Result<Self> {
         // In the background the system would stop the process.
-        if tcgetpgrp(&terminal).is_ok_and(|in_front| in_front != rustix::process::getpgrp()) {
+        if !is_in_front(&terminal) {
             return Err(io::Error::other("the terminal belongs to another program at the moment"));
         }
         let before = tcgetattr(&terminal)?;
@@ -51,9 +52,20 @@ impl Keyboard {
         keys.special_codes[SpecialCodeIndex::VTIME] = 0;
         // SAFETY: The file owns its descriptor, which is neither replaced nor closed while it is registered.
         let terminal = unsafe { AsyncFd::register_with_interest(terminal, Interest::READABLE) }?;
-        let keyboard = Self { terminal, before, unread: Vec::new(), read_at: Instant::now() };
-        tcsetattr(keyboard.terminal.get_ref(), OptionalActions::Now, &keys)?;
+        let keyboard = Self { terminal, before, keys, unread: Vec::new(), read_at: Instant::now() };
+        tcsetattr(keyboard.terminal.get_ref(), OptionalActions::Now, &keyboard.keys)?;
         Ok(keyboard)
+    }
+
+    /// Sets the modes again if they were changed: a shell changes them while this process is stopped (Ctrl-Z). To be called
+    /// while no question is open.
+    pub(super) fn renew(&self) {
+        let terminal = self.terminal.get_ref();
+        let line_modes = LocalModes::ICANON | LocalModes::ECHO;
+        if is_in_front(terminal) && tcgetattr(terminal).is_ok_and(|modes| modes.local_modes.intersects(line_modes)) {
+            // A terminal that is gone needs nothing any more.
+            let _ = tcsetattr(terminal, OptionalActions::Now, &self.keys);
+        }
     }
 
     /// Returns the bytes of the keys that came together, with the turn on the terminal, so that no question opens before
@@ -95,6 +107,11 @@ impl Keyboard {
             }
         }
     }
+}
+
+/// Returns `false` if another program has the terminal at the moment.
+fn is_in_front(terminal: &File) -> bool {
+    !tcgetpgrp(terminal).is_ok_and(|in_front| in_front != rustix::process::getpgrp())
 }
 
 impl Drop for Keyboard {
@@ -158,6 +175,10 @@ mod tests {
         assert_eq!(keyboard.read(None).await.unwrap().0, b"\x1b[A");
         hands.write_all(b"\x1b").unwrap();
         assert_eq!(keyboard.read(None).await.unwrap().0, b"\x1b");
+        // As a shell does when the process is stopped.
+        tcsetattr(open(), OptionalActions::Now, &keyboard.before).unwrap();
+        keyboard.renew();
+        assert!(!modes().intersects(LocalModes::ICANON | LocalModes::ECHO));
         drop(keyboard);
         assert_eq!(modes(), before);
     }

@@ -23,6 +23,8 @@ const PROMPT: &str = "> ";
 /// Maximum number of rows of the line that the model is writing, and of texts that wait.
 const OPEN_ROWS: usize = 8;
 const QUEUED_ROWS: usize = 4;
+/// Minimum number of bytes at the end of the line that the model is writing that its rows are made from, if it has so many.
+const OPEN_BYTES: usize = 4 << 10;
 /// Time that a question may take to close at the end of a run.
 const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
 
@@ -108,6 +110,9 @@ impl<'a> Screen<'a> {
         {
             self.show(piece)?;
         }
+        if let Some(keyboard) = self.live_input().and_then(|input| input.keyboard.as_ref()) {
+            keyboard.renew();
+        }
         self.show_input();
         Ok(())
     }
@@ -117,8 +122,10 @@ impl<'a> Screen<'a> {
         match (piece, self.live_input()) {
             (Piece::Text(text), Some(input)) => {
                 input.state.clear();
+                // The open line has no line break yet. It may be long, and comes in small pieces.
+                let end = text.rfind('\n').map(|end| input.open_line.len() + end);
                 input.open_line.push_str(&text);
-                if let Some(end) = input.open_line.rfind('\n') {
+                if let Some(end) = end {
                     let lines: String = input.open_line.drain(..=end).collect();
                     self.clear();
                     self.output.text(&lines)?;
@@ -246,7 +253,7 @@ impl InputLine {
     fn rows(&self, width: usize) -> Vec<String> {
         // The last column stays free: a full row would begin another one.
         let width = width.saturating_sub(1);
-        let mut rows = folded(&visible(&self.open_line).replace('\t', " "), width, OPEN_ROWS);
+        let mut rows = folded(&visible(end_of_open_line(&self.open_line)).replace('\t', " "), width, OPEN_ROWS);
         if !self.state.is_empty() {
             rows.push(beginning(&one_row(&self.state), width));
         }
@@ -260,6 +267,13 @@ impl InputLine {
         rows.push(format!("{PROMPT}{}", end(&draft, width - columns(PROMPT))));
         rows
     }
+}
+
+/// Returns the end of a long line. It begins at a multiple of [`OPEN_BYTES`], so that rows seldom break elsewhere as the
+/// line grows.
+fn end_of_open_line(line: &str) -> &str {
+    let start = (line.len() / OPEN_BYTES).saturating_sub(1) * OPEN_BYTES;
+    &line[line.floor_char_boundary(start)..]
 }
 
 /// Returns the text on one row, with visible control characters and line breaks.
@@ -306,6 +320,12 @@ mod tests {
             let rows = rows(typed, open_line, state);
             assert_eq!(rows, expected);
             assert!(rows.iter().all(|row| columns(row) <= 20), "{rows:?}");
+        }
+        for length in [0, 1, OPEN_BYTES, 2 * OPEN_BYTES - 1, 2 * OPEN_BYTES, 1_000_001] {
+            let line = "x".to_owned() + &"ä".repeat(length / 2);
+            let end = end_of_open_line(&line);
+            assert!(line.ends_with(end) && end.len() >= line.len().min(OPEN_BYTES), "{length}");
+            assert!(end.len() <= 2 * OPEN_BYTES + 3, "{length}");
         }
         let endless = rows("", &"x".repeat(1_000), "");
         assert_eq!(endless.len(), OPEN_ROWS + 1);
