@@ -20,6 +20,8 @@ use toolstead_domain::sandbox_policy::NetworkPolicy;
 
 /// The program that means the runtime's own.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+/// The private home of a run whose environment names none that can be used.
+pub(super) const PRIVATE_HOME: &str = "/home/user";
 /// The settings of git that are copied into a private home, as far as they exist.
 const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
 /// A larger file is no settings.
@@ -243,7 +245,7 @@ fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
     });
     let usable =
         usable.filter(|home| !["/proc", "/dev", "/sys", "/run", "/var"].iter().any(|own| *home == Path::new(own)));
-    let Some(home) = usable else { return Home { path: "/home/user".into(), is_private: true } };
+    let Some(home) = usable else { return Home { path: PRIVATE_HOME.into(), is_private: true } };
     let is_private = !folders.iter().any(|folder| home.starts_with(&folder.target));
     Home { path: home.into(), is_private }
 }

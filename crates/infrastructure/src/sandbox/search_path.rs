@@ -1,22 +1,66 @@
 //! Search for the file that the shell starts for the name of a program.
 
-use super::{is_shown_to_all, workspace::Workspace};
-use std::{os::unix::fs::PermissionsExt, path::Path};
+use super::{is_shown_to_all, preparing::PRIVATE_HOME, toolchains::Toolchains, workspace::Workspace};
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt,
+    path::{Component, Path, PathBuf},
+};
 
 /// Names of the folder for temporary files that commands have to themselves.
 pub const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
+/// The `PATH` of a shell, with the home in which commands may write.
+#[derive(Debug, Clone)]
+pub struct SearchPath {
+    /// The value of `PATH`.
+    pub folders: String,
+    /// The value of `HOME`.
+    pub home: Option<PathBuf>,
+}
+
+impl SearchPath {
+    /// Returns the one of a shell with this environment; `None` without a `PATH`.
+    pub fn of(environment: &BTreeMap<String, String>) -> Option<Self> {
+        let folders = environment.get("PATH")?.clone();
+        Some(Self { folders, home: environment.get("HOME").map(PathBuf::from) })
+    }
+
+    /// Returns `true` if the path is in the home that the runs of a session share.
+    fn is_in_home(&self, path: &Path) -> bool {
+        let named = self.home.as_deref().filter(|home| home.components().count() > 1);
+        named.into_iter().chain([Path::new(PRIVATE_HOME)]).any(|home| path.starts_with(home))
+    }
+
+    /// Returns `true` if no command writes into the folder by its home: it is elsewhere, or the user's own and mounted
+    /// there for reading.
+    fn is_beside_home(&self, workspace: &Workspace, folder: &Path) -> bool {
+        let Some(way) = workspace.writable().way(folder) else { return !self.is_in_home(folder) };
+        if self.is_in_home(folder) && folder != way.real {
+            return false;
+        }
+        let is_mounted = || {
+            let mut toolchains = Toolchains::new(self.home.as_deref(), workspace.writable());
+            toolchains.add_path(&way.real.to_string_lossy());
+            toolchains.into_folders().iter().any(|mounted| way.real.starts_with(mounted))
+        };
+        !self.is_in_home(&way.real) || is_mounted()
+    }
+}
+
 /// Returns `true` if a shell with this `PATH` finds a program in a folder of the system that every run sees, and looks
 /// before that into no folder that is in the workspace or that a command may write.
-pub fn finds_in_system(workspace: &Workspace, program: &str, search_path: &str) -> bool {
-    for folder in search_path.split(':').map(Path::new) {
-        if !is_outside(workspace, folder) {
+pub fn finds_in_system(workspace: &Workspace, program: &str, search_path: &SearchPath) -> bool {
+    for folder in search_path.folders.split(':').map(Path::new) {
+        let is_plain = folder.components().all(|part| part != Component::ParentDir);
+        if !is_plain || !is_outside(workspace, folder) || !search_path.is_beside_home(workspace, folder) {
             return false;
         }
         let candidate = folder.join(program);
-        // A run may not see what is in other folders, and would find a later one.
-        if is_shown_to_all(&candidate) && is_executable(&candidate) {
-            return is_outside(workspace, &candidate);
+        if is_executable(&candidate) {
+            let is_of_system = |path: &Path| is_shown_to_all(path) && is_outside(workspace, path);
+            let real = candidate.canonicalize();
+            return is_of_system(&candidate) && real.is_ok_and(|real| is_of_system(&real));
         }
     }
     false

@@ -4,7 +4,7 @@ use crate::{
     builtin::blocking::on_blocking_thread,
     sandbox::{
         is_device, is_shown_to_all,
-        search_path::{PRIVATE, finds_in_system},
+        search_path::{PRIVATE, SearchPath, finds_in_system},
         workspace::Workspace,
     },
     shell_analysis::{Analysis, TouchOrigin, analyse},
@@ -24,7 +24,12 @@ use toolstead_domain::{
 ///
 /// Redirections are accesses of their own, unless they reach nothing but what every run may reach. Those, and the files
 /// that `rm`, `cp` and their like name, belong to the command that names them.
-pub(crate) fn accesses(workspace: &Workspace, text: &str, folder: &Path, search_path: Option<&str>) -> Vec<Access> {
+pub(crate) fn accesses(
+    workspace: &Workspace,
+    text: &str,
+    folder: &Path,
+    search_path: Option<&SearchPath>,
+) -> Vec<Access> {
     let Analysis { mut commands, touches } = analyse(text, folder);
     for command in &mut commands {
         let is_certain = |rule: &BuiltInRule| match (rule, search_path) {
@@ -117,11 +122,11 @@ pub(crate) async fn accesses_in(
     workspace: Arc<Workspace>,
     text: String,
     folder: String,
-    search_path: Option<String>,
+    search_path: Option<SearchPath>,
 ) -> Result<Vec<Access>, ToolFailure> {
     on_blocking_thread(move || {
         let folder = workspace.access(&folder)?;
-        let mut accesses = accesses(&workspace, &text, &folder.real, search_path.as_deref());
+        let mut accesses = accesses(&workspace, &text, &folder.real, search_path.as_ref());
         accesses.push(Access::ReadPath(folder));
         Ok(accesses)
     })

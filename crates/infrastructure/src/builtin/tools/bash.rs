@@ -20,7 +20,7 @@ use crate::{
         schema::output_schema,
         world::World,
     },
-    sandbox::launcher::Input as StandardInput,
+    sandbox::{launcher::Input as StandardInput, search_path::SearchPath},
     shell_analysis,
 };
 use regex::Regex;
@@ -148,7 +148,7 @@ impl BuiltInTool for Bash {
         input.check()?;
         input.check_life(world)?;
         let offer = Offer::of(&input.tools)?;
-        let search_path = world.programs().settings().environment.get("PATH").cloned();
+        let search_path = SearchPath::of(&world.programs().settings().environment);
         let (workspace, folder) = (world.workspace().clone(), input.folder().to_owned());
         let line = line_accesses::accesses_in(workspace, input.line(), folder, search_path);
         let mut accesses = line.await?;

@@ -126,31 +126,48 @@ fn a_filter_that_the_workspace_could_supply_needs_approval() {
     std::fs::create_dir(here.join("bin")).unwrap();
     let roots = WorkspaceRoots { write: vec![here.clone()], ..Default::default() };
     let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
-    let allowed = |path: Option<&str>| -> Vec<String> {
-        let accesses = accesses(&workspace, "ls | head -5; echo a", &here, path);
+    let allowed_with = |search_path: Option<&SearchPath>| -> Vec<String> {
+        let accesses = accesses(&workspace, "ls | head -5; echo a", &here, search_path);
         let allowed = accesses.iter().filter_map(|access| match access {
             Access::RunCommand(command) => command.built_in_rule.map(|_| command.words[0].to_string()),
             _ => None,
         });
         allowed.collect()
     };
+    let at_home = |folders: &str, home: &Path| {
+        allowed_with(Some(&SearchPath { folders: folders.into(), home: Some(home.into()) }))
+    };
+    let allowed = |path: &str| at_home(path, Path::new("/"));
     let bin = here.join("bin").display().to_string();
-    assert_eq!(allowed(Some("/usr/bin:/bin")), ["head", "echo"]);
-    assert_eq!(allowed(Some(&format!("/usr/bin:{bin}"))), ["head", "echo"], "the system's is found first");
-    assert_eq!(allowed(Some("/does/not/exist:/usr/bin")), ["head", "echo"]);
+    assert_eq!(allowed("/usr/bin:/bin"), ["head", "echo"]);
+    assert_eq!(allowed(&format!("/usr/bin:{bin}")), ["head", "echo"], "the system's is found first");
+    assert_eq!(allowed("/does/not/exist:/usr/bin"), ["head", "echo"]);
     for path in
         [&*format!("{bin}:/usr/bin"), ":/usr/bin", ".:/usr/bin", "bin:/usr/bin", "/tmp/x:/usr/bin", "/nowhere", ""]
     {
-        assert_eq!(allowed(Some(path)), ["echo"], "{path}");
+        assert_eq!(allowed(path), ["echo"], "{path}");
     }
-    assert!(allowed(None).is_empty(), "without a shell no built-in rule holds");
+    assert!(allowed_with(None).is_empty(), "without a shell no built-in rule holds");
+    // The home is shared by the runs of a session, which write there.
+    for path in ["/nowhere/user/bin:/usr/bin", "/usr/../nowhere/user/bin:/usr/bin", "/home/user/no/bin:/usr/bin"] {
+        assert_eq!(at_home(path, Path::new("/nowhere/user")), ["echo"], "{path}");
+    }
+    assert_eq!(at_home("/usr/bin:/nowhere/user/bin", Path::new("/nowhere/user")), ["head", "echo"]);
+    if let Ok(home) = tempfile::tempdir_in("/opt") {
+        let local = home.path().join(".local/bin");
+        std::fs::create_dir_all(&local).unwrap();
+        let path = format!("{}:/usr/bin", local.display());
+        assert_eq!(at_home(&path, home.path()), ["head", "echo"], "it is mounted for reading");
+        std::os::unix::fs::symlink("/usr/bin/true", local.join("head")).unwrap();
+        assert_eq!(at_home(&path, home.path()), ["echo"], "another program is found first");
+    }
     // A folder of the system that leads into the workspace.
     if let Some(elsewhere) = elsewhere {
         std::os::unix::fs::symlink(here.join("bin"), elsewhere.path().join("bin")).unwrap();
         std::os::unix::fs::symlink(here.join("missing"), elsewhere.path().join("missing")).unwrap();
         for name in ["bin", "missing"] {
             let path = format!("{}:/usr/bin", elsewhere.path().join(name).display());
-            assert_eq!(allowed(Some(&path)), ["echo"], "{path}");
+            assert_eq!(allowed(&path), ["echo"], "{path}");
         }
     }
 }

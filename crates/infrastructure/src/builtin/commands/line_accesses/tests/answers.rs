@@ -63,7 +63,8 @@ impl User {
 
     /// Returns the verdict and what needs approval.
     fn decided(&self, policy: &PermissionPolicy, line: &str) -> (Verdict, Vec<Access>) {
-        let accesses = accesses(&self.workspace, line, &self.folder, Some("/usr/local/bin:/usr/bin:/bin"));
+        let search_path = SearchPath { folders: "/usr/local/bin:/usr/bin:/bin".into(), home: None };
+        let accesses = accesses(&self.workspace, line, &self.folder, Some(&search_path));
         let decision = policy.decide(&self.tool, &Map::new(), &accesses);
         (decision.verdict, decision.asked().cloned().collect())
     }
