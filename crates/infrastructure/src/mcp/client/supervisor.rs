@@ -35,7 +35,7 @@ const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 /// Target of log lines about the state of servers.
 const UPSTREAM: &str = "toolstead::upstream";
 
-/// So much is told of why a server is down, in characters.
+/// Maximum length of the reason for which a server is down, in its state and in the log, in characters.
 const REASON_CHARACTERS: usize = 2000;
 
 /// What the supervisor and those who call the server share.
@@ -392,13 +392,13 @@ async fn rest(shared: &Shared, loss: Loss, failures: u32) {
     let (state, retry_from, retry_at) = match loss {
         Loss::Failed(reason) => {
             let pause = pause_after(failures, shared.config.retry);
-            tracing::warn!(target: UPSTREAM, %server, reason, retry_seconds = pause.as_secs_f32(), "the MCP server is down");
             let reason = shown(&reason, REASON_CHARACTERS);
+            tracing::warn!(target: UPSTREAM, %server, reason, retry_seconds = pause.as_secs_f32(), "the MCP server is down");
             (ProviderState::Failed { reason }, now + first, Some(now + pause))
         }
         Loss::Unauthorized(reason) => {
-            tracing::warn!(target: UPSTREAM, %server, reason, "the MCP server requires a login");
             let reason = shown(&reason, REASON_CHARACTERS);
+            tracing::warn!(target: UPSTREAM, %server, reason, "the MCP server requires a login");
             (ProviderState::NeedsAuthorization { reason }, now + longest, None)
         }
     };
