@@ -17,10 +17,10 @@ const SYSTEM: i32 = 23;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptorLimit {
-    /// That of the process.
+    /// The limit of the process.
     #[error("this process has no file descriptor left")]
     Process,
-    /// That of the whole system.
+    /// The limit of the whole system.
     #[error("the system has no file descriptor left")]
     System,
 }

@@ -31,7 +31,7 @@ use toolstead_infrastructure::mcp::client::may_ask;
 
 /// Time after the drain to record cancelled calls and to close what is open.
 const LAST_WORK: Duration = Duration::from_millis(1_500);
-/// The same once the user does not want to wait any longer.
+/// Time for this work after a second signal.
 const LAST_WORK_AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Line of `/readyz` for a server whose tools have no folder to work in.

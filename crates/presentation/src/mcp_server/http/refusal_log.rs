@@ -1,4 +1,4 @@
-//! Log of refused requests, limited in rate: whoever has no token must not fill the disk.
+//! Log of refused requests, limited in rate, so that clients without a token cannot fill the disk.
 
 use crate::telemetry::SERVER;
 use http::{HeaderMap, StatusCode, header};
