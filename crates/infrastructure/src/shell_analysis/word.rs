@@ -61,6 +61,11 @@ impl Word {
         replaced.then(|| &self.text[..end])
     }
 
+    /// Returns `true` if names of files may take its place, or that of a word that it becomes.
+    pub(super) fn may_become_file_names(&self) -> bool {
+        self.glob || self.dynamic == Some(Dynamic::Split)
+    }
+
     /// Reads exactly this range as one word.
     pub(super) fn read(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Self, Misread> {
         let end = range.end;

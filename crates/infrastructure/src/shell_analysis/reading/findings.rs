@@ -53,6 +53,8 @@ pub(super) struct Findings<'t> {
     pub(super) folders: Folders,
     /// Nodes of simple commands whose standard input is a pipe, unless they redirect it.
     pub(super) behind_pipes: HashSet<usize>,
+    /// A variable may hold names of files that no command reads: words of a loop or an array become them.
+    pub(super) names_files: bool,
     /// Places of commands that redirect to a file which an earlier command has.
     repeats_file: HashSet<usize>,
 }
@@ -70,6 +72,7 @@ impl<'t> Findings<'t> {
             reading_words: 0,
             folders,
             behind_pipes: HashSet::new(),
+            names_files: false,
             repeats_file: HashSet::new(),
         }
     }

@@ -10,6 +10,7 @@ use super::{
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{analysis::Analysis, folders::Folders, judging::understood::Analyse, limits::Limits};
+use toolstead_domain::access::BuiltInRule;
 use tree_sitter::Node;
 
 /// More simple commands than these are opaque together.
@@ -75,6 +76,12 @@ impl<'t> Walk<'t> {
         // What is redefined by a part that is not understood may be any program.
         if self.found.result.is_opaque() {
             self.found.result.commands.iter_mut().for_each(|command| command.built_in_rule = None);
+        }
+        // Printing them, as `select` does by itself, would list a folder.
+        if self.found.names_files {
+            for command in &mut self.found.result.commands {
+                command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInRule::PipeFilter);
+            }
         }
         self.found.result
     }
@@ -196,6 +203,7 @@ impl<'t> Walk<'t> {
             match part.kind() {
                 "variable_name" => loop_variable(&mut self.found, part),
                 "extglob_pattern" => {
+                    self.found.names_files |= node.kind() == "for_statement";
                     let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"_.*?^+/-".contains(&byte);
                     if !self.found.slice(part).bytes().all(safe) {
                         self.found.opaque(part, "this pattern is not understood");
@@ -203,7 +211,9 @@ impl<'t> Walk<'t> {
                 }
                 kind if is_word(kind) => {
                     if node.kind() != "function_definition" {
-                        self.found.word(part, place, &mut entered);
+                        let word = self.found.word(part, place, &mut entered);
+                        let is_of_loop = node.kind() == "for_statement";
+                        self.found.names_files |= is_of_loop && word.is_some_and(|word| word.may_become_file_names());
                     }
                 }
                 _ => entered.push(Step::Enter(part, place)),
