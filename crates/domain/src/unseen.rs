@@ -210,9 +210,9 @@ mod tests {
         ) {
             let (once, _) = seen(&text);
             prop_assert_eq!(seen(&once), (once.clone(), 0), "{:?}", text);
-            // Each retained one has a character of its own that is seen.
+            // Behind a visible character are at most a variation selector and a joiner.
             let invisible = once.chars().filter(|c| joins(*c)).count();
-            prop_assert!(invisible <= once.chars().filter(|c| !is_invisible(*c)).count(), "{:?}", once);
+            prop_assert!(invisible <= 2 * once.chars().filter(|c| !is_invisible(*c)).count(), "{:?}", once);
         }
     }
 }
