@@ -173,7 +173,7 @@ pub struct RefusedHost {
 impl ProxyReport {
     /// Returns the number of refusals of a host with its port (an IPv6 address without brackets), whatever their reasons,
     /// and the entry of the newest reason.
-    pub(crate) fn refusals_of(&self, host: &str) -> Option<(u64, &RefusedHost)> {
+    pub fn refusals_of(&self, host: &str) -> Option<(u64, &RefusedHost)> {
         let of_host = || self.refused.iter().filter(|refused| refused.host.replace(['[', ']'], "") == host);
         let newest = of_host().next_back()?;
         Some((of_host().map(|refused| refused.times).sum(), newest))
