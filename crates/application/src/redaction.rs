@@ -2,8 +2,8 @@
 //!
 //! Two things make a text a secret: where it stands (as the value of a name that sounds like one, in a header, in an
 //! address) and its shape (the tokens of well-known services). What was found so in the arguments of a call is taken out of
-//! every other text of that call as well, wherever it stands there. Each beginning of a text
-//! that is typed, such as a password, is removed too: a page may repeat it key by key.
+//! every other text of that call as well. Each beginning of a text that is typed, such as a password, is removed too: a page
+//! may repeat it key by key.
 
 use regex::{Captures, Regex, RegexSet};
 use serde_json::{Map, Value};

@@ -399,7 +399,7 @@ struct PendingInput<'t> {
     until: Instant,
 }
 
-/// Tells what happens while nobody is asked anything, until the run is over. Escape cancels it as Ctrl-C does.
+/// Shows the events of a run until it is over, but none while a question is open. Escape cancels the run as Ctrl-C does.
 async fn watch(
     mut run: AgentRun,
     cancel: &CancelSignal,
@@ -413,7 +413,7 @@ async fn watch(
     let mut ticks = interval(BETWEEN_TICKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !(is_over && untold.is_empty()) {
-        // `None` if the turn is needed by nobody else, or is here already.
+        // `None` without a terminal, or if this function has the turn already.
         let needed = terminal.filter(|_| typing.is_none());
         let free = async {
             match needed {

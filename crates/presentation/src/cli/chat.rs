@@ -129,7 +129,7 @@ struct Talk<'a> {
     screen: Screen<'a>,
 }
 
-/// What the turns took since the conversation was opened here.
+/// Usage of the turns since the conversation was opened here.
 #[derive(Debug, Default)]
 struct Spent {
     usage: Usage,
@@ -138,7 +138,7 @@ struct Spent {
     turns: u64,
 }
 
-/// Tells whether the person stays.
+/// Decision whether the chat continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goes {
     On,
@@ -220,7 +220,7 @@ impl Talk<'_> {
         Ok(if leaves { Goes::Away } else { Goes::On })
     }
 
-    /// The names of the commands that people wrote down, as they are typed.
+    /// Returns the names of the commands of command files, as they are typed.
     fn commands(&self) -> Vec<String> {
         let listing = self.agent.composition.agent_files.listing();
         listing.commands.iter().map(|listed| format!("/{}", listed.item.name)).collect()
@@ -273,7 +273,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Takes turns back, with what their calls did to files. Somebody may be asked about a file.
+    /// Undoes turns and the file changes of their calls. A file may require approval.
     async fn undo(&mut self, turns: usize, shutdown: &mut Shutdown) -> Result<(), Failed> {
         let app = &self.agent.composition.app;
         let events = app.conversations.events(&Principal::local(), self.conversation).await?;
@@ -333,7 +333,7 @@ impl Talk<'_> {
     }
 }
 
-/// Takes what goes on back at Ctrl-C, and waits for its end.
+/// Cancels the operation at Ctrl-C, and waits for its end.
 async fn unless_interrupted<T>(going_on: impl Future<Output = T>, cancel: &CancelSignal, shutdown: &mut Shutdown) -> T {
     let mut going_on = pin!(going_on);
     tokio::select! {

@@ -33,21 +33,21 @@ pub(super) enum Piece {
     Text(String),
     /// Whole lines beside the answer. None but the first begins at the left edge.
     Beside(String),
-    /// What is going on until the next piece, in a few words; nothing where nothing is.
+    /// State of the run until the next piece, in a few words. Empty if there is none.
     Now(String),
 }
 
 /// Turns what happens into pieces, one run after another.
 #[derive(Debug)]
 pub(super) struct Narration {
-    /// The text of the model is told as it comes. Otherwise the last answer is told at the end, and what was said between
-    /// calls beside it.
+    /// The text of the model is shown as it comes. Otherwise the last answer is shown at the end, and text between calls
+    /// beside it.
     streams: bool,
     /// Outputs of calls are shown whole.
     is_verbose: bool,
-    /// What was said since the last call, where it is not told as it comes.
+    /// Text of the model since the last call, if it is not shown as it comes.
     said: String,
-    /// Something was said since the last line that stands beside it.
+    /// The model wrote text since the last line beside it.
     is_speaking: bool,
     /// The last line of what was said is open.
     is_line_open: bool,
@@ -81,7 +81,7 @@ impl Narration {
         }
     }
 
-    /// What is written of an event.
+    /// Returns the pieces that show an event.
     pub(super) fn tell(&mut self, event: &AgentEvent) -> Vec<Piece> {
         let mut pieces = Vec::new();
         match event {
@@ -193,7 +193,7 @@ impl Narration {
         }
     }
 
-    /// What was said up to here was not the answer: something follows it.
+    /// Ends a text that is not the answer: something follows it.
     fn end_text(&mut self, pieces: &mut Vec<Piece>) {
         self.close_line(pieces);
         let said = std::mem::take(&mut self.said);
@@ -322,7 +322,8 @@ fn named(tool: &str) -> String {
     format!("`{}`", name(tool))
 }
 
-/// A text behind its label: on the same line, or below it behind a mark. Nobody takes a line of it for one of ours.
+/// Returns a text after its label: on the same line, or below it behind a mark, so that no line of it looks like one of
+/// Toolstead.
 pub(super) fn opened(label: &str, text: &str) -> String {
     let text = text.trim_end_matches('\n');
     let mut lines: Vec<&str> = text.lines().collect();

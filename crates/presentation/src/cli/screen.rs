@@ -1,4 +1,4 @@
-//! Where the runs of an agent are shown, with the line in which the user types while the model works.
+//! Display of the runs of an agent, with the line in which the user types while the model works.
 
 use super::{
     columns::{beginning, columns, end, folded},
@@ -28,7 +28,7 @@ const OPEN_BYTES: usize = 4 << 10;
 /// Time that a question may take to close at the end of a run.
 const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
 
-/// Where runs are shown.
+/// Display of runs.
 pub(super) struct Screen<'a> {
     output: &'a mut Output,
     narration: Narration,
