@@ -174,7 +174,7 @@ impl ProxyReport {
     /// Returns the number of refusals of a host with its port (an IPv6 address without brackets), whatever their reasons,
     /// and the entry of the newest reason.
     pub fn refusals_of(&self, host: &str) -> Option<(u64, &RefusedHost)> {
-        let of_host = || self.refused.iter().filter(|refused| refused.host.replace(['[', ']'], "") == host);
+        let of_host = || self.refused.iter().filter(move |refused| refused.host.replace(['[', ']'], "") == host);
         let newest = of_host().next_back()?;
         Some((of_host().map(|refused| refused.times).sum(), newest))
     }
