@@ -2,13 +2,14 @@
 
 pub(super) use super::columns::columns;
 use super::{columns::usable, output::visible};
-use crate::text_rows::width;
+use crate::text_rows::{rows, width};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Signal, getpgrp, getpid, kill_process},
     termios::{
-        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp,
+        tcgetwinsize, tcsetattr,
     },
 };
 use std::{
@@ -24,6 +25,8 @@ use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 /// The width that every terminal has.
 pub(super) const WIDTH: usize = 80;
+/// The smallest width for which lines are broken.
+const MIN_COLUMNS: usize = 10;
 /// Where a line goes on that does not fit.
 const INDENT: usize = 6;
 /// How often the one who reads looks whether somebody still waits for the answer.
@@ -333,6 +336,18 @@ pub(super) fn typed_line(terminal: &File, given_up: &AtomicBool) -> io::Result<T
 /// Throws away what was typed before the question stood there: it is no answer to it.
 pub(super) fn forget_typed(terminal: &File) -> io::Result<()> {
     Ok(tcflush(terminal, QueueSelector::IFlush)?)
+}
+
+/// Breaks the lines of a question for a terminal that is narrower than [`WIDTH`]. The terminal itself would continue them at
+/// the left edge, where only lines of ours begin.
+pub(super) fn fitted(terminal: &File, text: &str) -> String {
+    let columns = tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
+    match columns {
+        0 | WIDTH.. => text.to_owned(),
+        columns => {
+            text.split('\n').flat_map(|line| rows(line, columns.max(MIN_COLUMNS))).collect::<Vec<_>>().join("\n")
+        }
+    }
 }
 
 /// Writes a text of ours. Control characters in it are escaped, so that no value in it steers the terminal.

@@ -7,7 +7,7 @@ use self::{answers::Grants, rule_edit::EditableRule};
 use super::{
     pager::{Pager, Reading},
     terminal::{
-        CTRL_C, CTRL_D, Input, NoAnswer, Terminal, TypedLine, forget_typed, typed_line, wrapped, write_escaped,
+        CTRL_C, CTRL_D, Input, NoAnswer, Terminal, TypedLine, fitted, forget_typed, typed_line, wrapped, write_escaped,
     },
 };
 use crate::approval_question::{ApprovalQuestion, Row};
@@ -170,6 +170,8 @@ fn put(
         if let Some(answer) = ask_once(terminal, &question, &mut rules, given_up)? {
             return Ok(answer);
         }
+        // The question is repeated with the offered rules.
+        rules.iter_mut().flatten().for_each(EditableRule::reset);
         match pager.show(terminal, question.full_text.as_deref().unwrap_or_default(), given_up)? {
             Reading::Complete => question = after_reading.take().unwrap_or(question),
             Reading::Incomplete => {}
@@ -184,7 +186,7 @@ fn ask_once(
     rules: &mut [Option<EditableRule>],
     given_up: &AtomicBool,
 ) -> io::Result<Option<KeyAnswer>> {
-    write_escaped(terminal, &shown(question))?;
+    write_escaped(terminal, &fitted(terminal, &shown(question)))?;
     forget_typed(terminal)?;
     answers::read(terminal, question, rules, given_up)
 }

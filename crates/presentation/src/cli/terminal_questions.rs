@@ -2,7 +2,7 @@
 
 mod form;
 
-use super::terminal::{CTRL_C, CTRL_D, Input, NoAnswer, Terminal, forget_typed, key, line, wrapped};
+use super::terminal::{CTRL_C, CTRL_D, Input, NoAnswer, Terminal, fitted, forget_typed, key, line, wrapped};
 use crate::cli::output::visible;
 use form::{Field, Form};
 use serde_json::{Map, Value, json};
@@ -136,7 +136,8 @@ fn page(
 ) -> io::Result<Answer> {
     let mut output = terminal;
     // Whole, on lines of its own: it is to be copied.
-    write!(output, "{lines}Open this page in your browser, if you trust it:\n\n{}\n\n", visible(url))?;
+    output.write_all(fitted(terminal, lines).as_bytes())?;
+    write!(output, "Open this page in your browser, if you trust it:\n\n{}\n\n", visible(url))?;
     forget_typed(terminal)?;
     if let Some((browser, page)) = browser.zip(url::Url::parse(url).ok()) {
         match chosen(terminal, "Open it here? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)? {
@@ -153,7 +154,7 @@ fn page(
 /// A question without fields.
 fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Answer> {
     let mut output = terminal;
-    output.write_all(lines.as_bytes())?;
+    output.write_all(fitted(terminal, lines).as_bytes())?;
     forget_typed(terminal)?;
     chosen(terminal, "[y]es [d]ecline [c]ancel? ", Answer::Accept(Map::new()), "yes", given_up)
 }
@@ -184,11 +185,11 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
         "",
         &format!("({DECLINE} says no, {CANCEL} or Ctrl-C says nothing; Enter takes what stands in brackets.)"),
     );
-    output.write_all(text.as_bytes())?;
+    output.write_all(fitted(terminal, &text).as_bytes())?;
     forget_typed(terminal)?;
     let mut content = Map::new();
     for (index, field) in form.fields.iter().enumerate() {
-        output.write_all(shown(index, field).as_bytes())?;
+        output.write_all(fitted(terminal, &shown(index, field)).as_bytes())?;
         loop {
             write!(output, "   > ")?;
             output.flush()?;
@@ -207,7 +208,7 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
                     Err(why) => {
                         let mut text = String::new();
                         wrapped(&mut text, "   ", &why);
-                        output.write_all(text.as_bytes())?;
+                        output.write_all(fitted(terminal, &text).as_bytes())?;
                     }
                 },
             }

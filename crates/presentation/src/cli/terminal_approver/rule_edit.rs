@@ -1,6 +1,6 @@
 //! Rules that the user changes before they are stored.
 
-use super::super::terminal::{CTRL_C, CTRL_D, bell, key, wrapped, write_escaped};
+use super::super::terminal::{CTRL_C, CTRL_D, bell, forget_typed, key, wrapped, write_escaped};
 use crate::approval_question::ApprovalQuestion;
 use std::{
     fs::File,
@@ -50,6 +50,11 @@ impl EditableRule {
         self.written.clone()
     }
 
+    /// Returns to the offered rule.
+    pub(super) fn reset(&mut self) {
+        self.written = None;
+    }
+
     /// Lets the user change the rule until it can be stored, or until Ctrl-C leaves it as it was.
     pub(super) fn edit(&mut self, terminal: &File, given_up: &AtomicBool) -> io::Result<()> {
         let mut text = self.written.clone().unwrap_or_else(|| self.offered.clone());
@@ -81,6 +86,8 @@ fn edited(terminal: &File, mut text: String, given_up: &AtomicBool) -> io::Resul
         match key(terminal, given_up)? {
             Some(b'\r' | b'\n') => {
                 write_escaped(terminal, "\n")?;
+                // Further lines of a pasted rule are no answer to the question that follows.
+                forget_typed(terminal)?;
                 return Ok(Some(text));
             }
             Some(CTRL_C | CTRL_D) => {

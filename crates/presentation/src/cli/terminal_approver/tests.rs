@@ -11,7 +11,7 @@ use super::{
 use crate::approval_question::tests::{Asked, write};
 use rustix::{
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{LocalModes, tcgetattr},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 use serde_json::json;
 use std::{
@@ -272,4 +272,20 @@ async fn a_question_is_taken_back_once_the_run_is_over_in_which_it_came_up() {
     leaving.0.notify_one();
     assert_eq!(tokio::time::timeout(SOON, answer).await.expect("it ends").unwrap(), Approval::Unattended);
     assert!(person.is_as_before());
+}
+
+#[tokio::test]
+async fn only_lines_of_ours_begin_at_the_left_edge_of_a_narrow_terminal() {
+    let person = Person::at_terminal(SOON);
+    let size = Winsize { ws_col: 30, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&person.hands, size).unwrap();
+    let mut asked = asked();
+    asked.preview = Some(format!("+{}1. write `/tmp`", "x".repeat(25)));
+    let answer = person.ask(asked);
+    let seen = person.sees("? ").await;
+    let lines: Vec<&str> = seen.lines().map(|line| line.trim_end_matches('\r')).collect();
+    let (prompt, text) = lines.split_last().unwrap();
+    assert!(text.iter().all(|line| columns(line) <= 30) && text.contains(&"  : 1. write `/tmp`"), "{text:#?} {prompt}");
+    person.types(b"n");
+    answer.await.unwrap();
 }

@@ -1,6 +1,7 @@
 //! A denial with a message for the model.
 
 use super::*;
+use rustix::termios::{OptionalActions, tcsetattr};
 
 const PROMPT: &str = "Reason, or what to do instead (Enter for none): ";
 
@@ -56,4 +57,24 @@ async fn no_other_question_comes_between_a_denial_and_its_message() {
     person.sees("? ").await;
     person.types(b"n");
     assert_eq!(second.await.unwrap(), Approval::denied(PERSON));
+}
+
+#[tokio::test]
+async fn a_message_is_edited_where_keys_are_read_one_by_one_before_and_after() {
+    let person = Person::at_terminal(SOON);
+    let mut modes = tcgetattr(&person.terminal).unwrap();
+    modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    tcsetattr(&person.terminal, OptionalActions::Now, &modes).unwrap();
+    let answer = person.ask(asked());
+    person.sees("? ").await;
+    person.types(b"d");
+    person.sees(PROMPT).await;
+    person.types(b"use x\x7fpytest\r");
+    person.sees("pytest\r\n").await;
+    let denied = Approval::Denied { by: PERSON.into(), message: Some("use pytest".into()) };
+    assert_eq!(tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap(), denied);
+    let after = tcgetattr(&person.terminal).unwrap().local_modes;
+    assert!(
+        !after.contains(LocalModes::ICANON) && !after.contains(LocalModes::ECHO) && after.contains(LocalModes::ISIG)
+    );
 }

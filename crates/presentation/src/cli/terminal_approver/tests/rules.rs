@@ -58,3 +58,42 @@ async fn a_rule_that_is_left_as_it_was_offered_is_no_written_rule() {
     let approval = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
     assert_eq!(approval, Approval::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
 }
+
+#[tokio::test]
+async fn the_further_lines_of_a_pasted_rule_answer_nothing() {
+    let person = Person::at_terminal(SOON);
+    let mut asked = asked_about_commands();
+    asked.parts.truncate(1);
+    let answer = person.ask(asked);
+    person.sees("? ").await;
+    person.types(b"e");
+    person.sees("*)").await;
+    person.types(b"\rsso");
+    person.sees("[e]dit rule? ").await;
+    person.types(b"n");
+    let approval = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
+    assert_eq!(approval, Approval::denied(PERSON));
+}
+
+#[tokio::test]
+async fn a_question_that_is_repeated_stores_the_rule_that_it_shows() {
+    let person = Person::at_terminal(SOON);
+    let mut asked = asked_about_commands();
+    asked.parts.truncate(1);
+    // Something to read: the argument is cut.
+    asked.call.arguments.insert("note".into(), json!("x".repeat(1_000)));
+    let answer = person.ask(asked);
+    person.sees("? ").await;
+    person.types(b"e");
+    person.sees("*)").await;
+    person.types(b"\x15Bash(python3 -m pytest -q)\r");
+    person.sees("[v]iew all? ").await;
+    person.types(b"v");
+    person.sees("[q]uit? ").await;
+    person.types(b"q");
+    let question = person.sees("[v]iew all? ").await;
+    assert!(question.contains("the rule `Bash(python3 -m pytest *)`"), "{question}");
+    person.types(b"s");
+    let approval = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
+    assert_eq!(approval, Approval::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
+}
