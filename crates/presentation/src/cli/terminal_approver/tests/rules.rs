@@ -37,6 +37,7 @@ async fn a_rule_is_edited_before_it_is_stored_and_refused_where_it_allows_too_mu
     let scopes = vec![ApprovalScope::Session; 2];
     let rules = vec![Some("Bash(python3 -m pytest -q)".to_owned()), None];
     assert_eq!(approval, Approval::GrantedWithRules { by: PERSON.into(), scopes, rules });
+    let seen = seen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(seen.contains("which also allows `python3 -m pytest` with any other"), "{seen}");
     assert!(seen.contains("The rule is not stored: it would allow too much: begin it with"), "{seen}");
     assert!(person.is_as_before());
