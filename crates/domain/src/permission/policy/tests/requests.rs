@@ -107,6 +107,19 @@ fn what_may_be_the_resource_is_not_covered_by_allow_and_caught_by_deny() {
 }
 
 #[test]
+fn a_uri_with_dot_segments_is_covered_word_for_word_and_caught_by_every_rule() {
+    for uri in ["a://x/../y", "a://x/%2e%2E/y", "a://x/%252e./y", "a://x/./y", "a://x/.."] {
+        let touches = format!("resource {uri}");
+        check_request(&[(A, "Resource(git:a://x/*)")], &touches, Ask);
+        check_request(&[(A, "Resource(git:*)")], &touches, Allow);
+        check_request(&[(A, &format!("Resource(git:{uri})"))], &touches, Allow);
+        check_request(&[(A, "mcp__git"), (D, "Resource(git:a://y)")], &touches, Deny);
+        check_request(&[(A, "mcp__git"), (D, "Resource(hg:a://y)")], &touches, Allow);
+    }
+    check_request(&[(A, "Resource(git:a://x/*)")], "resource a://x/..y/z.", Allow);
+}
+
+#[test]
 fn a_server_is_closed_wholly_by_what_denies_all_of_its_requests() {
     for (rule, resources, prompts) in [
         ("Resource", true, false),

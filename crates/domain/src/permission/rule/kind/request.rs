@@ -67,6 +67,15 @@ impl Requests {
         };
         (subject == self.subject && wildcard_match(&self.server, server.as_str())).then_some(name)
     }
+
+    fn is_about_everything(&self) -> bool {
+        self.name.bytes().all(|byte| byte == b'*')
+    }
+
+    /// Returns `true` if the server may resolve this URI to one that the pattern says nothing of.
+    fn may_lead_elsewhere(&self, name: &str) -> bool {
+        self.subject == RuleSubject::Resource && has_dot_segment(name)
+    }
 }
 
 impl RuleKind for Requests {
@@ -74,21 +83,28 @@ impl RuleKind for Requests {
         self.subject
     }
 
-    /// Covers a template only if the pattern fits each of its URIs.
+    /// Covers a template only if the pattern fits each of its URIs, and a URI with dot segments only by everything or word
+    /// for word.
     fn covers(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         self.requested(access).is_some_and(|name| {
-            wildcard_match(&self.name, name) && (!name.contains('{') || wildcard_match(&self.name, &opened(name)))
+            (self.is_about_everything() || self.name == name || !self.may_lead_elsewhere(name))
+                && wildcard_match(&self.name, name)
+                && (!name.contains('{') || wildcard_match(&self.name, &opened(name)))
         })
     }
 
-    /// Catches a template if one of its URIs fits the pattern, and a URI in whatever escapes and case it is written.
+    /// Catches a template if one of its URIs fits the pattern, a URI in whatever escapes and case it is written, and every
+    /// URI with dot segments.
     fn catches(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         self.requested(access).is_some_and(|name| {
             let fits = |name: &str| match name.contains('{') {
                 true => name.len() > LONGEST_TEMPLATE || patterns_meet(&folded(&self.name), &folded(&opened(name))),
                 false => false,
             };
-            wildcard_match(&self.name, name) || wildcard_match(&folded(&self.name), &folded(name)) || fits(name)
+            wildcard_match(&self.name, name)
+                || wildcard_match(&folded(&self.name), &folded(name))
+                || fits(name)
+                || self.may_lead_elsewhere(name)
         })
     }
 
@@ -97,7 +113,7 @@ impl RuleKind for Requests {
     }
 
     fn covers_server(&self, server: &str) -> bool {
-        wildcard_match(&self.server, server) && self.name.bytes().all(|byte| byte == b'*')
+        wildcard_match(&self.server, server) && self.is_about_everything()
     }
 }
 
@@ -111,6 +127,12 @@ fn opened(template: &str) -> String {
         rest = behind.split_once('}').map_or("", |(_, behind)| behind);
     }
     opened + rest
+}
+
+/// Returns `true` if a segment of the URI is `.` or `..`, escaped at most twice.
+fn has_dot_segment(uri: &str) -> bool {
+    let once = folded(uri);
+    folded(&once).split(['/', '\\', ':', '?', '#', ';']).any(|segment| matches!(segment, "." | ".."))
 }
 
 /// Returns the text in lower case with its percent-encoding decoded once.
