@@ -339,7 +339,16 @@ fn keys_of_other_clients_that_narrow_a_server_count_or_leave_it_out() {
         assert_eq!(machine.rules(), rules, "{key}");
         assert!(!config.notes.iter().any(|note| note.to_string().contains("without a meaning")), "{key}");
     }
-    for key in ["tool_white_list", "includeTools", "enabledTools", "enabled_tools", "only_tools"] {
+    for key in [
+        "tool_white_list",
+        "includeTools",
+        "enabledTools",
+        "enabled_tools",
+        "allowedTools",
+        "allowed_tools",
+        "tools",
+        "only_tools",
+    ] {
         check(&format!(r#""{key}": ["read", "list_*"]"#), Some(&["read", "list_*"]), &[], false);
     }
     for key in ["disabledTools", "disabled_tools", "excludeTools", "disallowedTools", "tool_black_list", "deny_tools"] {

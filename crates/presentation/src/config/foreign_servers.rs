@@ -19,7 +19,8 @@ use crate::config::{
 const FILES: &[&str] = &[".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
 
 /// The keys of other clients that list the tools a server may offer: kodelet, Gemini CLI, Codex.
-const ONLY_TOOLS: &[&str] = &["tool_white_list", "includeTools", "enabledTools", "enabled_tools"];
+const ONLY_TOOLS: &[&str] =
+    &["tool_white_list", "includeTools", "enabledTools", "enabled_tools", "allowedTools", "allowed_tools"];
 
 /// The keys of other clients that list the tools a server may not offer: Roo Code, Gemini CLI, Codex.
 const DENY_TOOLS: &[&str] =
@@ -100,6 +101,8 @@ pub(super) fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<P
                         "disabled".into()
                     }
                     name if ONLY_TOOLS.contains(&name) => "only_tools".into(),
+                    // GitHub Copilot.
+                    "tools" if matches!(member.node.content, Content::List(_)) => "only_tools".into(),
                     name if DENY_TOOLS.contains(&name) => "deny_tools".into(),
                     name if is_transport(name) => return None,
                     name if prohibitions::may_narrow(name, &member.node.content) => {
