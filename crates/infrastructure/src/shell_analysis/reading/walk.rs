@@ -26,12 +26,14 @@ pub(crate) struct Walk<'t> {
     saved: Vec<Folders>,
     /// Where the text may move to another folder.
     moves: Vec<usize>,
+    /// A loop may have no end.
+    may_loop: bool,
 }
 
 impl<'t> Walk<'t> {
     pub(crate) fn new(text: &'t str, folders: Folders, limits: Limits, analyse: Analyse) -> Self {
         let moves = moving_words(text);
-        Self { found: Findings::new(text, folders, limits, analyse), saved: Vec::new(), moves }
+        Self { found: Findings::new(text, folders, limits, analyse), saved: Vec::new(), moves, may_loop: false }
     }
 
     pub(crate) fn run(mut self, root: Node<'t>) -> Analysis {
@@ -83,6 +85,11 @@ impl<'t> Walk<'t> {
                 command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInRule::PipeFilter);
             }
         }
+        let commands = &mut self.found.result.commands;
+        // Without an end it would use the processor for as long as the session lasts.
+        if self.may_loop && commands.iter().all(|command| command.built_in_rule.is_some()) {
+            commands.iter_mut().for_each(|command| command.built_in_rule = None);
+        }
         self.found.result
     }
 
@@ -114,6 +121,7 @@ impl<'t> Walk<'t> {
                 self.statements(node, below, steps);
             }
             "while_statement" | "for_statement" => {
+                self.may_loop |= node.kind() == "while_statement";
                 self.forget_folders_that_a_loop_changes(node);
                 self.statements(node, below, steps);
             }

@@ -269,6 +269,8 @@ fn what_looks_like_printing_and_may_do_more_is_not_allowed() {
         &[
             "ls > x; echo a > x",
             "ls > x; { echo a; } > x",
+            "while :; do :; done",
+            "until exit 1; do echo a; done &",
             "for f in *; do echo \"$f\"; done",
             "for f in /etc/*; do printf '%s\\n' \"$f\"; done",
             "for f in a {b,/etc/*}; do echo \"$f\"; done",
