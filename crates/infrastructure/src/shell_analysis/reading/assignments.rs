@@ -60,7 +60,7 @@ pub(super) fn assignment<'t>(
                 set_to = None;
                 for element in found.parts(*value) {
                     let word = found.word(element, place, steps);
-                    found.names_files |= word.as_ref().is_some_and(Word::may_become_file_names);
+                    found.looks_at_files |= word.as_ref().is_some_and(Word::may_become_file_names);
                     if word.is_some_and(|word| word.text.contains('[')) {
                         found.opaque(*value, "the index of an array is computed, which may run commands");
                     }

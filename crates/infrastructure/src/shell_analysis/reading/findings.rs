@@ -53,8 +53,9 @@ pub(super) struct Findings<'t> {
     pub(super) folders: Folders,
     /// Nodes of simple commands whose standard input is a pipe, unless they redirect it.
     pub(super) behind_pipes: HashSet<usize>,
-    /// A variable may hold names of files that no command reads: words of a loop or an array become them.
-    pub(super) names_files: bool,
+    /// The shell itself looks at files that no access names: words of a loop or an array become their names, or `[[` tests
+    /// them.
+    pub(super) looks_at_files: bool,
     /// Places of commands that redirect to a file which an earlier command has.
     repeats_file: HashSet<usize>,
 }
@@ -72,7 +73,7 @@ impl<'t> Findings<'t> {
             reading_words: 0,
             folders,
             behind_pipes: HashSet::new(),
-            names_files: false,
+            looks_at_files: false,
             repeats_file: HashSet::new(),
         }
     }

@@ -169,6 +169,7 @@ pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, s
         if let Some(reason) = double_brackets(written) {
             found.opaque(node, reason);
         }
+        found.looks_at_files |= tests_files(written);
         found.folders.settle();
         return;
     }
@@ -229,6 +230,18 @@ pub(super) fn declaration<'t>(found: &mut Findings<'t>, node: Node<'t>, place: P
         }
     }
     simple_command(found, &parts, node.byte_range());
+}
+
+/// Returns `true` if `[[ ... ]]` may hold an operator that looks at a file.
+fn tests_files(written: &str) -> bool {
+    const OPERATORS: &[&str] = &[
+        "a", "b", "c", "d", "e", "f", "g", "h", "k", "p", "r", "s", "t", "u", "w", "x", "G", "L", "N", "O", "S", "nt",
+        "ot", "ef",
+    ];
+    written.split('-').skip(1).any(|behind| {
+        let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+        OPERATORS.contains(&&behind[..end])
+    })
 }
 
 /// What `[[ ... ]]` may evaluate: operands of number comparisons, and names that are tested.

@@ -79,8 +79,8 @@ impl<'t> Walk<'t> {
         if self.found.result.is_opaque() {
             self.found.result.commands.iter_mut().for_each(|command| command.built_in_rule = None);
         }
-        // Printing them, as `select` does by itself, would list a folder.
-        if self.found.names_files {
+        // Their names or states would be printed, as `select` does by itself.
+        if self.found.looks_at_files {
             for command in &mut self.found.result.commands {
                 command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInRule::PipeFilter);
             }
@@ -211,7 +211,7 @@ impl<'t> Walk<'t> {
             match part.kind() {
                 "variable_name" => loop_variable(&mut self.found, part),
                 "extglob_pattern" => {
-                    self.found.names_files |= node.kind() == "for_statement";
+                    self.found.looks_at_files |= node.kind() == "for_statement";
                     let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"_.*?^+/-".contains(&byte);
                     if !self.found.slice(part).bytes().all(safe) {
                         self.found.opaque(part, "this pattern is not understood");
@@ -221,7 +221,8 @@ impl<'t> Walk<'t> {
                     if node.kind() != "function_definition" {
                         let word = self.found.word(part, place, &mut entered);
                         let is_of_loop = node.kind() == "for_statement";
-                        self.found.names_files |= is_of_loop && word.is_some_and(|word| word.may_become_file_names());
+                        self.found.looks_at_files |=
+                            is_of_loop && word.is_some_and(|word| word.may_become_file_names());
                     }
                 }
                 _ => entered.push(Step::Enter(part, place)),
