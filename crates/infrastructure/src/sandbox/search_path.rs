@@ -41,7 +41,7 @@ impl SearchPath {
         }
         let is_mounted = || {
             let mut toolchains = Toolchains::new(self.home.as_deref(), workspace.writable());
-            toolchains.add_path(&way.real.to_string_lossy());
+            toolchains.add_bin(&way.real);
             toolchains.into_folders().iter().any(|mounted| way.real.starts_with(mounted))
         };
         !self.is_in_home(&way.real) || is_mounted()

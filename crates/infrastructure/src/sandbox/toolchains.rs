@@ -159,7 +159,7 @@ impl<'a> Toolchains<'a> {
     }
 
     /// A folder with programs; canonical.
-    fn add_bin(&mut self, folder: &Path) {
+    pub(super) fn add_bin(&mut self, folder: &Path) {
         let parent = folder.parent().unwrap_or(folder);
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let of_home = self.of_home(parent);

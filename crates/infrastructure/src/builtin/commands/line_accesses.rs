@@ -10,7 +10,7 @@ use crate::{
     shell_analysis::{Analysis, TouchOrigin, analyse},
 };
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -31,13 +31,14 @@ pub(crate) fn accesses(
     search_path: Option<&SearchPath>,
 ) -> Vec<Access> {
     let Analysis { mut commands, touches } = analyse(text, folder);
+    let mut found = HashMap::new();
     for command in &mut commands {
         let is_certain = |rule: &BuiltInRule| match (rule, search_path) {
             (_, None) => false,
             (BuiltInRule::Status | BuiltInRule::Print, Some(_)) => true,
-            (BuiltInRule::PipeFilter, Some(path)) => {
-                command.words.first().is_some_and(|program| finds_in_system(workspace, program, path))
-            }
+            (BuiltInRule::PipeFilter, Some(path)) => command.words.first().is_some_and(|program| {
+                *found.entry(program.clone()).or_insert_with(|| finds_in_system(workspace, program, path))
+            }),
         };
         command.built_in_rule = command.built_in_rule.filter(is_certain);
     }
