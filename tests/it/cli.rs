@@ -62,6 +62,21 @@ fn each_kind_of_end_has_its_exit_code() {
 }
 
 #[test]
+fn no_word_of_the_command_line_steers_the_terminal_that_repeats_it() {
+    let home = Home::new();
+    let word = "\u{1b}]0;x\u{7}\u{9b}2J\u{202e}";
+    for arguments in [&["servers", word][..], &["tools", word], &["call", word], &["call", "echo", word], &[word]] {
+        let output = home.run(arguments);
+        let printed = format!("{}{}", stdout(&output), stderr(&output));
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(printed.starts_with("error: "), "{arguments:?}: {printed:?}");
+        assert!(!printed.chars().any(toolstead_domain::unseen::moves), "{arguments:?}: {printed:?}");
+    }
+    let help = home.run(&["--help"]);
+    assert!(help.status.success() && stdout(&help).contains("Exit codes: 0 done"), "{}", stdout(&help));
+}
+
+#[test]
 fn arguments_come_from_the_line_from_a_file_and_from_standard_input() {
     let home = Home::new();
     std::fs::write(home.work().join("arguments.json"), r#"{"message":"from a file"}"#).unwrap();

@@ -1,5 +1,6 @@
 //! Events as JSON lines, in a file or on standard output.
 
+use crate::escaping_writer::escaped_json;
 use std::{
     fs, io,
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
@@ -119,5 +120,6 @@ async fn write(writer: impl AsyncWrite + Unpin, mut events: EventSubscription, s
 }
 
 fn line(heard: &Heard) -> String {
-    format!("{}\n", heard.to_json())
+    // Standard output may be a terminal, and the escaped text is the same JSON.
+    format!("{}\n", escaped_json(&heard.to_json().to_string()))
 }

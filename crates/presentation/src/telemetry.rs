@@ -1,8 +1,8 @@
 //! Logging, to standard error alone: standard output belongs to results and to the protocol.
 
 use crate::{
-    cli::output::{harmless_json, visible},
     config::environment::{Environment, LOG},
+    escaping_writer::{escaped_json, on_one_line},
 };
 use clap::ValueEnum;
 use serde_json::Value;
@@ -98,11 +98,11 @@ impl<W: Write> Write for LogWriter<W> {
         let text = String::from_utf8_lossy(bytes);
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let line = match self.format {
-            LogFormat::Text => visible(&redacted(line)).replace('\n', "\\n").replace('\t', "\\t"),
+            LogFormat::Text => on_one_line(&redacted(line)),
             LogFormat::Json => match serde_json::from_str::<Value>(line) {
-                Ok(event) => harmless_json(&redacted_value(&event).to_string()),
+                Ok(event) => escaped_json(&redacted_value(&event).to_string()),
                 // The formatter writes JSON. Anything else is one text.
-                Err(_) => harmless_json(&Value::from(redacted(line)).to_string()),
+                Err(_) => escaped_json(&Value::from(redacted(line)).to_string()),
             },
         };
         self.to.write_all(format!("{line}\n").as_bytes())?;

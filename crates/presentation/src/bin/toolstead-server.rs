@@ -22,7 +22,7 @@ fn main() -> ExitCode {
             let error = Command::new(&program).arg0(SERVER).args(env::args_os().skip(1)).exec();
             format!(
                 "cannot start `{}`: {error}; install `toolstead` and `{SERVER}` in the same folder",
-                program.display()
+                program.display().to_string().escape_debug()
             )
         }
         Err(error) => format!("cannot find the folder of `{SERVER}`: {error}; is /proc mounted?"),

@@ -6,7 +6,7 @@ use super::{
     auth,
     exit::{self, Exit, Failed},
     global::Global,
-    output::{Output, visible},
+    output::Output,
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
     tools::tell_absent,
@@ -243,9 +243,8 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
     };
     for block in result.content().iter().chain(&in_place) {
         let text = shown(block);
-        let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
         // Its own line end is ours; blank lines before that are the tool's.
-        output.line(text.strip_suffix('\n').unwrap_or(&text))?;
+        output.content(text.strip_suffix('\n').unwrap_or(&text))?;
     }
     Ok(exit)
 }

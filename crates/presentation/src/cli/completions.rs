@@ -14,7 +14,7 @@ impl Completions {
     pub(super) fn run(self, output: &mut Output) -> Outcome {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "toolstead", &mut script);
-        output.line(String::from_utf8_lossy(&script).trim_end())?;
+        output.content(String::from_utf8_lossy(&script).trim_end())?;
         Ok(Exit::Done)
     }
 }

@@ -4,7 +4,7 @@ use super::{
     Outcome,
     exit::{Exit, Failed, chain},
     global::Global,
-    output::{Output, visible},
+    output::{Output, on_one_line},
 };
 use crate::{
     composition_root::{Composition, Servers},
@@ -245,7 +245,7 @@ fn show(findings: &[Finding], as_json: bool, output: &mut Output) -> Result<(), 
         return Ok(output.json(&json!({"findings": all.collect::<Vec<_>>()}))?);
     }
     for one in findings {
-        output.line(&visible(&format!("{:<5} {:<16} {}", word(one.verdict), one.what, one.said)))?;
+        output.line(&on_one_line(&format!("{:<5} {:<16} {}", word(one.verdict), one.what, one.said)))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! How a command ends: the exit codes, in one table, and the error object of `--json`.
 
-use super::output::Output;
+use super::output::{Output, note};
 use crate::{composition_root::StartupError, config::problem::Problem};
 use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
@@ -79,7 +79,7 @@ pub(super) fn told(outcome: super::Outcome, as_json: bool) -> u8 {
     if matches!(&failed, Failed::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
         return 0;
     }
-    super::output::note(&format!("error: {}", chain(&failed)));
+    note(&report(&failed));
     if as_json {
         // On one line, as events before it are. Nobody is left to hear that nobody reads.
         let _ = Output::new().json_line(&failed.to_json());
@@ -87,16 +87,28 @@ pub(super) fn told(outcome: super::Outcome, as_json: bool) -> u8 {
     failed.code()
 }
 
-/// The words of the command line; ends the program where they are wrong, or only ask for help.
+/// Returns a failure as lines of which only the first begins at the left edge: the text may be a server's.
+fn report(failed: &Failed) -> String {
+    let causes: Vec<String> = causes(failed).iter().map(|cause| cause.trim_end().replace('\n', "\n    ")).collect();
+    format!("error: {}", causes.join("\n  because: "))
+}
+
+/// Returns the parsed command line. Ends the program if it is invalid or only requests help.
 pub fn parsed<C: clap::Parser>() -> C {
     C::try_parse().unwrap_or_else(|error| {
+        // Without styles: the text repeats what was typed, and escaping tells no style from a sequence in it.
+        let text = error.render().to_string();
         // It could not be read out of the words: they are wrong.
         let as_json = error.use_stderr() && std::env::args_os().any(|word| word == "--json");
         if as_json {
-            let message = error.render().to_string();
-            let _ = Output::new().json_line(&error_object(ErrorKind::InvalidInput, message.trim_end()));
+            let _ = Output::new().json_line(&error_object(ErrorKind::InvalidInput, text.trim_end()));
         }
-        error.exit()
+        match error.use_stderr() {
+            true => note(text.trim_end()),
+            // A reader that has closed its end has seen enough.
+            false => drop(Output::new().line(text.trim_end())),
+        }
+        std::process::exit(error.exit_code())
     })
 }
 
@@ -105,9 +117,13 @@ fn error_object(kind: ErrorKind, message: &str) -> Value {
     json!({"error": {"kind": kind.as_str(), "message": message}})
 }
 
-/// The error with all its causes, on one line each.
+/// The error with all its causes, each on a line of its own.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = match error.downcast_ref::<Failed>() {
+    causes(error).join("\n  because: ")
+}
+
+fn causes(error: &(dyn Error + 'static)) -> Vec<String> {
+    let text = match error.downcast_ref::<Failed>() {
         Some(Failed::Call(
             ExecuteToolError::NotCallable(failure)
             | ExecuteToolError::Refused(failure)
@@ -115,15 +131,16 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
         )) => failure.text(),
         _ => error.to_string(),
     };
+    let mut causes = vec![text];
     let mut source = error.source();
     while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}\n  because: {said}");
+        let text = cause.to_string();
+        if causes.iter().all(|known| !known.contains(&text)) {
+            causes.push(text);
         }
         source = cause.source();
     }
-    text
+    causes
 }
 
 impl Exit {
@@ -200,4 +217,15 @@ impl Failed {
 /// A problem of the configuration with its place.
 pub(super) fn problem_object(problem: &Problem) -> Value {
     json!({"origin": problem.origin.to_string(), "message": problem.message})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_line_of_a_failure_begins_at_the_left_edge() {
+        let failed = Failed::Usage("the server failed:\nApproved: all tools\n".into());
+        assert_eq!(report(&failed), "error: the server failed:\n    Approved: all tools");
+    }
 }

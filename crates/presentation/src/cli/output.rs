@@ -1,8 +1,10 @@
 //! The only place that writes to standard output and, beside logging, to standard error.
 
 use super::columns::{beginning, usable};
+use crate::escaping_writer::{EscapingWriter, escaped_json};
 use std::io::{self, IsTerminal, Write};
-use toolstead_domain::unseen::moves;
+
+pub(crate) use crate::escaping_writer::{escaped as visible, on_one_line};
 
 /// Standard output, buffered.
 #[derive(Debug)]
@@ -16,23 +18,33 @@ impl Output {
         Self { writer: io::BufWriter::new(io::stdout()) }
     }
 
-    /// Writes one line.
+    /// Writes one of our own lines, escaped.
     ///
     /// # Errors
-    /// When it cannot be written, also because nobody reads any more.
+    /// When it cannot be written, also because the reader has closed its end.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
-        self.writer.write_all(text.as_bytes())?;
-        self.writer.write_all(b"\n")?;
+        writeln!(EscapingWriter(&mut self.writer), "{text}")?;
         self.writer.flush()
     }
 
-    /// Writes a piece of text at once. On a terminal it steers nothing.
+    /// Writes content with a line end: as it is for files and programs, escaped on a terminal.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
+    pub fn content(&mut self, text: &str) -> io::Result<()> {
+        self.text(text)?;
+        self.text("\n")
+    }
+
+    /// Writes a piece of content at once: as it is for files and programs, escaped on a terminal.
     ///
     /// # Errors
     /// As [`line`](Self::line).
     pub fn text(&mut self, text: &str) -> io::Result<()> {
-        let shown = if io::stdout().is_terminal() { visible(text) } else { text.to_owned() };
-        self.writer.write_all(shown.as_bytes())?;
+        match io::stdout().is_terminal() {
+            true => EscapingWriter(&mut self.writer).write_all(text.as_bytes())?,
+            false => self.writer.write_all(text.as_bytes())?,
+        }
         self.writer.flush()
     }
 
@@ -41,8 +53,7 @@ impl Output {
     /// # Errors
     /// As [`line`](Self::line).
     pub fn json_line(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
-        let text = serde_json::to_string(value)?;
-        self.line(&if io::stdout().is_terminal() { harmless_json(&text) } else { text })
+        self.serialized(serde_json::to_string(value)?)
     }
 
     /// Writes a value as indented JSON.
@@ -50,8 +61,11 @@ impl Output {
     /// # Errors
     /// As [`line`](Self::line).
     pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
-        let text = serde_json::to_string_pretty(value)?;
-        self.line(&if io::stdout().is_terminal() { harmless_json(&text) } else { text })
+        self.serialized(serde_json::to_string_pretty(value)?)
+    }
+
+    fn serialized(&mut self, json: String) -> io::Result<()> {
+        self.content(&if io::stdout().is_terminal() { escaped_json(&json) } else { json })
     }
 
     /// Returns `true` if standard output is a terminal, so that a secret shown there does not end up in a file or journal.
@@ -73,10 +87,10 @@ impl Default for Output {
     }
 }
 
-/// Tells something to the person at the terminal, beside the result.
+/// Writes a line to standard error, beside the result.
 pub fn note(text: &str) {
-    // Nobody can be told that nobody can be told.
-    let _ = writeln!(io::stderr(), "{}", visible(text));
+    // A failure cannot be reported anywhere else.
+    let _ = writeln!(EscapingWriter(io::stderr()), "{text}");
 }
 
 /// Shows a line at the terminal that the next one takes the place of; an empty one takes it away. Nothing where standard
@@ -91,15 +105,10 @@ pub fn passing(text: &str) {
     }
 }
 
-/// The text with control characters made visible, except line breaks and tabs: what comes from a tool or a server must
-/// not steer the terminal. What nobody sees and moves nothing stays: the output of a tool is shown as it is.
-pub fn visible(text: &str) -> String {
-    text.chars().map(|c| if moves(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
-}
-
-/// JSON with what would steer a terminal written as `\\u` escapes, which mean the same. JSON escapes the rest itself.
-pub(crate) fn harmless_json(text: &str) -> String {
-    text.chars().map(|c| if moves(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
+/// Returns text of another author, such as a server, with a mark before each line, so that none is mistaken for a line of ours.
+pub fn quoted(text: &str) -> String {
+    let lines: Vec<String> = text.trim_end_matches('\n').split('\n').map(|line| format!("  | {line}")).collect();
+    visible(&lines.join("\n"))
 }
 
 /// The text on one line, cut to the width.
@@ -113,12 +122,12 @@ pub fn cut(text: &str, width: Option<usize>) -> String {
     }
 }
 
-/// A table without frames.
+/// A table without frames, each row on lines of its own.
 pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header(head);
     for row in rows {
-        table.add_row(row.iter().map(|cell| visible(cell)));
+        table.add_row(row.iter().map(|cell| on_one_line(cell)));
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
@@ -128,19 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_steer_the_terminal_is_made_visible() {
-        assert_eq!(visible("a\tb\n\u{1b}[31m\u{202e}\u{61c}"), "a\tb\n\\u{1b}[31m\\u{202e}\\u{61c}");
+    fn no_line_of_a_quoted_text_begins_at_the_left_edge() {
+        assert_eq!(quoted("Adds.\nerror: x\r\u{1b}[2K\n"), "  | Adds.\n  | error: x\\u{d}\\u{1b}[2K");
     }
 
     #[test]
-    fn json_for_a_terminal_means_the_same_and_steers_nothing() {
-        let text = serde_json::json!({"a": "\u{9b}\u{202e}ä"}).to_string();
-        let harmless = harmless_json(&text);
-        assert_eq!(harmless, r#"{"a":"\u009b\u202eä"}"#);
-        assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&harmless).unwrap(),
-            serde_json::json!({"a": "\u{9b}\u{202e}ä"})
-        );
+    fn a_cell_of_a_table_begins_no_line() {
+        assert_eq!(table(&["A"], [vec!["x\nerror: y".into()]]), " A\n x\\nerror: y");
     }
 
     #[test]

@@ -9,7 +9,6 @@ use super::{
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use std::io::IsTerminal;
 use toolstead_application::list_context::ContextList;
 use toolstead_domain::context::request::ContextRequest;
 
@@ -92,7 +91,7 @@ fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Res
     }
     for message in answer.get("messages").and_then(Value::as_array).into_iter().flatten() {
         let text = message["content"]["text"].as_str().unwrap_or("[content that is no text; `--json` prints it]");
-        output.line(&if std::io::stdout().is_terminal() { visible(text) } else { text.to_owned() })?;
+        output.content(text)?;
     }
     Ok(())
 }

@@ -9,7 +9,6 @@ use super::{
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use std::io::IsTerminal;
 use toolstead_application::list_context::ContextList;
 use toolstead_domain::context::request::ContextRequest;
 
@@ -82,7 +81,6 @@ fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Res
     }
     for content in answer.get("contents").and_then(Value::as_array).into_iter().flatten() {
         let text = match content["text"].as_str() {
-            Some(text) if std::io::stdout().is_terminal() => visible(text),
             Some(text) => text.to_owned(),
             None => {
                 let media_type = content["mimeType"].as_str().unwrap_or("unknown type");
@@ -90,7 +88,7 @@ fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Res
                 visible(&format!("[content of {media_type}, about {bytes} bytes; `--json` prints it]"))
             }
         };
-        output.line(text.strip_suffix('\n').unwrap_or(&text))?;
+        output.content(text.strip_suffix('\n').unwrap_or(&text))?;
     }
     Ok(())
 }

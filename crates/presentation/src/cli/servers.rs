@@ -6,7 +6,7 @@ use super::{
     executions::time,
     exit::{Exit, Failed},
     global::Global,
-    output::{Output, table, visible},
+    output::{Output, on_one_line, table},
 };
 use crate::{
     composition_root::{Composition, Servers as Started},
@@ -108,11 +108,11 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
         let stderr = status.stderr.iter().filter(|_| reason.is_some()).map(|line| format!("stderr: {line}"));
         let changed = changed(changes(status));
         for text in reason.cloned().into_iter().chain(status.notes.iter().cloned()).chain(changed).chain(stderr) {
-            output.line(&visible(&format!("{}: {text}", status.name)))?;
+            output.line(&on_one_line(&format!("{}: {}", status.name, text.trim_end())))?;
         }
     }
     for text in left_out {
-        output.line(&text)?;
+        output.line(&on_one_line(&text))?;
     }
     for found in &composition.config.found_servers {
         let how = match &found.origin {
@@ -125,7 +125,7 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
             Origin::Environment(_) | Origin::Flag(_) | Origin::Default => "it is not trusted".to_owned(),
         };
         let line = format!("found, not used: `{}` ({}) in {}; {how}", found.name, found.what, found.origin);
-        output.line(&visible(&line))?;
+        output.line(&on_one_line(&line))?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 mod form;
 
-use super::terminal::{CTRL_C, CTRL_D, Input, NoAnswer, Terminal, fitted, forget_typed, key, line, wrapped};
-use crate::cli::output::visible;
+use super::terminal::{CTRL_C, CTRL_D, Input, NoAnswer, Terminal, bell, fitted, forget_typed, key, line, wrapped};
+use crate::{cli::output::visible, escaping_writer::EscapingWriter};
 use form::{Field, Form};
 use serde_json::{Map, Value, json};
 use std::{
@@ -134,7 +134,7 @@ fn page(
     browser: Option<&Browser>,
     given_up: &AtomicBool,
 ) -> io::Result<Answer> {
-    let mut output = terminal;
+    let mut output = EscapingWriter(terminal);
     // Whole, on lines of its own: it is to be copied.
     output.write_all(fitted(terminal, lines).as_bytes())?;
     write!(output, "Open this page in your browser, if you trust it:\n\n{}\n\n", visible(url))?;
@@ -153,7 +153,7 @@ fn page(
 
 /// A question without fields.
 fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Answer> {
-    let mut output = terminal;
+    let mut output = EscapingWriter(terminal);
     output.write_all(fitted(terminal, lines).as_bytes())?;
     forget_typed(terminal)?;
     chosen(terminal, "[y]es [d]ecline [c]ancel? ", Answer::Accept(Map::new()), "yes", given_up)
@@ -161,7 +161,7 @@ fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Answ
 
 /// One key. Only a clear yes is one.
 fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &AtomicBool) -> io::Result<Answer> {
-    let mut output = terminal;
+    let mut output = EscapingWriter(terminal);
     output.write_all(prompt.as_bytes())?;
     output.flush()?;
     let (word, answer) = loop {
@@ -169,7 +169,7 @@ fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &Ato
             Some(b'y') => break (word, yes),
             Some(b'd' | b'n') => break ("decline", Answer::Decline),
             Some(b'c' | CTRL_C | CTRL_D) => break ("cancel", Answer::Cancel),
-            _ => output.write_all(b"\x07")?,
+            _ => bell(terminal)?,
         }
     };
     writeln!(output, "{word}")?;
@@ -178,7 +178,7 @@ fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &Ato
 
 /// A form, one line a field. What does not fit is asked again.
 fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> io::Result<Answer> {
-    let mut output = terminal;
+    let mut output = EscapingWriter(terminal);
     let mut text = lines.to_owned();
     wrapped(
         &mut text,

@@ -4,7 +4,7 @@ use super::{
     Outcome,
     exit::{Exit, Failed},
     global::Global,
-    output::{Output, cut, note, visible},
+    output::{Output, cut, note, on_one_line, quoted},
 };
 use crate::composition_root::{Composition, Servers};
 use clap::Args;
@@ -16,7 +16,7 @@ use toolstead_application::{
     set_tool_enabled::SetToolEnabledCommand,
     tool_registry::{AbsentServer, Registered, snapshot::Unresolved},
 };
-use toolstead_domain::{category::Category, model::request::OfferedTool, principal::Principal};
+use toolstead_domain::{category::Category, model::request::OfferedTool, principal::Principal, tool::Tool};
 use toolstead_infrastructure::models::{self, ProviderKind};
 
 /// Lists the tools, or shows one.
@@ -149,7 +149,7 @@ impl Tools {
                 Some(reason) => format!("({reason}) {}", tool.description()),
                 None => tool.description().to_owned(),
             };
-            let line = format!("{:width$}  {}", tool.name().as_str(), visible(about.lines().next().unwrap_or("")));
+            let line = format!("{:width$}  {}", tool.name().as_str(), on_one_line(about.lines().next().unwrap_or("")));
             output.line(&cut(&line, output.width()))?;
         }
         note("`toolstead tools NAME` shows one tool with its schema, `--all` also those that cannot be called.");
@@ -171,7 +171,10 @@ pub(super) fn tell_absent(composition: &Composition) {
             true => "its tools are shown as they were last",
             false => "its tools are not known",
         };
-        note(&visible(&format!("note: the MCP server `{server}` is not there, and {shown}: {why}")));
+        note(&format!(
+            "note: the MCP server `{server}` is not available, and {shown}: {}",
+            on_one_line(why.trim_end())
+        ));
     }
 }
 
@@ -191,6 +194,20 @@ fn show(name: &str, composition: &Composition, as_json: bool, output: &mut Outpu
 
 fn describe(view: &ToolView, output: &mut Output) -> std::io::Result<()> {
     let tool = &view.registered.tool;
+    for line in facts(tool, view.hidden_because.as_deref()) {
+        output.line(&line)?;
+    }
+    output.line("input schema")?;
+    output.json(tool.input_schema())?;
+    if let Some(schema) = tool.output_schema() {
+        output.line("output schema")?;
+        output.json(schema)?;
+    }
+    Ok(())
+}
+
+/// Returns a tool in lines. No text of a server begins one of them.
+fn facts(tool: &Tool, hidden_because: Option<&str>) -> Vec<String> {
     let mut facts = vec![("name", tool.name().to_string()), ("title", tool.title().unwrap_or("-").to_owned())];
     facts.push(("source", tool.source().label()));
     facts.push(("category", tool.category.to_string()));
@@ -200,20 +217,9 @@ fn describe(view: &ToolView, output: &mut Output) -> std::io::Result<()> {
         listed(tool.aliases.iter().map(|alias| alias.name).filter(|name| *name != tool.name().as_str())),
     ));
     facts.push(("annotations", tool.definition().get("annotations").map_or("-".into(), Value::to_string)));
-    facts.push(("offered", view.hidden_because.clone().map_or("yes".into(), |reason| format!("no: {reason}"))));
-    for (label, fact) in facts {
-        output.line(&format!("{label:<12} {}", visible(&fact)))?;
-    }
-    output.line("")?;
-    output.line(&visible(tool.description()))?;
-    output.line("")?;
-    output.line("input schema")?;
-    output.json(tool.input_schema())?;
-    if let Some(schema) = tool.output_schema() {
-        output.line("output schema")?;
-        output.json(schema)?;
-    }
-    Ok(())
+    facts.push(("offered", hidden_because.map_or("yes".into(), |reason| format!("no: {reason}"))));
+    let facts = facts.iter().map(|(label, fact)| format!("{label:<12} {}", on_one_line(fact)));
+    facts.chain(["description".into(), quoted(tool.description()), String::new()]).collect()
 }
 
 fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
@@ -234,4 +240,31 @@ fn unknown(name: &str, unresolved: Unresolved) -> Failed {
             format!("`{name}` is not known: the MCP server `{}` is not there: {}", absent.server, absent.why)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{server_name::ServerName, tool::ToolSource, tool_name::ToolName};
+
+    #[test]
+    fn no_text_of_a_server_begins_a_line_of_a_tool() {
+        let Value::Object(definition) = json!({
+            "title": "Adds\noffered      yes",
+            "description": "Adds.\n\u{1b}[2Jname         bash\n\u{202e}input schema",
+            "annotations": {"title": "x\nsource"},
+            "inputSchema": {"type": "object"},
+        }) else {
+            panic!()
+        };
+        let source = ToolSource::McpServer { server: ServerName::parse("up").unwrap(), tool: "add".into() };
+        let tool = Tool::new(ToolName::parse("mcp__up__add").unwrap(), definition, Category::Mcp, source);
+        let lines = facts(&tool, Some("a reason\nof a server")).join("\n");
+        let labels =
+            ["name", "title", "source", "category", "tags", "aliases", "annotations", "offered", "description"];
+        let begun: Vec<&str> = lines.lines().filter(|line| !line.starts_with("  | ") && !line.is_empty()).collect();
+        assert_eq!(begun.len(), labels.len(), "{lines}");
+        assert!(begun.iter().zip(labels).all(|(line, label)| line.starts_with(label)), "{lines}");
+        assert!(lines.ends_with("  | Adds.\n  | \\u{1b}[2Jname         bash\n  | \\u{202e}input schema\n"), "{lines}");
+    }
 }
