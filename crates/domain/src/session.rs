@@ -103,11 +103,20 @@ impl Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// Calls are not served in this state.
-    #[error("the session is not ready ({0:?}): send `initialize` first, and no new requests once it closes")]
+    #[error("{}", why_not_ready(*.0))]
     NotReady(SessionState),
     /// `initialize` came twice.
     #[error("the session is initialized already")]
     AlreadyInitialized,
+}
+
+fn why_not_ready(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Created => "the session is not initialized; send `initialize` first",
+        SessionState::Initializing | SessionState::Ready => "the session does not take this request now",
+        SessionState::Closing => "the session is closing and takes no new requests",
+        SessionState::Closed => "the session is closed; send `initialize` to open another one",
+    }
 }
 
 impl SessionError {
@@ -135,6 +144,10 @@ mod tests {
         session.close();
         assert_eq!(session.check_ready(), Err(SessionError::NotReady(SessionState::Closing)));
         session.closed();
+        assert_eq!(
+            session.check_ready().unwrap_err().to_string(),
+            "the session is closed; send `initialize` to open another one"
+        );
         session.close();
         assert_eq!(session.state(), SessionState::Closed);
     }

@@ -20,6 +20,8 @@ const ROW_CHARACTERS: usize = 12_000;
 const FACT_CHARACTERS: usize = 200;
 /// Characters of an argument that is shown beside the change.
 const SHORT_CHARACTERS: usize = 40;
+/// Arguments of the built-in tools whose whole text is in the lines of the change.
+const TEXTS_OF_CHANGES: [&str; 3] = ["old_text", "new_text", "content"];
 /// Arguments, and accesses that need no yes, that are shown.
 const MAX_FACTS: usize = 12;
 /// A row of blanks as long as this could move text to where a line of ours might stand.
@@ -82,8 +84,10 @@ impl ApprovalQuestion {
             None => are_facts_cut && has(AccessKind::Write) && !has(AccessKind::Run),
         };
         let is_once_only = is_incomplete || (is_change_cut && !has_been_read);
-        let rows: Vec<Row> = parts.iter().map(|part| row(part, characters, is_once_only)).collect();
-        let uncut_rows = || parts.iter().map(|part| row(part, UNCUT.characters, is_once_only));
+        let rows: Vec<Row> =
+            parts.iter().map(|part| row(part, characters, is_once_only, request.preview.is_some())).collect();
+        let uncut_rows =
+            || parts.iter().map(|part| row(part, UNCUT.characters, is_once_only, request.preview.is_some()));
         let is_cut =
             are_facts_cut || is_change_cut || uncut_rows().zip(&rows).any(|(uncut, row)| uncut.what != row.what);
         let heading = heading(request);
@@ -129,7 +133,7 @@ pub(crate) fn common_scopes(rows: &[Row]) -> Vec<ApprovalScope> {
     ApprovalScope::ALL.iter().copied().filter(is_common).collect()
 }
 
-fn row(part: &ApprovalPart, characters: usize, is_once_only: bool) -> Row {
+fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_file: bool) -> Row {
     let what = part.access.as_ref().map_or_else(
         || Quoted { text: "call the tool at all".into(), whole: true },
         |access| touched(access, characters),
@@ -138,8 +142,11 @@ fn row(part: &ApprovalPart, characters: usize, is_once_only: bool) -> Row {
     let is_whole = what.whole && rule.as_ref().is_none_or(|rule| rule.whole);
     let scopes = if is_whole && !is_once_only { part.scopes.clone() } else { vec![ApprovalScope::Once] };
     let covers = (scopes.len() > 1).then(|| match (&rule, &part.access) {
-        (Some(rule), Some(Access::ReadPath(_) | Access::WritePath(_))) => {
-            format!("the rule {}, which covers what lies below as well", rule.text)
+        // Only a folder has anything below it.
+        (Some(rule), Some(Access::ReadPath(path) | Access::WritePath(path)))
+            if path.tree || !is_change_of_file && !path.real.is_file() =>
+        {
+            format!("the rule {}, and everything below it", rule.text)
         }
         (Some(rule), Some(Access::CallUpstream { .. } | Access::Undeclared(_))) => {
             format!("the rule {}, whatever the arguments", rule.text)
@@ -200,7 +207,8 @@ fn facts(request: &ApprovalRequest<'_>, limits: FactLimits) -> Vec<String> {
     let is_filled = !matches!(tool.source(), ToolSource::McpServer { .. });
     let properties = tool.input_schema().get("properties").filter(|_| is_filled);
     let usual = |name: &str| properties.and_then(|all| all.get(name)?.get("default"));
-    let sent = arguments.iter().filter(|(name, value)| usual(name.as_str()) != Some(*value));
+    let in_change = |name: &str| is_filled && request.preview.is_some() && TEXTS_OF_CHANGES.contains(&name);
+    let sent = arguments.iter().filter(|(name, value)| usual(name.as_str()) != Some(*value) && !in_change(name));
     let sent = sent.map(|(name, value)| (name, value.to_string()));
     let sent = sent.filter(|(_, value)| request.preview.is_none() || value.chars().count() <= SHORT_CHARACTERS);
     let with = sent.map(|(name, value)| format!("With {}: {}", quoted(name), quoted(&value)));

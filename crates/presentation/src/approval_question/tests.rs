@@ -100,6 +100,31 @@ fn defaults_that_were_filled_in_are_no_news() {
 }
 
 #[test]
+fn a_question_about_one_file_names_nothing_below_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, new) = (folder.path().join("a.txt"), folder.path().join("b.txt"));
+    std::fs::write(&file, "x").unwrap();
+    for (path, preview, expected) in [(&*file, None, false), (&*new, Some("+x"), false), (folder.path(), None, true)] {
+        let asked = Asked {
+            preview: preview.map(str::to_owned),
+            ..Asked::about(json!({}), vec![write(path.to_str().unwrap())])
+        };
+        let covers = question(&asked).rows.remove(0).covers.unwrap();
+        assert_eq!(covers.contains("below"), expected, "{covers}");
+    }
+}
+
+#[test]
+fn a_text_that_the_change_shows_is_not_repeated_in_another_form() {
+    let arguments = json!({"path": "a", "old_text": "    return", "new_text": "    yield", "mode": "0777"});
+    let mut asked = Asked::about(arguments, vec![write("/w/a")]);
+    assert_eq!(question(&asked).facts.len(), 4, "{:?}", question(&asked).facts);
+    asked.preview = Some("-    return\n+    yield\n".into());
+    assert_eq!(question(&asked).facts, [r#"With `path`: `"a"`"#, r#"With `mode`: `"0777"`"#]);
+    assert_eq!(question(&asked).change, ["The change:", "  | -    return", "  | +    yield"]);
+}
+
+#[test]
 fn what_a_client_sends_to_an_mcp_server_is_told_though_the_server_calls_it_a_default() {
     let schema = json!({"properties": {"to": {"default": "all"}}});
     let definition = json!({"description": "x", "inputSchema": schema}).as_object().unwrap().clone();
@@ -207,7 +232,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
                 what: "write `/w/a`",
                 why: "changes of files are asked about by default",
                 covers: Some(
-                    "the rule `Write(//w/a)`, which covers what lies below as well",
+                    "the rule `Write(//w/a)`, and everything below it",
                 ),
                 scopes: [
                     Once,

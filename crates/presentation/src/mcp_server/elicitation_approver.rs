@@ -228,10 +228,10 @@ mod tests {
         May the tool `write_file` run?
         1. write `/w/a`
            Why: changes of files are asked about by default
-           For longer than once: the rule `Write(//w/a)`, which covers what lies below as well
+           For longer than once: the rule `Write(//w/a)`, and everything below it
         2. write `/w/b`
            Why: changes of files are asked about by default
-           For longer than once: the rule `Write(//w/b)`, which covers what lies below as well
+           For longer than once: the rule `Write(//w/b)`, and everything below it
         With `path`: `"a"`
         "#);
         let schema = &form.params["requestedSchema"];
