@@ -368,9 +368,13 @@ async fn a_client_that_opens_no_pages_hears_the_command_that_signs_in() {
                 "params": {"name": "gmail_search", "arguments": {"query": "x"}}})
             .to_string(),
         );
-        let answer = client.answer(1).to_string();
-        assert!(answer.contains("auth_required"), "{answer}");
-        assert!(answer.contains("toolstead auth login google --grant gmail"), "{answer}");
+        let answer = client.answer(1);
+        let meta = &answer["result"]["_meta"];
+        assert_eq!(meta["toolstead/errorKind"], "auth_required", "{answer}");
+        let suggestion = meta["toolstead/suggestion"].as_str().unwrap();
+        assert!(suggestion.contains("toolstead auth login google --grant gmail"), "{answer}");
+        let text = answer["result"]["content"].to_string();
+        assert!(text.contains("Ask your user to sign in.") && !text.contains("toolstead "), "{answer}");
         assert!(google.seen().is_empty());
     });
 }

@@ -324,6 +324,8 @@ async fn what_nobody_may_answer_is_denied_and_the_failure_stands_open_with_its_r
     assert!(!place.home.work().join("a.txt").exists());
     let result = place.server.seen()[1].body["messages"][2]["content"][0].clone();
     assert_eq!((&result["type"], &result["is_error"]), (&json!("tool_result"), &json!(true)), "{result}");
+    let read = result.to_string();
+    assert!(read.contains("Ask your user whether to allow it.") && !read.contains("--allow"), "{read}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,7 +23,7 @@ use toolstead_application::event_bus::EventBus;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     access::{Access, CommandAccess, PathAccess},
-    permission::{policy::PermissionPolicy, remedy::PlainWords},
+    permission::policy::PermissionPolicy,
     ports::{
         approver::ApprovalScope,
         caller::{InputRequest, Progress},
@@ -34,6 +34,7 @@ use toolstead_domain::{
         schema_validator::NoSchemaValidator,
         tool_provider::ToolProvider,
     },
+    suggestion::DefaultSuggestions,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -98,7 +99,7 @@ impl House {
             schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(Arc::new(FixedClock::at(Timestamp(0)))),
-            words: Arc::new(PlainWords),
+            suggestions: Arc::new(DefaultSuggestions),
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };

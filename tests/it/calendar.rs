@@ -326,7 +326,7 @@ async fn errors_of_the_api_have_their_kinds_and_only_reading_is_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_for_mail_alone_does_not_open_the_calendar() {
     let desk = Desk::granting(&[GMAIL_READ], "").await;
-    desk.client("UTC").fails("calendar_list_events", &json!({}), "auth_required", "toolstead auth login google");
+    desk.client("UTC").fails("calendar_list_events", &json!({}), "auth_required", "Ask your user to sign in.");
 }
 
 #[tokio::test(flavor = "multi_thread")]

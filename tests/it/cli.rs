@@ -54,6 +54,9 @@ fn each_kind_of_end_has_its_exit_code() {
         3,
         &["outside of the workspace's roots", "--root DIR"],
     );
+    check(&home, &["call", "xyzzy", "{}"], 4, &["Unknown tool: xyzzy. `toolstead tools` lists the tools."]);
+    check(&home, &["resources", "read", "foo"], 4, &["Resource not found: foo. `toolstead resources` lists"]);
+    check(&home, &["prompts", "get", "foo"], 4, &["Unknown prompt: foo. `toolstead prompts` lists"]);
     check(&home, &["call", "ecko", "{}"], 4, &["Unknown tool: ecko. Did you mean `echo`?"]);
     check(&home, &["tools", "ecko"], 4, &["did you mean echo?"]);
     check(&home, &["executions", "show", "01a1fab5-59da-773a-85ab-31997d167df0"], 4, &["no call of the id"]);
@@ -124,7 +127,12 @@ fn the_choice_of_tools_hides_and_refuses() {
     assert_eq!(names(&["--tools", ""]), [""; 0]);
     assert!(!names(&["--tools=-echo"]).contains(&"echo".to_owned()));
     assert_eq!(names(&["--category", "search"]), ["glob", "grep"]);
-    check(&home, &["--tools", "grep", "call", "echo", "{}"], 3, &["not among those chosen with `--tools`"]);
+    check(
+        &home,
+        &["--tools", "grep", "call", "echo", "{}"],
+        3,
+        &["not among the selected ones", "add `echo` to `--tools`"],
+    );
     check(&home, &["--tools", "ecko", "tools"], 2, &["no tool is called `ecko`; did you mean `echo`?"]);
     check(&home, &["--tools", "echo,-grep", "tools"], 2, &["mixes"]);
     check(&home, &["tools", "--category", "nonsense"], 2, &["`nonsense` is not a category"]);
@@ -154,7 +162,7 @@ fn the_names_of_a_server_are_its_own_as_soon_as_a_file_names_it() {
         &home,
         &["--config", chosen, "call", "system-info__disk_info", "{}"],
         4,
-        &["the MCP server `system-info` is not there"],
+        &["the MCP server `system-info` is not available", "`toolstead servers` shows more"],
     );
     check(&home, &["--config", chosen, "call", "disk_info", "{}"], 0, &[]);
     std::fs::write(chosen, format!("[permissions]\nallow = [\"system-info__disk_info\"]\n{server}")).unwrap();

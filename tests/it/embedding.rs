@@ -7,13 +7,13 @@ use toolstead_domain::{
     access::{Access, CommandAccess},
     category::Category,
     labels::Labels,
-    permission::remedy::{PlainWords, Remedy, RemedyWords},
     ports::{
         approval_rule::{ApprovalRule, RuleAnswer},
         approver::ApprovalRequest,
         execution_log::ExecutionFilter,
     },
     server_name::ServerName,
+    suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
     testing::{
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
         scripted_search::ScriptedSearch,
@@ -153,10 +153,10 @@ impl ApprovalRule for Planned {
 #[derive(Debug)]
 struct Wiki;
 
-impl RemedyWords for Wiki {
-    fn say(&self, remedy: &Remedy) -> Option<String> {
-        match remedy {
-            Remedy::Allow(rules) => Some(format!("Ask for {} at wiki/permissions.", rules.join(", "))),
+impl SuggestionFormatter for Wiki {
+    fn format(&self, suggestion: &Suggestion) -> Option<String> {
+        match suggestion {
+            Suggestion::AllowRules(rules) => Some(format!("Ask for {} at wiki/permissions.", rules.join(", "))),
             _ => None,
         }
     }
@@ -185,16 +185,18 @@ async fn a_rule_of_the_program_answers_and_a_label_finds_its_rows() {
 #[tokio::test]
 async fn a_refusal_says_what_helps_in_this_program() {
     let folder = tempfile::tempdir().unwrap();
-    let words: [(Arc<dyn RemedyWords>, &str); 2] = [
-        (Arc::new(PlainWords), "To allow it, allow `Bash(kubectl apply)`."),
+    let formatters: [(Arc<dyn SuggestionFormatter>, &str); 2] = [
+        (Arc::new(DefaultSuggestions), "To allow it, allow `Bash(kubectl apply)`."),
         (Arc::new(Wiki), "Ask for Bash(kubectl apply) at wiki/permissions."),
     ];
-    for (words, expected) in words {
-        let composition = builder(folder.path(), &[], "default").remedy_words(words).build().await.unwrap();
+    for (formatter, expected) in formatters {
+        let composition = builder(folder.path(), &[], "default").suggestions(formatter).build().await.unwrap();
         let refused = composition.app.execute_tool.handle(ExecuteToolCommand::new("roll_out", json!({}))).await;
         let Err(ExecuteToolError::Refused(failure)) = refused else { panic!("{refused:?}") };
-        assert!(failure.text().ends_with(expected), "{}", failure.text());
-        assert!(!failure.text().contains("--allow") && !failure.text().contains("toolstead"), "{}", failure.text());
+        let for_user = failure.text_for_user(composition.app.execute_tool.suggestions());
+        assert!(for_user.ends_with(expected), "{for_user}");
+        assert!(!for_user.contains("--allow") && !for_user.contains("toolstead"), "{for_user}");
+        assert!(failure.text().ends_with("Ask your user whether to allow it."), "{}", failure.text());
         composition.close().await;
     }
 }

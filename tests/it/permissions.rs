@@ -1,6 +1,6 @@
 //! Permission rules as people write, explain and test them, through the real binary.
 
-use crate::binaries::{Home, stderr, stdout};
+use crate::binaries::{Home, Pipe, stderr, stdout};
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
 use toolstead_infrastructure::{builtin::command_tools, shell_analysis::catalogue::LOOKED_THROUGH};
@@ -346,6 +346,40 @@ fn an_explanation_names_the_built_in_rule_and_other_rules_hold_before_it() {
 }
 
 #[test]
+fn a_model_reads_whom_to_ask_and_people_read_what_would_help() {
+    let home = Home::new();
+    project(&home, "[permissions]\nallow = [\"Bash(ls *)\"]\n");
+    let mut client = Pipe::start(home.toolstead(&["mcp", "--tools=-echo"]));
+    client.initialize();
+    for (id, (name, arguments, next, suggestion)) in [
+        ("write_file", json!({"path": "a", "content": ""}), "Ask your user whether to allow it.", "--allow 'Write("),
+        ("bash", json!({"command": "ls -l"}), "Ask your user whether to allow it.", "config trust '"),
+        ("bash", json!({"command": "rm a"}), "Ask your user whether to allow it.", "--allow 'Bash(rm a)'"),
+        ("read_file", json!({"path": "/etc/passwd"}), "Ask your user whether to open the folder.", "--root DIR"),
+        ("echo", json!({"message": "x"}), "Ask your user whether to offer it.", "`--tools`"),
+        ("xyzzy", json!({}), "Call one of the tools that are listed.", "`tools/list`"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = id + 1;
+        let params = json!({"name": name, "arguments": arguments});
+        client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string());
+        let answer = client.answer(id);
+        let (text, meta) = match answer.get("error") {
+            Some(error) => (format!("{}. {}", error["message"], error["data"]["next"]), &error["data"]["_meta"]),
+            None => (answer["result"]["content"].to_string(), &answer["result"]["_meta"]),
+        };
+        assert!(text.contains(next), "{name}: {answer}");
+        for command in ["--", "toolstead ", "config trust", "tools/list"] {
+            assert!(!text.contains(command), "{name}: `{command}` in {text}");
+        }
+        let suggested = meta["toolstead/suggestion"].as_str().unwrap_or_else(|| panic!("{name}: {answer}"));
+        assert!(suggested.contains(suggestion), "{name}: {answer}");
+    }
+}
+
+#[test]
 fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
     let home = Home::new();
     project(&home, "[permissions]\nallow = [\"Bash(ls *)\", \"Write\"]\nmode = \"bypass\"\n");
@@ -354,9 +388,9 @@ fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
     let trust = format!("`toolstead config trust '{file}'`");
     let told = format!("2 allow rules and 1 other setting of {file} wait for trust: {trust}");
     let explain = ["permissions", "explain", "bash", r#"{"command":"ls -l"}"#];
-    let missed = format!("the allow rule `Bash(ls *)` in {file}:2 would cover it, but waits for trust: {trust}");
-    check(&home, &explain, 1, &[&told, &missed]);
-    check(&home, &["call", "bash", r#"{"command":"ls -l"}"#], 3, &[&missed]);
+    let missed = format!("the allow rule `Bash(ls *)` in {file}:2 would cover it, but its file is not trusted");
+    check(&home, &explain, 1, &[&told, &missed, &trust]);
+    check(&home, &["call", "bash", r#"{"command":"ls -l"}"#], 3, &[&missed, &trust]);
     check(&home, &["permissions", "list"], 0, &[&told]);
     check(&home, &["config", "check"], 0, &[&told]);
     let doctor = stdout(&home.run(&["doctor"]));

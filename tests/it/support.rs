@@ -13,12 +13,13 @@ use toolstead_application::{
     execute_tool::{CallSettings, ExecuteToolPorts},
 };
 use toolstead_domain::{
-    permission::{policy::PermissionPolicy, remedy::PlainWords},
+    permission::policy::PermissionPolicy,
     ports::{
         approver::Unattended, change_journal::NoJournal, clock::Timestamp, conversation_store::NoConversations,
         output_store::NoOutputs, rule_store::NoRuleStore, schema_validator::NoSchemaValidator,
         tool_provider::ToolProvider,
     },
+    suggestion::DefaultSuggestions,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -99,7 +100,7 @@ impl TestApp {
             schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(clock),
-            words: Arc::new(PlainWords),
+            suggestions: Arc::new(DefaultSuggestions),
         };
         let rule_store = Arc::new(NoRuleStore);
         let (journal, conversations) = (Arc::new(NoJournal), Arc::new(NoConversations));

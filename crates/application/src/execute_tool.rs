@@ -71,7 +71,7 @@ use toolstead_domain::{
     client_profile::ClientProfile,
     error_kind::ErrorKind,
     labels::Labels,
-    permission::{grant::Grant, policy::PermissionPolicy, remedy::RemedyWords},
+    permission::{grant::Grant, policy::PermissionPolicy},
     ports::{
         approver::Approver,
         caller::{Caller, InputResponses, SilentCaller},
@@ -86,6 +86,7 @@ use toolstead_domain::{
     },
     principal::Principal,
     scope::Scope,
+    suggestion::SuggestionFormatter,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_execution::CancelReason,
@@ -365,8 +366,8 @@ pub struct ExecuteToolPorts {
     pub hooks: Vec<Arc<dyn ToolHook>>,
     /// Tells what happens to those who watch.
     pub events: Arc<EventBus>,
-    /// The words in which a refusal tells what would allow the call.
-    pub words: Arc<dyn RemedyWords>,
+    /// Formats suggestions for the users of the application's interface.
+    pub suggestions: Arc<dyn SuggestionFormatter>,
 }
 
 impl std::fmt::Debug for ExecuteToolPorts {
@@ -407,6 +408,11 @@ impl ExecuteToolHandler {
         let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
         let (tasks, told, context) = (Tasks::default(), ToldDecisions::default(), OnceLock::new());
         Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, told, settings, context })
+    }
+
+    /// Returns the formatter of suggestions for the users of the application's interface.
+    pub fn suggestions(&self) -> &dyn SuggestionFormatter {
+        self.ports.suggestions.as_ref()
     }
 
     /// From now on results name resources as this registry's lists do. Counts once.
@@ -580,7 +586,7 @@ impl ExecuteToolHandler {
         let policy = self.permissions.policy_of(&command.scope);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
             record.decided(&[], &decision, &self.told);
-            return Err(approval::refused(&registered.tool, &decision, self.ports.words.as_ref()));
+            return Err(approval::refused(&registered.tool, &decision));
         }
         let time = self.settings.time_for(&registered.tool, command.timeout, command.parent.as_ref());
         let outputs = self.ports.outputs.as_ref();
@@ -655,7 +661,6 @@ impl ExecuteToolHandler {
             approver: self.ports.approver.as_ref(),
             book: &self.permissions,
             policy,
-            words: self.ports.words.as_ref(),
             open_calls: &self.open_calls,
             timeout: self.settings.approval_timeout,
         }

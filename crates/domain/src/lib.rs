@@ -37,6 +37,7 @@ pub mod secret;
 mod serde_forms;
 pub mod server_name;
 pub mod session;
+pub mod suggestion;
 pub mod task_request;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -7,5 +7,4 @@ pub mod host_pattern;
 pub mod offered_rule;
 pub mod path_pattern;
 pub mod policy;
-pub mod remedy;
 pub mod rule;

@@ -1,6 +1,11 @@
 //! Failures of calls, told to two audiences.
 
-use crate::{descriptor_limit::DescriptorLimit, error_kind::ErrorKind, tool_result::ToolResult};
+use crate::{
+    descriptor_limit::DescriptorLimit,
+    error_kind::ErrorKind,
+    suggestion::{SUGGESTION, Suggestion, SuggestionFormatter},
+    tool_result::ToolResult,
+};
 use std::{error::Error, io};
 
 /// A failed call. `message` and `next` are for the model; `source` is for the operator's log and never leaves it.
@@ -13,6 +18,8 @@ pub struct ToolFailure {
     pub message: String,
     /// The next step, as a sentence; shown after the message.
     pub next: Option<String>,
+    /// Change by which people make the call possible; a model reads [`Suggestion::for_model`] alone.
+    pub suggestion: Option<Box<Suggestion>>,
     /// More, for programs: members of a JSON-RPC error's `data`, or null.
     pub data: serde_json::Value,
     /// The work that was done before it failed; shown with the error.
@@ -58,6 +65,7 @@ impl ToolFailure {
             kind,
             message: message.into(),
             next: None,
+            suggestion: None,
             data: serde_json::Value::Null,
             partial: None,
             stands_first: false,
@@ -70,6 +78,14 @@ impl ToolFailure {
     #[must_use]
     pub fn next(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
+        self
+    }
+
+    /// Adds the change by which people make the call possible. Without another next step the model reads whom to ask.
+    #[must_use]
+    pub fn suggest(mut self, suggestion: Suggestion) -> Self {
+        self.next.get_or_insert_with(|| suggestion.for_model().to_owned());
+        self.suggestion = Some(Box::new(suggestion));
         self
     }
 
@@ -115,13 +131,39 @@ impl ToolFailure {
         }
     }
 
-    /// Message and next step as one text.
+    /// Returns message and next step as one text, for a model.
     pub fn text(&self) -> String {
-        match &self.next {
-            Some(next) if self.message.ends_with('\n') => format!("{}{next}", self.message),
-            Some(next) => format!("{} {next}", ended(&self.message)),
-            None => self.message.clone(),
+        with_sentence(&self.message, self.next.as_deref())
+    }
+
+    /// Returns the text for the user of an interface, with the suggestion in place of the sentence for models.
+    pub fn text_for_user(&self, formatter: &dyn SuggestionFormatter) -> String {
+        let Some((suggestion, formatted)) = self.formatted(formatter) else { return self.text() };
+        match self.next.as_deref().and_then(|next| next.strip_prefix(suggestion.for_model())) {
+            Some(rest) => with_sentence(&self.message, Some(&format!("{formatted}{rest}"))),
+            None => with_sentence(&self.text(), Some(&formatted)),
         }
+    }
+
+    /// Returns the suggestion as the interface formats it.
+    pub fn formatted_suggestion(&self, formatter: &dyn SuggestionFormatter) -> Option<String> {
+        self.formatted(formatter).map(|(_, formatted)| formatted)
+    }
+
+    fn formatted(&self, formatter: &dyn SuggestionFormatter) -> Option<(&Suggestion, String)> {
+        let suggestion = self.suggestion.as_deref()?;
+        Some((suggestion, formatter.format(suggestion)?))
+    }
+
+    /// Returns the failure as [`into_result`](Self::into_result), with the suggestion in the result's `_meta`, which
+    /// clients show to people and not to models.
+    pub fn into_result_for_users(self, formatter: &dyn SuggestionFormatter) -> ToolResult {
+        let suggestion = self.formatted_suggestion(formatter);
+        let mut result = self.into_result();
+        if let Some(suggestion) = suggestion {
+            result.insert_meta(SUGGESTION, suggestion.into());
+        }
+        result
     }
 
     /// Returns the failure as a result with `isError`: the partial output first, in one text block with the failure, unless
@@ -137,6 +179,14 @@ impl ToolFailure {
     }
 }
 
+fn with_sentence(message: &str, sentence: Option<&str>) -> String {
+    match sentence {
+        Some(sentence) if message.ends_with('\n') => format!("{message}{sentence}"),
+        Some(sentence) => format!("{} {sentence}", ended(message)),
+        None => message.to_owned(),
+    }
+}
+
 /// The message with a full stop, so that a second sentence can follow.
 fn ended(message: &str) -> String {
     let stop = if message.ends_with(['.', '!', '?', ':']) { "" } else { "." };
@@ -146,6 +196,7 @@ fn ended(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suggestion::DefaultSuggestions;
 
     #[test]
     fn an_error_of_the_operating_system_becomes_a_failure_of_its_kind_with_its_cause() {
@@ -166,5 +217,47 @@ mod tests {
         assert_eq!(full.kind, ErrorKind::RateLimited);
         assert!(full.message.ends_with("this process has no file descriptor left"), "{}", full.message);
         assert!(full.next.is_some_and(|next| next.contains("`ulimit -n`")));
+    }
+
+    #[test]
+    fn people_get_the_suggestion_and_a_model_reads_whom_to_ask() {
+        let failure = || ToolFailure::new(ErrorKind::PermissionDenied, "not allowed");
+        let suggestion = || Suggestion::AllowRules(vec!["Bash(ls)".into()]);
+        let hooked = |failure: ToolFailure| {
+            let next = failure.next.clone().unwrap_or_default();
+            failure.next(format!("{next}\nfrom a hook"))
+        };
+        for (failure, for_model, for_user) in [
+            (failure(), "not allowed", "not allowed"),
+            (
+                failure().suggest(suggestion()),
+                "not allowed. Ask your user whether to allow it.",
+                "not allowed. To allow it, allow `Bash(ls)`.",
+            ),
+            (
+                failure().next("Use another.").suggest(suggestion()),
+                "not allowed. Use another.",
+                "not allowed. Use another. To allow it, allow `Bash(ls)`.",
+            ),
+            (
+                hooked(failure().suggest(suggestion())),
+                "not allowed. Ask your user whether to allow it.\nfrom a hook",
+                "not allowed. To allow it, allow `Bash(ls)`.\nfrom a hook",
+            ),
+            // No interface here has a suggestion for it.
+            (
+                failure().suggest(Suggestion::DetachCall),
+                "not allowed. Wait for the end of the command instead.",
+                "not allowed. Wait for the end of the command instead.",
+            ),
+        ] {
+            assert_eq!(failure.text(), for_model);
+            assert_eq!(failure.text_for_user(&DefaultSuggestions), for_user);
+            let suggested = failure.formatted_suggestion(&DefaultSuggestions);
+            let result = failure.into_result_for_users(&DefaultSuggestions);
+            assert_eq!(result.joined_text(), for_model);
+            let meta = result.as_object().get("_meta").and_then(|meta| meta[SUGGESTION].as_str());
+            assert_eq!(meta, suggested.as_deref());
+        }
     }
 }

@@ -8,7 +8,6 @@ pub mod auth;
 pub mod call;
 pub mod chat;
 mod columns;
-mod command_line_words;
 pub mod completions;
 pub mod config;
 mod confirmation;

@@ -57,7 +57,6 @@ use toolstead_application::{
 };
 use toolstead_domain::{
     context,
-    permission::remedy::{PlainWords, RemedyWords},
     ports::{
         agent_hook::AgentHook,
         approval_rule::ApprovalRule,
@@ -80,6 +79,7 @@ use toolstead_domain::{
     },
     principal::Principal,
     server_name::ServerName,
+    suggestion::{DefaultSuggestions, SuggestionFormatter},
     tool::Tool,
     tool_failure::ToolFailure,
 };
@@ -167,7 +167,7 @@ pub struct AppBuilder {
     agent_hooks: Vec<Arc<dyn AgentHook>>,
     approver: Option<Arc<dyn Approver>>,
     approval_rules: Vec<Arc<dyn ApprovalRule>>,
-    remedy_words: Arc<dyn RemedyWords>,
+    suggestions: Arc<dyn SuggestionFormatter>,
     rule_store: Option<Arc<dyn RuleStore>>,
     tool_repository: Option<Arc<dyn ToolRepository>>,
     execution_log: Option<Arc<dyn ExecutionLog>>,
@@ -292,7 +292,7 @@ impl App {
             agent_hooks: Vec::new(),
             approver: None,
             approval_rules: Vec::new(),
-            remedy_words: Arc::new(PlainWords),
+            suggestions: Arc::new(DefaultSuggestions),
             rule_store: None,
             tool_repository: None,
             execution_log: None,
@@ -400,11 +400,11 @@ impl AppBuilder {
         self
     }
 
-    /// Says how a refusal tells what would allow the call. Without it the words are [`PlainWords`], which hold in every
-    /// program.
+    /// Sets the suggestions that users of this application get with a refusal. The default is [`DefaultSuggestions`],
+    /// which name no command.
     #[must_use]
-    pub fn remedy_words(mut self, words: Arc<dyn RemedyWords>) -> Self {
-        self.remedy_words = words;
+    pub fn suggestions(mut self, formatter: Arc<dyn SuggestionFormatter>) -> Self {
+        self.suggestions = formatter;
         self
     }
 
@@ -645,7 +645,7 @@ impl AppBuilder {
         agent_hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn AgentHook>));
         let schemas = Arc::new(HelperSchemaValidator::new(helpers));
         let ports =
-            ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, words: self.remedy_words };
+            ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, suggestions: self.suggestions };
         let agents = AgentParts {
             models,
             hooks: agent_hooks,

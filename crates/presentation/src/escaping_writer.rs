@@ -38,4 +38,4 @@ pub(crate) fn escaped_json(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -16,5 +16,6 @@ pub mod prelude;
 pub mod query;
 pub mod runtime;
 pub mod shutdown;
+mod suggestions;
 pub mod telemetry;
 mod text_rows;

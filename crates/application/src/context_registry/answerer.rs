@@ -19,6 +19,7 @@ use toolstead_domain::{
         tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     },
     server_name::ServerName,
+    suggestion::Suggestion,
     tool::{BUILT_IN, Tool, ToolSource},
     tool_call::ToolCall,
     tool_execution::RequestKind,
@@ -40,24 +41,17 @@ impl Answerer {
     /// The failure of a request for what nobody offers.
     pub(crate) fn unknown(&self, subject: &str) -> ToolFailure {
         let shown: String = subject.chars().take(128).collect();
-        let (message, next) = match self.kind {
-            RequestKind::Resource => (
-                format!("Resource not found: {shown}"),
-                "`resources/list` and `resources/templates/list` name what can be read.",
-            ),
-            RequestKind::Prompt => {
-                (format!("Unknown prompt: {shown}"), "`prompts/list` names the prompts that there are.")
+        let failed = |message: String| ToolFailure::new(ErrorKind::NotFound, message);
+        match self.kind {
+            RequestKind::Resource => failed(format!("Resource not found: {shown}")).suggest(Suggestion::ListResources),
+            RequestKind::Prompt => failed(format!("Unknown prompt: {shown}")).suggest(Suggestion::ListPrompts),
+            RequestKind::Task => failed("Failed to retrieve task: Task not found".into())
+                .next("A task is known to the one whose call it was, for as long as this server runs."),
+            RequestKind::Completion | RequestKind::Tool | RequestKind::Question => {
+                failed(format!("Nothing is completed for `{shown}`: there is no such prompt or template of resources"))
+                    .suggest(Suggestion::ListPrompts)
             }
-            RequestKind::Task => (
-                "Failed to retrieve task: Task not found".to_owned(),
-                "A task is known to the one whose call it was, for as long as this server runs.",
-            ),
-            RequestKind::Completion | RequestKind::Tool | RequestKind::Question => (
-                format!("Nothing is completed for `{shown}`: there is no such prompt or template of resources"),
-                "`prompts/list` and `resources/templates/list` name those that there are.",
-            ),
-        };
-        ToolFailure::new(ErrorKind::NotFound, message).next(next)
+        }
     }
 }
 

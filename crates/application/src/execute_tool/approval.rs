@@ -22,7 +22,6 @@ use toolstead_domain::{
         decision::{Cause, Decision, Finding, Verdict},
         offered_rule::check_written_rule,
         policy::PermissionPolicy,
-        remedy::RemedyWords,
     },
     ports::approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
     scope::Scope,
@@ -43,7 +42,6 @@ pub(super) struct Approvals<'a> {
     pub(super) book: &'a PermissionBook,
     pub(super) policy: &'a PermissionPolicy,
     pub(super) previews: Previews<'a>,
-    pub(super) words: &'a dyn RemedyWords,
     pub(super) open_calls: &'a Arc<OpenCalls>,
     /// Maximum time for an answer.
     pub(super) timeout: Duration,
@@ -84,7 +82,7 @@ impl Approvals<'_> {
         record: &mut Record,
     ) -> Result<Approved, ExecuteToolError> {
         match decision.verdict {
-            Verdict::Deny => Err(refused(&call.tool, decision, self.words)),
+            Verdict::Deny => Err(refused(&call.tool, decision)),
             Verdict::Allow => Ok(Approved { by_person: Vec::new(), was_asked: false, preview: None }),
             // Boxed: rare, and larger than most of the path.
             Verdict::Ask => Box::pin(self.asked(command, call, references, accesses, decision, record)).await,
@@ -168,10 +166,10 @@ impl Approvals<'_> {
             }
             Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
             Approval::Unattended => {
-                Err(self.refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
+                Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
             }
             Approval::TimedOut => {
-                Err(self.refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
+                Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
             }
         }
     }
@@ -195,10 +193,6 @@ impl Approvals<'_> {
             ApprovalScope::Once => by,
             longer => format!("{by} ({})", longer.as_str()),
         }
-    }
-
-    fn refusal(self, kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
-        refusal(kind, tool, decision, more, self.words)
     }
 
     /// What must be said yes to: each finding that asks, those on the call as a whole first.
@@ -252,17 +246,17 @@ fn identity(call: &ToolCall) -> CallIdentity {
     CallIdentity { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0 }
 }
 
-/// The refusal by a decision that denies, as it is told.
-pub(super) fn refused(tool: &Tool, decision: &Decision, words: &dyn RemedyWords) -> ExecuteToolError {
-    refusal(ErrorKind::PermissionDenied, tool, decision, "", words)
+/// Returns the refusal by a decision that denies.
+pub(super) fn refused(tool: &Tool, decision: &Decision) -> ExecuteToolError {
+    refusal(ErrorKind::PermissionDenied, tool, decision, "")
 }
 
-fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str, words: &dyn RemedyWords) -> ExecuteToolError {
+fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
     let name = tool.name();
     let message = format!("The call of `{name}` is not permitted: {}.{}{more}", decision.reason(), decision.more());
     let failure = ToolFailure::new(kind, message).with_data(json!({"decision": decision.trace_json()}));
-    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()).and_then(|remedy| words.say(&remedy)) {
-        Some(remedy) => failure.next(remedy),
+    ExecuteToolError::Refused(match decision.suggestion(tool.rule_name().as_str()) {
+        Some(suggestion) => failure.suggest(suggestion),
         None => failure,
     })
 }

@@ -6,7 +6,9 @@ use crate::{
     tool_registry::{AbsentServer, Registered, ToolRegistry, snapshot::Unresolved},
 };
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{error_kind::ErrorKind, tool::Availability, tool_call::CallId, tool_failure::ToolFailure};
+use toolstead_domain::{
+    error_kind::ErrorKind, suggestion::Suggestion, tool::Availability, tool_call::CallId, tool_failure::ToolFailure,
+};
 
 /// A call may come before its server has listed its tools for the first time; so long it waits for that.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
@@ -41,10 +43,11 @@ fn callable(registered: Registered) -> Result<Registered, ExecuteToolError> {
             ToolFailure::new(ErrorKind::Disabled, format!("the tool `{}` is switched off", tool.name()))
                 .next("Use another tool; an operator can switch it on again."),
         )),
-        Availability::Unavailable(reason) => Err(ExecuteToolError::NotCallable(ToolFailure::new(
-            ErrorKind::Unavailable,
-            format!("the tool `{}` is unavailable here: {reason}", tool.name()),
-        ))),
+        // The reason may name settings and commands, which are for people.
+        Availability::Unavailable(reason) => Err(ExecuteToolError::NotCallable(
+            ToolFailure::new(ErrorKind::Unavailable, format!("the tool `{}` is unavailable here", tool.name()))
+                .suggest(Suggestion::SetUpTool(reason.clone())),
+        )),
         Availability::Available => Ok(registered),
     }
 }
@@ -55,14 +58,15 @@ fn unknown(name: &str, unresolved: Unresolved) -> ToolFailure {
         Unresolved::Unknown(nearest) => (format!("Unknown tool: {shown}"), nearest),
         Unresolved::Ambiguous(several) => (format!("`{shown}` could be several tools"), several),
         Unresolved::Absent(AbsentServer { server, why, .. }) => {
-            let message = format!("`{shown}` cannot be called now: the MCP server `{server}` is not there: {why}");
+            // The reason may hold commands for people and text of the server.
+            let message = format!("`{shown}` cannot be called now: the MCP server `{server}` is not available");
             return ToolFailure::new(ErrorKind::Unavailable, message)
-                .next("Use another tool or try later; `toolstead servers` tells the operator more.");
+                .suggest(Suggestion::InspectServer { server, reason: why });
         }
     };
     let failure = ToolFailure::new(ErrorKind::NotFound, message);
     match candidates.is_empty() {
-        true => failure.next("Call one of the tools that are listed."),
+        true => failure.suggest(Suggestion::ListTools),
         false => failure.next(format!(
             "Did you mean {}?",
             candidates.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(" or ")

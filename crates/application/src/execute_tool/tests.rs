@@ -34,7 +34,6 @@ use toolstead_domain::{
     permission::{
         decision::Verdict,
         path_pattern::PatternBase,
-        remedy::PlainWords,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -52,6 +51,7 @@ use toolstead_domain::{
     provider_identity::ProviderIdentity,
     scope::Scope,
     server_name::ServerName,
+    suggestion::DefaultSuggestions,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -138,7 +138,7 @@ impl Plan {
             schemas: self.schemas,
             hooks: self.hooks,
             events: events.clone(),
-            words: Arc::new(PlainWords),
+            suggestions: Arc::new(DefaultSuggestions),
         };
         let permissions = Arc::new(PermissionBook::new(policy, self.store));
         let handler =

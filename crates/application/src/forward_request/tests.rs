@@ -18,7 +18,6 @@ use toolstead_domain::{
     permission::{
         path_pattern::PatternBase,
         policy::PermissionPolicy,
-        remedy::PlainWords,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -32,6 +31,7 @@ use toolstead_domain::{
         tool_provider::{CallContext, ProviderError},
     },
     server_name::ServerName,
+    suggestion::DefaultSuggestions,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
         in_memory_rule_store::InMemoryRuleStore, in_memory_tool_repository::InMemoryToolRepository,
@@ -68,7 +68,7 @@ async fn house(rules: &[(Effect, &str)], hooks: Vec<Arc<dyn ToolHook>>, settings
         schemas: Arc::new(NoSchemaValidator),
         hooks,
         events: EventBus::new(clock.clone()),
-        words: Arc::new(PlainWords),
+        suggestions: Arc::new(DefaultSuggestions),
     };
     let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
     let book = Arc::new(PermissionBook::new(Arc::new(policy), Arc::new(InMemoryRuleStore::new())));

@@ -28,7 +28,6 @@ use toolstead_domain::{
     task_request::without_tasks,
     tool::Tool,
     tool_call::CallId,
-    tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
 use uuid::Uuid;
@@ -146,7 +145,7 @@ impl<'w> Way<'w> {
             return Box::pin(async move {
                 let result = tokio::select! {
                     biased;
-                    made = calls.call(nested) => made.unwrap_or_else(ToolFailure::into_result),
+                    made = calls.call(nested) => made.unwrap_or_else(|failure| failure.into_result_for_users(handler.suggestions())),
                     // Dropping it ends it, and its row is written all the same.
                     _ = cancel.cancelled() => {
                         ToolResult::error(ErrorKind::Cancelled, "cancelled: the run was taken back during this call")
@@ -158,9 +157,13 @@ impl<'w> Way<'w> {
         Box::pin(async move {
             let face = handler.worn_face(&command);
             let outcome = handler.handle_as(id, command).await;
+            let suggestions = handler.suggestions();
             let (result, shown) = match face {
-                None => (result::of_outcome(outcome), None),
-                Some(face) => (result::as_ours(&outcome), Some(result::of_outcome(face.over(outcome)))),
+                None => (result::of_outcome(outcome, suggestions), None),
+                Some(face) => {
+                    let ours = result::as_ours(&outcome, suggestions);
+                    (ours, Some(result::of_outcome(face.over(outcome), suggestions)))
+                }
             };
             (index, Made { result, shown, call: Some(id), duration: clock.now().since(begun) })
         })

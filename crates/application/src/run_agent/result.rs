@@ -8,6 +8,7 @@ use toolstead_domain::{
     json_depth::is_deeper_than,
     model::message::{Block, Image, ToolResultBlock, ToolUse},
     ports::{clock::Timestamp, tool_provider::CallOutcome},
+    suggestion::{SUGGESTION, SuggestionFormatter},
     tool_failure::ToolFailure,
     tool_result::{NO_OUTPUT, ToolResult},
 };
@@ -30,7 +31,10 @@ const RECORD_LEVELS: usize = 100;
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The result of a call, or why it has none, as MCP's.
-pub(super) fn of_outcome(outcome: Result<CallOutcome, ExecuteToolError>) -> ToolResult {
+pub(super) fn of_outcome(
+    outcome: Result<CallOutcome, ExecuteToolError>,
+    suggestions: &dyn SuggestionFormatter,
+) -> ToolResult {
     let error = match outcome {
         Ok(CallOutcome::Done(result)) => return result,
         Ok(CallOutcome::InputRequired(_)) => {
@@ -43,25 +47,42 @@ pub(super) fn of_outcome(outcome: Result<CallOutcome, ExecuteToolError>) -> Tool
     match error {
         ExecuteToolError::NotCallable(failure)
         | ExecuteToolError::Refused(failure)
-        | ExecuteToolError::Failed(failure) => failure.into_result(),
+        | ExecuteToolError::Failed(failure) => failure.into_result_for_users(suggestions),
         error @ (ExecuteToolError::Cancelled(_) | ExecuteToolError::Closed | ExecuteToolError::NotRecorded { .. }) => {
             ToolFailure::new(kind, error.to_string()).into_result()
         }
     }
 }
 
+/// Returns the suggestion for the user in a result of ours; a model does not get it.
+pub(super) fn suggestion_in(result: &ToolResult) -> Option<String> {
+    result.as_object().get("_meta")?.get(SUGGESTION)?.as_str().map(str::to_owned)
+}
+
 /// The same of an outcome that somebody else gets.
-pub(super) fn as_ours(outcome: &Result<CallOutcome, ExecuteToolError>) -> ToolResult {
+pub(super) fn as_ours(
+    outcome: &Result<CallOutcome, ExecuteToolError>,
+    suggestions: &dyn SuggestionFormatter,
+) -> ToolResult {
     match outcome {
         Ok(CallOutcome::Done(result)) => result.clone(),
-        Ok(CallOutcome::InputRequired(questions)) => of_outcome(Ok(CallOutcome::InputRequired(questions.clone()))),
+        Ok(CallOutcome::InputRequired(questions)) => {
+            of_outcome(Ok(CallOutcome::InputRequired(questions.clone())), suggestions)
+        }
         Err(
             ExecuteToolError::NotCallable(failure)
             | ExecuteToolError::Refused(failure)
             | ExecuteToolError::Failed(failure),
         ) => {
             let error = ToolResult::error(failure.kind, failure.text());
-            failure.partial.as_ref().map_or(error.clone(), |partial| (**partial).clone().followed_by(error))
+            let mut result = match &failure.partial {
+                Some(partial) => (**partial).clone().followed_by(error),
+                None => error,
+            };
+            if let Some(suggestion) = failure.formatted_suggestion(suggestions) {
+                result.insert_meta(SUGGESTION, suggestion.into());
+            }
+            result
         }
         Err(error) => ToolFailure::new(error.kind(), error.to_string()).into_result(),
     }

@@ -573,6 +573,7 @@ async fn ended(
         call: made.call,
         is_error,
         text,
+        suggestion: result::suggestion_in(&made.result),
         structured: made.result.structured_content().cloned(),
         duration: made.duration,
     });

@@ -35,7 +35,6 @@ use toolstead_domain::{
     permission::{
         path_pattern::PatternBase,
         policy::PermissionPolicy,
-        remedy::PlainWords,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -43,6 +42,7 @@ use toolstead_domain::{
         output_store::NoOutputs,
         tool_provider::ToolProvider,
     },
+    suggestion::DefaultSuggestions,
     testing::{
         fixed_clock::FixedClock,
         in_memory_conversations::InMemoryConversations,
@@ -108,7 +108,7 @@ impl Plan {
             schemas: Arc::new(ScriptedSchemaValidator::new()),
             hooks: Vec::new(),
             events: events.clone(),
-            words: Arc::new(PlainWords),
+            suggestions: Arc::new(DefaultSuggestions),
         };
         let settings = CallSettings { output_characters: 10_000_000, ..CallSettings::default() };
         let open_calls = OpenCalls::new(32);

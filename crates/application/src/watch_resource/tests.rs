@@ -18,10 +18,10 @@ use toolstead_domain::{
     permission::{
         path_pattern::PatternBase,
         policy::PermissionPolicy,
-        remedy::PlainWords,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{approver::Unattended, clock::Timestamp, output_store::NoOutputs, schema_validator::NoSchemaValidator},
+    suggestion::DefaultSuggestions,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
         in_memory_rule_store::InMemoryRuleStore, in_memory_tool_repository::InMemoryToolRepository,
@@ -51,7 +51,7 @@ async fn house(deny: &[&str]) -> House {
         schemas: Arc::new(NoSchemaValidator),
         hooks: Vec::new(),
         events: EventBus::new(clock.clone()),
-        words: Arc::new(PlainWords),
+        suggestions: Arc::new(DefaultSuggestions),
     };
     let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
     let book = Arc::new(PermissionBook::new(Arc::new(policy), Arc::new(InMemoryRuleStore::new())));

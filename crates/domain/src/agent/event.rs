@@ -71,6 +71,8 @@ pub enum AgentEvent {
         text: String,
         /// The structured content of the tool's result. Not part of the JSON form.
         structured: Option<Value>,
+        /// Change by which the user makes a refused call possible; the model does not get it.
+        suggestion: Option<String>,
         /// From its coming to its end.
         duration: Duration,
     },
@@ -180,10 +182,16 @@ impl AgentEvent {
             Self::CallProgress { id, progress, total, message } => json!({
                 "type": "call_progress", "id": id, "progress": progress, "total": total, "message": message,
             }),
-            Self::CallEnded { id, tool, call, is_error, text, structured: _, duration } => json!({
-                "type": "call_ended", "id": id, "tool": tool, "call": call.map(|call| call.to_string()),
-                "is_error": is_error, "text": text, "duration_ms": millis(duration),
-            }),
+            Self::CallEnded { id, tool, call, is_error, text, structured: _, suggestion, duration } => {
+                let mut event = json!({
+                    "type": "call_ended", "id": id, "tool": tool, "call": call.map(|call| call.to_string()),
+                    "is_error": is_error, "text": text, "duration_ms": millis(duration),
+                });
+                if let Some(suggestion) = suggestion {
+                    event["suggestion"] = suggestion.as_str().into();
+                }
+                event
+            }
             Self::Answered { usage, total, cost } => {
                 json!({"type": "answered", "usage": tokens(*usage), "total": tokens(*total), "cost": cost})
             }

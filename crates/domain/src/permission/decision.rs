@@ -5,13 +5,13 @@ use crate::{
     permission::{
         command_pattern,
         path_pattern::{self, PatternBase},
-        remedy::Remedy,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
+    suggestion::Suggestion,
     workspace_roots::WorkspaceRoots,
 };
 use serde_json::{Value, json};
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// Rules that are suggested together are no longer than this, in bytes.
 const LONGEST_SUGGESTION: usize = 2_000;
@@ -182,14 +182,21 @@ impl Decision {
         if bytes > LONGEST_SUGGESTION { Vec::new() } else { rules }
     }
 
-    /// A change that would allow the call; `None` where nothing the caller can do would.
-    pub fn remedy(&self, tool: &str) -> Option<Remedy> {
+    /// Returns the change that would allow the call; `None` if no change by its users would.
+    pub fn suggestion(&self, tool: &str) -> Option<Suggestion> {
+        if let Some(path) = self.decisive.file_to_trust() {
+            return Some(Suggestion::TrustFile(path));
+        }
         match &self.decisive.cause {
             Cause::Mode(_) | Cause::Hook { .. } | Cause::Forbidden | Cause::OutsideWindow => None,
-            Cause::Default(_) => Some(self.suggestions(tool)).filter(|rules| !rules.is_empty()).map(Remedy::Allow),
-            Cause::Rule(rule) => Some(Remedy::ChangeRule { rule: rule.text.to_string(), origin: rule.origin.clone() }),
-            Cause::NotSelected => Some(Remedy::Choose(tool.to_owned())),
-            Cause::OutsideRoots | Cause::NoRoots | Cause::ReadOnlyRoot => Some(Remedy::OpenFolder),
+            Cause::Default(_) => {
+                Some(self.suggestions(tool)).filter(|rules| !rules.is_empty()).map(Suggestion::AllowRules)
+            }
+            Cause::Rule(rule) => {
+                Some(Suggestion::ChangeRule { rule: rule.text.to_string(), origin: rule.origin.clone() })
+            }
+            Cause::NotSelected => Some(Suggestion::SelectTool(tool.to_owned())),
+            Cause::OutsideRoots | Cause::NoRoots | Cause::ReadOnlyRoot => Some(Suggestion::AddRoot),
         }
     }
 }
@@ -257,14 +264,19 @@ impl Finding {
             NearMiss::OfTools(rule) => {
                 format!("{rule} does not cover it, because it allows a tool of that name only")
             }
-            NearMiss::Waiting(rule) => {
-                let file = match &rule.origin {
-                    RuleOrigin::File(path, _) => format!(" {}", in_shell(&path.to_string_lossy())),
-                    _ => String::new(),
-                };
-                format!("{rule} would cover it, but waits for trust: `toolstead config trust{file}`")
-            }
+            NearMiss::Waiting(rule) => format!("{rule} would cover it, but its file is not trusted"),
         })
+    }
+
+    /// Returns the file whose rule would cover it once the file is trusted.
+    fn file_to_trust(&self) -> Option<PathBuf> {
+        match self.near_miss.as_ref()? {
+            NearMiss::Waiting(rule) => match &rule.origin {
+                RuleOrigin::File(path, _) => Some(path.to_path_buf()),
+                _ => None,
+            },
+            NearMiss::NotPlain(_) | NearMiss::Outside(_) | NearMiss::OfTools(_) => None,
+        }
     }
 
     /// The finding as JSON: `verdict`, `part` (what it is about, null for the call as a whole), `cause` (in words), for a
@@ -301,7 +313,7 @@ impl fmt::Display for Cause {
         match self {
             Self::Rule(rule) => rule.fmt(f),
             Self::Default(words) | Self::Mode(words) => f.write_str(words),
-            Self::NotSelected => f.write_str("the tool is not among those chosen with `--tools`"),
+            Self::NotSelected => f.write_str("the tool is not among the selected ones"),
             Self::OutsideWindow => f.write_str("the tool is not among those that are offered to the one who calls it"),
             Self::OutsideRoots => f.write_str("outside of the workspace's roots"),
             Self::NoRoots => f.write_str("the workspace has no root"),

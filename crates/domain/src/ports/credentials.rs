@@ -56,7 +56,7 @@ pub trait Credentials: Send + Sync {
     /// Has the one who calls sign in, by a page that a person opens, and returns once the credentials are there.
     ///
     /// # Errors
-    /// [`NoCredentials::SignIn`] where nobody can be sent to a page; its text names the command that signs in.
+    /// [`NoCredentials::SignIn`] where nobody can be sent to a page.
     async fn sign_in(
         &self,
         principal: &Principal,

@@ -71,7 +71,7 @@ fn bearer(token: &str) -> CredentialHeaders {
 
 fn nobody(resource: &Resource) -> NoCredentials {
     let grant = &resource.grant;
-    NoCredentials::SignIn(format!("nobody is signed in for `{grant}`: `toolstead auth login google` signs in"))
+    NoCredentials::SignIn(format!("nobody is signed in for `{grant}`"))
 }
 
 #[async_trait]

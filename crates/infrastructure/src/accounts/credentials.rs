@@ -312,7 +312,7 @@ impl Inner {
         refused: Option<Secret>,
     ) -> Result<CredentialHeaders, NoCredentials> {
         let (grant, issuer, vault, key) = self.account(&principal, &resource)?;
-        let sign_in = |why: &str| NoCredentials::SignIn(how_to_sign_in(&principal, grant, why));
+        let sign_in = |why: &str| NoCredentials::SignIn(must_sign_in(grant, why));
         let outcome = vault
             .update(&key, async |tokens| {
                 let Some(tokens) = tokens else {
@@ -446,7 +446,7 @@ impl Credentials for Accounts {
     async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials> {
         let (grant, _, vault, key) = self.inner.account(principal, resource)?;
         let tokens = vault.get(&key).await.map_err(SignInError::Vault)?;
-        let nobody = || NoCredentials::SignIn(how_to_sign_in(principal, grant, "Nobody has signed in to this"));
+        let nobody = || NoCredentials::SignIn(must_sign_in(grant, "Nobody has signed in to this"));
         let tokens = tokens.ok_or_else(nobody)?;
         match self.inner.lasts(&tokens, EARLY) {
             true => Ok(headers(&tokens)),
@@ -471,7 +471,7 @@ impl Credentials for Accounts {
         caller: &dyn Caller,
     ) -> Result<(), NoCredentials> {
         let (grant, issuer, ..) = self.inner.account(principal, resource)?;
-        let sign_in = |why: &str| NoCredentials::SignIn(how_to_sign_in(principal, grant, why));
+        let sign_in = |why: &str| NoCredentials::SignIn(must_sign_in(grant, why));
         // The page leads back to this machine, and so does nobody who is elsewhere.
         if *principal != Principal::local() {
             return Err(sign_in("Nobody has signed in to this"));
@@ -529,14 +529,9 @@ fn headers(tokens: &Tokens) -> CredentialHeaders {
     vec![("authorization".to_owned(), value)]
 }
 
-/// Says how somebody signs in who cannot be asked here.
-fn how_to_sign_in(principal: &Principal, grant: &Grant, why: &str) -> String {
-    let whose = match *principal == Principal::local() {
-        true => String::new(),
-        false => format!(" --principal {principal}"),
-    };
-    let command = format!("toolstead auth login google --grant {}{whose}", grant.name);
-    format!("{why} ({}): `{command}`, at the machine that Toolstead runs on, signs in", grant.about)
+/// Returns why a user must sign in, for callers without a user who can sign in now.
+fn must_sign_in(grant: &Grant, why: &str) -> String {
+    format!("{why} ({})", grant.about)
 }
 
 fn unavailable(why: &str) -> SignInError {

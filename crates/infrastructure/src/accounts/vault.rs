@@ -66,21 +66,19 @@ pub enum VaultError {
     },
     /// There are tokens, and their key is gone.
     #[error(
-        "the key of the tokens, `{}`, is gone: put it back, or sign in anew with `toolstead auth login`, which makes \
-         another one",
+        "the key of the tokens, `{}`, is gone: put it back, or sign in again, which makes another one",
         .0.display()
     )]
     KeyLost(PathBuf),
     /// They were sealed under another key.
     #[error(
-        "these tokens were sealed under another key than the one in `{}`: put that one back, or sign in anew with \
-         `toolstead auth login`",
+        "these tokens were sealed under another key than the one in `{}`: put that one back, or sign in again",
         .0.display()
     )]
     OtherKey(PathBuf),
     /// The file is no record, was changed, or is that of somebody or something else.
     #[error(
-        "`{}` is not what was put there: remove this file, and sign in anew with `toolstead auth login`",
+        "`{}` is not what was put there: remove this file, and sign in again",
         .0.display()
     )]
     Damaged(PathBuf),

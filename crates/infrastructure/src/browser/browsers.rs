@@ -37,6 +37,7 @@ use toolstead_domain::{
     permission::{decision::Verdict, grant::Grant},
     principal::Principal,
     sandbox_policy::{SandboxLimits, SandboxPolicy},
+    suggestion::Suggestion,
     tool_failure::ToolFailure,
 };
 
@@ -415,8 +416,8 @@ fn not_started(program: &Path, error: NotStarted) -> ToolFailure {
     match &error {
         NotStarted::Launch(LaunchError::Unconfinable { missing, remedy }) => {
             let message = format!("no browser is started here, because it could not be confined: {missing}");
-            let next = format!("Tell the user to {remedy}; `toolstead doctor` shows the state.");
-            ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error)
+            let suggestion = Suggestion::PrepareMachine(remedy.clone());
+            ToolFailure::new(ErrorKind::Unavailable, message).suggest(suggestion).caused_by(error)
         }
         NotStarted::NoNetwork => ToolFailure::new(ErrorKind::Unavailable, error.to_string()),
         _ => {
@@ -425,9 +426,8 @@ fn not_started(program: &Path, error: NotStarted) -> ToolFailure {
                 tracing::warn!(program = %program.display(), "{error}");
             }
             let message = format!("`{}` could not be started: {}", program.display(), with_causes(&error));
-            let next = "Tell the user that `toolstead doctor` starts the browser, and that `[browser] program` names \
-                        another one.";
-            ToolFailure::new(ErrorKind::ExecutionFailed, message).next(next).caused_by(error)
+            let suggestion = Suggestion::PrepareMachine("let `[browser] program` name another browser".into());
+            ToolFailure::new(ErrorKind::ExecutionFailed, message).suggest(suggestion).caused_by(error)
         }
     }
 }

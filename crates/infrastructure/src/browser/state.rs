@@ -16,7 +16,7 @@ use std::{
     fmt,
     sync::Arc,
 };
-use toolstead_domain::permission::decision::Verdict;
+use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
 use url::Url;
 
 /// More tabs are closed as they open.
@@ -57,16 +57,24 @@ pub(crate) enum NotShown {
 }
 
 impl NotShown {
-    /// The rule that would allow it, as a sentence.
-    pub(crate) fn remedy(&self) -> Option<String> {
+    /// Returns the next step of a model.
+    pub(crate) fn next_step(&self) -> Option<&'static str> {
         match self {
             Self::NoAddress(_) | Self::NotOfTheWeb(_) => None,
+            Self::NotAllowed(_) => Some("`browser_navigate` asks the user to allow it."),
+            Self::Denied(_) => Some("Your user may change the rules."),
+        }
+    }
+
+    /// Returns the rule that would allow it, for people.
+    pub(crate) fn suggestion(&self) -> Option<Suggestion> {
+        match self {
+            Self::NoAddress(_) | Self::NotOfTheWeb(_) | Self::Denied(_) => None,
             Self::NotAllowed(host) => {
-                // Rules on domains cannot say addresses of IPv6.
+                // Rules on domains cannot name addresses of IPv6.
                 let rule = if host.contains(':') { "WebFetch".to_owned() } else { format!("WebFetch(domain:{host})") };
-                Some(format!("`browser_navigate` asks for it, and the rule `{rule}` would allow it."))
+                Some(Suggestion::AllowRules(vec![rule]))
             }
-            Self::Denied(_) => Some("A person may change the rules.".into()),
         }
     }
 
@@ -76,7 +84,7 @@ impl NotShown {
             Some(rest) => format!("A page{rest}."),
             None => format!("{text}."),
         };
-        self.remedy().map_or(told.clone(), |remedy| format!("{told} {remedy}"))
+        self.next_step().map_or(told.clone(), |next| format!("{told} {next}"))
     }
 }
 
@@ -793,12 +801,12 @@ mod tests {
     #[test]
     fn what_would_allow_a_page_is_no_wider_than_its_host() {
         for (host, rule) in [
-            ("shop.example", "`WebFetch(domain:shop.example)`"),
-            ("127.0.0.1", "`WebFetch(domain:127.0.0.1)`"),
-            ("[::1]", "`WebFetch`"),
+            ("shop.example", "WebFetch(domain:shop.example)"),
+            ("127.0.0.1", "WebFetch(domain:127.0.0.1)"),
+            ("[::1]", "WebFetch"),
         ] {
-            let remedy = NotShown::NotAllowed(host.into()).remedy().unwrap();
-            assert!(remedy.contains(rule), "{host}: {remedy}");
+            let suggestion = NotShown::NotAllowed(host.into()).suggestion();
+            assert_eq!(suggestion, Some(Suggestion::AllowRules(vec![rule.into()])), "{host}");
         }
     }
 
@@ -916,7 +924,7 @@ mod tests {
         let notes = state.take_notes();
         assert_eq!(notes.len(), MAX_MESSAGES + MAX_REFUSED + 1);
         let third = "A page of `host3.example` was not opened: nobody has allowed that host. `browser_navigate` asks \
-                     for it, and the rule `WebFetch(domain:host3.example)` would allow it. (2 times)";
+                     the user to allow it. (2 times)";
         assert!(notes.contains(&third.to_owned()), "{notes:?}");
         assert_eq!(notes.last().unwrap(), "Further pages were not opened, 5 times.");
         assert!(state.take_notes().is_empty());

@@ -180,8 +180,8 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     session.open("http://shop.example/", false, end()).await.unwrap();
     session.click(rig.reference("link \"Away\"").await, false).await.unwrap();
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
-    let told = "A page of `evil.example` was not opened: nobody has allowed that host. `browser_navigate` asks for it, and \
-                the rule `WebFetch(domain:evil.example)` would allow it.";
+    let told = "A page of `evil.example` was not opened: nobody has allowed that host. `browser_navigate` asks the \
+                user to allow it.";
     assert_eq!(session.take_notes(), [told]);
     // The page is still there, and so is what was known of it.
     rig.reference("link \"Away\"").await;

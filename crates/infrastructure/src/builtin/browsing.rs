@@ -21,8 +21,8 @@ use std::{
 };
 use tokio::time::timeout_at;
 use toolstead_domain::{
-    access::Access, error_kind::ErrorKind, tool::Availability, tool_call::ToolCall, tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    access::Access, error_kind::ErrorKind, suggestion::Suggestion, tool::Availability, tool_call::ToolCall,
+    tool_failure::ToolFailure, tool_result::ToolResult,
 };
 use url::{ParseError, Url};
 
@@ -237,14 +237,19 @@ pub(super) fn failed(error: SessionError) -> ToolFailure {
     };
     let failure = ToolFailure::new(kind, error.to_string());
     match error {
-        SessionError::NotShown(why) => why.remedy().into_iter().fold(failure, ToolFailure::next),
-        SessionError::NotReached(_) => failure.next(
-            "`[web] allow_private_hosts` in the user's configuration opens hosts of this machine and of private networks.",
-        ),
+        SessionError::NotShown(why) => {
+            let failure = why.next_step().into_iter().fold(failure, ToolFailure::next);
+            why.suggestion().into_iter().fold(failure, ToolFailure::suggest)
+        }
+        SessionError::NotReached(_) => failure.suggest(Suggestion::ChangeSettings(
+            "`[web] allow_private_hosts` opens hosts of this machine and of private networks".into(),
+        )),
         SessionError::DevTools(DevToolsError::Ended(_)) => {
             failure.next("Its pages are gone. `browser_navigate` starts a new one.")
         }
-        SessionError::NoAnswer => failure.next("`browser_close` ends the browser; `browser_navigate` starts a new one."),
+        SessionError::NoAnswer => {
+            failure.next("`browser_close` ends the browser; `browser_navigate` starts a new one.")
+        }
         SessionError::Stale(_) | SessionError::UnknownElement(_) | SessionError::Unusable { .. } => {
             failure.next("`browser_get_page` shows the page as it is now.")
         }

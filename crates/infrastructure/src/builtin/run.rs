@@ -11,6 +11,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     labels::Labels,
     ports::{calls::NestedCall, tool_provider::CallContext},
+    suggestion::Suggestion,
     tool::Tool,
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -92,7 +93,7 @@ impl<'a> Run<'a> {
         }
         let message = format!("the host `{host}` may not be reached");
         Err(ToolFailure::new(ErrorKind::PermissionDenied, message)
-            .next(format!("The rule `WebFetch(domain:{host})` would allow it.")))
+            .suggest(Suggestion::AllowRules(vec![format!("WebFetch(domain:{host})")])))
     }
 
     /// Works on files, on a thread where that holds up nobody. The workspace it gets knows what the call may touch and

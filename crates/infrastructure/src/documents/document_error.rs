@@ -38,9 +38,7 @@ impl DocumentError {
                  the result."
             }
             Self::Damaged(_) => "Ask for an intact copy, or save it anew with the program that made it.",
-            Self::TooLarge(_) => {
-                "Read another form of it, or have the limits in `[files]` of the configuration raised."
-            }
+            Self::TooLarge(_) => "Read another form of it, or ask your user, who can raise the limit.",
             Self::Pages { .. } => "Give numbers from 1, like \"3\", \"1-5\" or \"2,4-6\".",
         }
     }

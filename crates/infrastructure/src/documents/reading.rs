@@ -13,7 +13,9 @@ use crate::{
     sandbox::helper::Helpers,
 };
 use std::{fmt, time::Instant};
-use toolstead_domain::{error_kind::ErrorKind, ports::output_store::StoredContent, tool_failure::ToolFailure};
+use toolstead_domain::{
+    error_kind::ErrorKind, ports::output_store::StoredContent, suggestion::Suggestion, tool_failure::ToolFailure,
+};
 
 /// Bytes of the child's answer: its text, with room for what JSON escapes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
@@ -93,7 +95,8 @@ impl DocumentReader<'_> {
             let (size, most) = (source.size_bytes, limits.document_bytes);
             let message = format!("`{path}` has {size} bytes, and documents are read up to {most}");
             return Err(ToolFailure::new(ErrorKind::TooLarge, message)
-                .next("Ask for a shorter copy, or have `document_bytes` in `[files]` of the configuration raised."));
+                .next("Ask for a shorter copy.")
+                .suggest(Suggestion::ChangeSettings("`document_bytes` in `[files]` sets the limit".into())));
         }
         let pages = wanted.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
         let order = Order { pages, limits: limits.clone() };

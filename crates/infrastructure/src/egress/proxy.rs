@@ -33,7 +33,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::permission::decision::Verdict;
+use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
 
 /// So many different hosts that were refused are kept for the report.
 const MAX_REFUSED: usize = 32;
@@ -162,8 +162,10 @@ pub struct ProxyReport {
 pub struct RefusedHost {
     /// The host and port; as the client wrote it, made harmless, if it is none.
     pub host: String,
-    /// Why, and what would allow it.
+    /// The reason, for the caller of the command.
     pub reason: String,
+    /// The change that would allow it, for people.
+    pub suggestion: Option<Suggestion>,
     /// How often.
     pub times: u64,
     /// The browser requested it by itself: no page did.
@@ -179,8 +181,12 @@ impl ProxyReport {
         Some((of_host().map(|refused| refused.times).sum(), newest))
     }
 
-    /// What the caller of the command should know: the refused hosts and what would allow each. `None` if there are
-    /// none.
+    /// Returns the changes that would allow the refused hosts, for people.
+    pub fn suggestions(&self) -> impl Iterator<Item = &Suggestion> {
+        self.refused.iter().filter_map(|refused| refused.suggestion.as_ref())
+    }
+
+    /// What the caller of the command should know: the refused hosts, each with the reason. `None` if there are none.
     pub fn refusals_told(&self) -> Option<String> {
         let lines = self.refused.iter().map(|refused| {
             let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };
@@ -238,7 +244,7 @@ impl Gate {
             known.times += 1;
         } else if report.refused.len() < MAX_REFUSED {
             let is_unannounced = matches!(refusal, Refusal::Unannounced(_));
-            report.refused.push(RefusedHost { host, reason, times: 1, is_unannounced });
+            report.refused.push(RefusedHost { host, reason, suggestion: refusal.suggestion(), times: 1, is_unannounced });
         }
     }
 

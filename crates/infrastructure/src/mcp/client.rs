@@ -65,6 +65,7 @@ use toolstead_domain::{
     principal::Principal,
     provider_identity::ProviderIdentity,
     server_name::ServerName,
+    suggestion::{DefaultSuggestions, SUGGESTION, Suggestion, SuggestionFormatter},
     task_request::{TaskRequest, takes_tasks},
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
@@ -191,16 +192,20 @@ impl McpServer {
                 let advice = texts.take(ADVISED_TEXTS).find_map(advice);
                 Ok(CallOutcome::Done(match advice {
                     Some(advice) => {
-                        let text = format!("(Toolstead: if `{}` was kept from a file: {advice}.)", config.name);
-                        result.with_block(json!({"type": "text", "text": text}))
+                        let text = format!(
+                            "(Toolstead: the profile of `{}` may close files to it; ask your user.)",
+                            config.name
+                        );
+                        let mut result = result.with_block(json!({"type": "text", "text": text}));
+                        let suggestion = DefaultSuggestions.format(&Suggestion::ChangeSettings(advice));
+                        result.insert_meta(SUGGESTION, suggestion.into());
+                        result
                     }
                     None => result,
                 }))
             }
             Err(failure) => Err(match advice(&failure.message) {
-                Some(advice) if failure.next.is_none() => {
-                    failure.next(format!("If `{}` was kept from a file: {advice}.", config.name))
-                }
+                Some(advice) if failure.next.is_none() => failure.suggest(Suggestion::ChangeSettings(advice)),
                 Some(_) | None => failure,
             }),
             outcome => outcome,

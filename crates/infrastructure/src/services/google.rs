@@ -19,6 +19,7 @@ use toolstead_domain::{
         credentials::{CredentialHeaders, Credentials, NoCredentials, Resource},
     },
     principal::Principal,
+    suggestion::Suggestion,
     tool_failure::ToolFailure,
 };
 use url::Url;
@@ -159,7 +160,16 @@ impl GoogleAccount<'_> {
             NoCredentials::Unavailable(_) => ErrorKind::Unavailable,
             NoCredentials::Failed(_) => ErrorKind::UpstreamProtocol,
         };
-        ToolFailure::new(kind, format!("{}: {none}", self.service))
+        let failure = ToolFailure::new(kind, format!("{}: {none}", self.service));
+        match none {
+            NoCredentials::SignIn(_) => failure.suggest(self.signing_in()),
+            NoCredentials::Unavailable(_) | NoCredentials::Failed(_) => failure,
+        }
+    }
+
+    fn signing_in(&self) -> Suggestion {
+        let principal = Some(self.principal).filter(|principal| **principal != Principal::local());
+        Suggestion::SignIn { grant: self.resource.grant.to_string(), principal: principal.map(ToString::to_string) }
     }
 
     async fn send(&self, request: &GoogleRequest, credentials: &CredentialHeaders) -> Result<Answer, ToolFailure> {
@@ -239,10 +249,12 @@ impl GoogleAccount<'_> {
         let failure = ToolFailure::new(kind, format!("{} says {refusal}", self.service));
         let grant = &self.resource.grant;
         match (kind, &request.effect) {
-            (ErrorKind::AuthRequired, _) if status == StatusCode::FORBIDDEN => failure.next(format!(
-                "What was granted does not cover this. `toolstead auth login google` asks again: say yes to all of `{grant}`."
-            )),
-            (ErrorKind::AuthRequired, _) => failure.next("`toolstead auth login google` signs in again."),
+            (ErrorKind::AuthRequired, _) if status == StatusCode::FORBIDDEN => failure
+                .next(format!(
+                    "The user has not granted all of `{grant}`. Ask your user to sign in again and to grant it."
+                ))
+                .suggest(self.signing_in()),
+            (ErrorKind::AuthRequired, _) => failure.suggest(self.signing_in()),
             (ErrorKind::RateLimited, _) => match &refusal.wait {
                 Some(wait) => failure.next(format!("Try again after `Retry-After: {wait}`.")),
                 None => failure.next("Try again in a minute."),

@@ -210,10 +210,7 @@ impl Reach {
             NamedBy::Configuration => true,
         };
         if !is_open {
-            return Err(ReachError::Address(format!(
-                "port {port} of {host} is not reached, only 80 and 443 are: `[web] allow_private_hosts = \
-                 [\"{host}:{port}\"]` would open it"
-            )));
+            return Err(ReachError::Port { host: host.to_string(), port });
         }
         judge(&host.to_string()).map_err(ReachError::Refused)?;
         let pool = match named_by {

@@ -1,7 +1,9 @@
 //! The reasons why nothing came back.
 
 use crate::http::http_error::HttpError;
-use toolstead_domain::{error_chain::with_causes, error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{
+    error_chain::with_causes, error_kind::ErrorKind, suggestion::Suggestion, tool_failure::ToolFailure,
+};
 
 /// A request without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +11,14 @@ pub enum ReachError {
     /// It is no address that is reached, or leads to one; the text says why.
     #[error("{0}")]
     Address(String),
+    /// Its port is closed.
+    #[error("port {port} of {host} is not reached, only 80 and 443 are")]
+    Port {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
     /// A rule is against a host on the way.
     #[error("{}", .0.text())]
     Refused(ToolFailure),
@@ -41,12 +51,18 @@ impl ReachError {
     pub fn into_failure(self, what: &str) -> ToolFailure {
         let kind = match self {
             Self::Refused(failure) => return failure,
-            Self::Address(_) => ErrorKind::PermissionDenied,
+            Self::Address(_) | Self::Port { .. } => ErrorKind::PermissionDenied,
             Self::TimedOut | Self::Silent(_) => ErrorKind::Timeout,
             Self::Redirects(_) | Self::Packing(_) => ErrorKind::UpstreamProtocol,
             Self::Http(ref error) if error.is_unsent() => ErrorKind::Unavailable,
             Self::Http(_) => ErrorKind::UpstreamProtocol,
         };
-        ToolFailure::new(kind, format!("{what}: {}", with_causes(&self)))
+        let failure = ToolFailure::new(kind, format!("{what}: {}", with_causes(&self)));
+        match &self {
+            Self::Port { host, port } => failure.suggest(Suggestion::ChangeSettings(format!(
+                "`[web] allow_private_hosts = [\"{host}:{port}\"]` opens the port"
+            ))),
+            _ => failure,
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     auth,
     exit::{self, Exit, Failed},
     global::Global,
-    output::Output,
+    output::{Output, note},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
     tools::tell_absent,
@@ -39,6 +39,7 @@ use toolstead_domain::{
         tool_provider::CallOutcome,
     },
     principal::Principal,
+    suggestion::SUGGESTION,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
     tool_result::{NO_OUTPUT, ToolResult, text_block},
@@ -234,6 +235,10 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
     if as_json {
         output.json(result.as_object())?;
         return Ok(exit);
+    }
+    let meta = result.as_object().get("_meta");
+    if let Some(suggestion) = meta.and_then(|meta| meta.get(SUGGESTION)?.as_str()) {
+        note(suggestion);
     }
     // What an MCP server leaves empty is said in our words.
     let in_place = match (result.content(), result.structured_content()) {

@@ -1,7 +1,7 @@
 //! How a command ends: the exit codes, in one table, and the error object of `--json`.
 
 use super::output::{Output, note};
-use crate::{composition_root::StartupError, config::problem::Problem};
+use crate::{composition_root::StartupError, config::problem::Problem, suggestions::CommandLineSuggestions};
 use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
 use toolstead_application::execute_tool::ExecuteToolError;
@@ -128,7 +128,7 @@ fn causes(error: &(dyn Error + 'static)) -> Vec<String> {
             ExecuteToolError::NotCallable(failure)
             | ExecuteToolError::Refused(failure)
             | ExecuteToolError::Failed(failure),
-        )) => failure.text(),
+        )) => failure.text_for_user(&CommandLineSuggestions),
         _ => error.to_string(),
     };
     let mut causes = vec![text];

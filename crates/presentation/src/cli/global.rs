@@ -1,11 +1,12 @@
 //! The flags that every subcommand understands, and what they lead to.
 
 use super::{
-    command_line_words::builder, exit::Failed, output::note, terminal::Terminal, terminal_approver::TerminalApprover,
+    exit::Failed, output::note, terminal::Terminal, terminal_approver::TerminalApprover,
     terminal_questions::TerminalQuestions,
 };
 use crate::{
-    composition_root::{Composition, GoingOn, Servers, StartupError},
+    app::App,
+    composition_root::{AppBuilder, Composition, GoingOn, Servers, StartupError},
     config::{
         Config, ConfigFile,
         hooks::choosing,
@@ -15,6 +16,7 @@ use crate::{
         told_notes,
     },
     event_file::EventTarget,
+    suggestions::CommandLineSuggestions,
     telemetry::{LogFormat, LogSettings, Verbosity},
 };
 use clap::Args;
@@ -289,4 +291,9 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
         _ if builtin::spellings().contains(&tool) => Servers::None,
         _ => Servers::All,
     }
+}
+
+/// Begins to build the application of a command.
+pub(super) fn builder(config: Config) -> AppBuilder {
+    App::builder(config).suggestions(Arc::new(CommandLineSuggestions))
 }

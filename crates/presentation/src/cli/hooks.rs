@@ -3,9 +3,8 @@
 use super::{
     Outcome,
     call::read_arguments,
-    command_line_words::builder,
     exit::{Exit, Failed},
-    global::{Global, needed_for},
+    global::{Global, builder, needed_for},
     output::{Output, table, visible},
 };
 use crate::composition_root::{Composition, Servers};

@@ -4,19 +4,21 @@ mod rootless;
 
 use super::{
     Outcome,
-    command_line_words::builder,
     exit::{Exit, Failed},
     global::Global,
 };
 use crate::{
+    app::App,
     event_file::EventTarget,
     mcp_server::stdio::{
         StdioSettings, first_word, process_streams::claim_process_streams, serve_stdio, serve_stdio_in,
     },
     shutdown::Shutdown,
+    suggestions::McpSuggestions,
 };
 use clap::Args;
 use rootless::Rootless;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +54,10 @@ impl Mcp {
                 Ok(input)
             };
             let client = async { heard.await.unwrap_or_default() };
-            let building = builder(config).client_can(client).starting_servers_when_used();
+            let building = App::builder(config)
+                .suggestions(Arc::new(McpSuggestions))
+                .client_can(client)
+                .starting_servers_when_used();
             let composing = async { global.watched(building.build().await?).await };
             let (composition, input) = tokio::try_join!(composing, hearing)?;
             let served = serve_stdio(composition.app.clone(), settings, input, streams.output, stop).await;

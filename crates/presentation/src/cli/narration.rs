@@ -104,12 +104,15 @@ impl Narration {
                     self.show_calls(&mut pieces);
                 }
             }
-            AgentEvent::CallEnded { id, tool, is_error, text, structured, duration, .. } => {
+            AgentEvent::CallEnded { id, tool, is_error, text, structured, suggestion, duration, .. } => {
                 self.end_text(&mut pieces);
                 let at = self.running.iter().position(|call| call.id == *id);
                 // One that was never made has no beginning.
                 let line = at.map_or_else(|| name(tool), |at| self.running.remove(at).line);
                 self.beside(self.ended(&line, *is_error, text, structured.as_ref(), *duration), &mut pieces);
+                if let Some(suggestion) = suggestion {
+                    self.beside(suggestion.clone(), &mut pieces);
+                }
                 self.show_calls(&mut pieces);
             }
             AgentEvent::Retrying { after, reason } => {

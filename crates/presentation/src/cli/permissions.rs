@@ -3,7 +3,6 @@
 use super::{
     Outcome,
     call::read_arguments,
-    command_line_words::CommandLineWords,
     exit::{Exit, Failed, chain},
     global::Global,
     output::{Output, note, visible},
@@ -14,6 +13,7 @@ use crate::{
         Config, decision_table, decision_table::ExpectedCall, idle_rules, origin::Origin, problem::Problem,
         rule_files::add_allow_rules,
     },
+    suggestions::CommandLineSuggestions,
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -29,10 +29,10 @@ use toolstead_domain::{
     context::{self, request::ContextRequest, server_uri},
     permission::{
         decision::{Cause, Verdict},
-        remedy::RemedyWords,
         rule::Effect,
     },
     principal::Principal,
+    suggestion::SuggestionFormatter,
     tool_execution::RequestKind,
     tool_failure::ToolFailure,
 };
@@ -176,9 +176,10 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
     let verdict = decision.verdict.as_str();
     output.line(&visible(&format!("{verdict}: {}", one_line(&decision.reason()))))?;
     if decision.verdict != Verdict::Allow
-        && let Some(remedy) = decision.remedy(rule_name).and_then(|remedy| CommandLineWords.say(&remedy))
+        && let Some(suggestion) =
+            decision.suggestion(rule_name).and_then(|suggestion| CommandLineSuggestions.format(&suggestion))
     {
-        note(&remedy);
+        note(&suggestion);
     }
     if decision.verdict != Verdict::Allow {
         waiting.iter().for_each(|waiting| note(&format!("note: {waiting}")));

@@ -2,13 +2,13 @@
 
 use super::{
     Outcome,
-    command_line_words::builder,
     exit::{self, Exit, Failed},
     global::Global,
     output::Output,
     server_log,
 };
 use crate::{
+    app::App,
     composition_root::{Composition, StartupError},
     config::{
         Config,
@@ -20,11 +20,12 @@ use crate::{
         settings::{BearerToken, HttpSettings},
     },
     shutdown::Shutdown,
+    suggestions::HttpSuggestions,
     telemetry::{self, SERVER},
 };
 use clap::Parser;
 use serde_json::json;
-use std::{net::SocketAddr, pin::pin, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, pin::pin, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_infrastructure::mcp::client::may_ask;
@@ -69,7 +70,10 @@ impl Serve {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
-        let building = builder(config).clients_can(may_ask::everything()).starting_servers_when_used();
+        let building = App::builder(config)
+            .suggestions(Arc::new(HttpSuggestions))
+            .clients_can(may_ask::everything())
+            .starting_servers_when_used();
         let composing = async { self.global.watched(building.build().await?).await };
         let composition = tokio::select! {
             composed = composing => composed?,

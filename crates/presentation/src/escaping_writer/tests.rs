@@ -64,7 +64,7 @@ fn only_writers_that_escape_use_the_streams_of_the_process() {
 }
 
 /// Returns the files of all crates that are compiled into programs, without tests.
-fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+pub(crate) fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

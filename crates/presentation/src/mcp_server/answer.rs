@@ -2,7 +2,7 @@
 
 use super::protocol_error::of_failure;
 use serde::Serialize;
-use toolstead_domain::tool_failure::ToolFailure;
+use toolstead_domain::{suggestion::SuggestionFormatter, tool_failure::ToolFailure};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response};
 
 /// A JSON-RPC response, written out, and what a transport must know of it.
@@ -44,13 +44,18 @@ impl Answer {
 
     /// The error that a failure is. A server behind this one that does not know a method says so for itself: here the
     /// method is known.
-    pub(super) fn failure(id: &Id, failure: &ToolFailure) -> Self {
-        Self::numbered_failure(id, failure, None)
+    pub(super) fn failure(id: &Id, failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> Self {
+        Self::numbered_failure(id, failure, None, suggestions)
     }
 
     /// The same under the number by which the client knows it; an error of a server keeps its own.
-    pub(super) fn numbered_failure(id: &Id, failure: &ToolFailure, number: Option<i64>) -> Self {
-        let mut error = of_failure(failure);
+    pub(super) fn numbered_failure(
+        id: &Id,
+        failure: &ToolFailure,
+        number: Option<i64>,
+        suggestions: &dyn SuggestionFormatter,
+    ) -> Self {
+        let mut error = of_failure(failure, suggestions);
         if let (Some(number), None) = (number, &failure.upstream) {
             error.code = number;
         }

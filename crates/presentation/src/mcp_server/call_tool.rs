@@ -126,9 +126,10 @@ impl McpServer {
             ..ExecuteToolCommand::new(request.tool, request.arguments).within(self.in_dialect(client.scope))
         };
         let number = |kind| dialects::error_number(self.app.dialect, kind);
+        let suggestions = self.app.execute_tool.suggestions();
         let failed = |failure: ToolFailure| {
             let (kind, number) = (failure.kind, dialects::failure_number(self.app.dialect, failure.kind));
-            error_result(id, failure.into_result(), kind, number, generation)
+            error_result(id, failure.into_result_for_users(suggestions), kind, number, generation)
         };
         Some(match self.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => {
@@ -140,20 +141,20 @@ impl McpServer {
                 if failure.kind == ErrorKind::NotFound {
                     failure.message = unknown.unwrap_or(failure.message);
                 }
-                Answer::numbered_failure(id, &failure, number(failure.kind))
+                Answer::numbered_failure(id, &failure, number(failure.kind), suggestions)
             }
             // Clients that know errors by numbers look for this one among the errors of the protocol.
             Err(ExecuteToolError::Refused(failure))
                 if failure.kind == ErrorKind::InvalidInput && number(failure.kind).is_some() =>
             {
-                Answer::numbered_failure(id, &failure, number(failure.kind))
+                Answer::numbered_failure(id, &failure, number(failure.kind), suggestions)
             }
             Err(ExecuteToolError::Refused(failure) | ExecuteToolError::Failed(failure)) => {
                 match (failure.kind, generation) {
                     // Its server chose an error and no result: a client may act on the code, as on a link to be opened.
-                    _ if failure.upstream.is_some() => Answer::failure(id, &failure),
+                    _ if failure.upstream.is_some() => Answer::failure(id, &failure, suggestions),
                     // The client can mend it by declaring more, the model cannot.
-                    (ErrorKind::MissingCapability, Generation::Modern) => Answer::failure(id, &failure),
+                    (ErrorKind::MissingCapability, Generation::Modern) => Answer::failure(id, &failure, suggestions),
                     _ => failed(failure),
                 }
             }

@@ -19,6 +19,7 @@ use toolstead_domain::{
     context::request::ContextRequest,
     error_kind::ErrorKind,
     ports::caller::{Caller, InputResponses},
+    suggestion::{DefaultSuggestions, SuggestionFormatter},
     tool_execution::{CancelReason, RequestKind},
     tool_failure::ToolFailure,
 };
@@ -52,7 +53,8 @@ impl ForwardedRequest {
             _ => return Err(method_not_found(method)),
         };
         let (answers, state) = take_retry(params)?;
-        let request = ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure))?;
+        let request =
+            ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure, &DefaultSuggestions))?;
         params
             .retain(|name, _| !matches!(name.as_str(), "uri" | "name" | "arguments" | "ref" | "argument" | "context"));
         Ok(Self { request, answers, state, meta, params: take_rest(params) })
@@ -86,7 +88,8 @@ impl McpServer {
             ..command.call
         };
         let command = ForwardRequestCommand { call, ..command };
-        let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation);
+        let suggestions = self.app.execute_tool.suggestions();
+        let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation, suggestions);
         Some(match self.app.forward_request.handle(command).await {
             Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation, is_retry)),
             Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
@@ -143,17 +146,24 @@ pub(super) fn failed(
     subject: &str,
     failure: &ToolFailure,
     generation: Generation,
+    suggestions: &dyn SuggestionFormatter,
 ) -> Answer {
-    match not_found(kind, subject, failure, generation) {
+    match not_found(kind, subject, failure, generation, suggestions) {
         Some(error) => Answer::error(id, &error),
-        None => Answer::failure(id, failure),
+        None => Answer::failure(id, failure, suggestions),
     }
 }
 
 /// The error of a resource that there is not: -32002 up to 2025-11-25 (server/resources, "Error Handling") and -32602 since
 /// 2026-07-28; its URI stands in the data. A server behind this one says it in the words of its own generation, the rest of
 /// its error stays.
-fn not_found(kind: RequestKind, subject: &str, failure: &ToolFailure, generation: Generation) -> Option<RpcError> {
+fn not_found(
+    kind: RequestKind,
+    subject: &str,
+    failure: &ToolFailure,
+    generation: Generation,
+    suggestions: &dyn SuggestionFormatter,
+) -> Option<RpcError> {
     let says_so = match &failure.upstream {
         Some(error) => match (error.code, &error.data) {
             (RpcError::RESOURCE_NOT_FOUND, _) => true,
@@ -169,7 +179,7 @@ fn not_found(kind: RequestKind, subject: &str, failure: &ToolFailure, generation
         Generation::Legacy => RpcError::RESOURCE_NOT_FOUND,
         Generation::Modern => RpcError::INVALID_PARAMS,
     };
-    let told = of_failure(failure);
+    let told = of_failure(failure, suggestions);
     if failure.upstream.is_some() {
         return Some(RpcError { code, ..told });
     }

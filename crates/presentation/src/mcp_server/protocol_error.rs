@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    client_profile::ProtocolVersion, error_kind::ErrorKind, session::SessionError, tool_failure::ToolFailure,
+    client_profile::ProtocolVersion,
+    error_kind::ErrorKind,
+    session::SessionError,
+    suggestion::{SUGGESTION, SuggestionFormatter},
+    tool_failure::ToolFailure,
 };
 use toolstead_infrastructure::mcp::wire::message::RpcError;
 
@@ -46,7 +50,7 @@ pub(super) fn of_session(error: SessionError) -> RpcError {
 
 /// A failure that is no result: unknown tool and the like. What the failure says for programs goes along. The error of a
 /// server behind this one is that server's, whole: nothing of ours stands in its data.
-pub(super) fn of_failure(failure: &ToolFailure) -> RpcError {
+pub(super) fn of_failure(failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> RpcError {
     if let Some(said) = &failure.upstream {
         let message = match &failure.next {
             // A key that only we know of, such as to what the server's profile keeps from it.
@@ -62,6 +66,9 @@ pub(super) fn of_failure(failure: &ToolFailure) -> RpcError {
     }
     if let Some(next) = &failure.next {
         data.insert("next".into(), next.as_str().into());
+    }
+    if let Some(suggestion) = failure.formatted_suggestion(suggestions) {
+        data.insert("_meta".into(), json!({SUGGESTION: suggestion}));
     }
     RpcError::new(failure.kind.json_rpc_code(), failure.message.clone()).with_data(data.into())
 }

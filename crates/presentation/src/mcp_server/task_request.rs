@@ -65,7 +65,7 @@ impl McpServer {
         if client.generation() == Generation::Legacy {
             return Some(Answer::error(id, &method_not_found(method.as_str())));
         }
-        let failed = |failure: &ToolFailure| Answer::failure(id, failure);
+        let failed = |failure: &ToolFailure| Answer::failure(id, failure, self.app.execute_tool.suggestions());
         if !takes_tasks(&client.profile) {
             let missing = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
             return Some(failed(&missing.with_data(json!({"requiredCapabilities": tasks_declared()}))));

@@ -28,7 +28,14 @@ impl McpServer {
         }
         match watches.add(&self.app, client, uri.to_owned()).await {
             Ok(()) => Answer::result(id, &json!({})),
-            Err(failure) => failed(id, RequestKind::Resource, uri, &failure, Generation::Legacy),
+            Err(failure) => failed(
+                id,
+                RequestKind::Resource,
+                uri,
+                &failure,
+                Generation::Legacy,
+                self.app.execute_tool.suggestions(),
+            ),
         }
     }
 }

@@ -24,7 +24,7 @@ async fn what_is_not_there_is_told_with_what_is() {
     );
     assert_eq!(
         house.call("away", json!({})).await,
-        "not callable unavailable: the tool `away` is unavailable here: the key is missing"
+        "not callable unavailable: the tool `away` is unavailable here. Use another tool, or ask your user to set it up."
     );
     house.registry.set_enabled("echo", false).await.unwrap();
     assert!(house.call("echo", json!({})).await.starts_with("not callable disabled: the tool `echo` is switched off."));

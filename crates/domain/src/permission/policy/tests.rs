@@ -6,12 +6,9 @@ use super::*;
 use crate::{
     access::{BuiltInRule, CommandAccess},
     alias::{Alias, Dialect},
-    permission::{
-        path_pattern::PatternBase,
-        remedy::{PlainWords, Remedy, RemedyWords},
-        rule::RuleOrigin,
-    },
+    permission::{path_pattern::PatternBase, rule::RuleOrigin},
     server_name::ServerName,
+    suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
     tool_name::ToolName,
 };
 use proptest::prelude::*;
@@ -446,9 +443,9 @@ fn a_refusal_names_the_rule_its_place_and_what_would_help() {
         policy(Mode::Default, &[(D, "Read(.env)")]).decide(&tool("read_file"), &Map::new(), &accesses("read /w/.env"));
     assert_eq!(decision.reason(), "the deny rule `Read(.env)` in the command line: to read /w/.env");
     let decision = policy(Mode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
-    let remedy = decision.remedy("write_file").unwrap();
-    assert_eq!(remedy, Remedy::Allow(vec!["Write(//w/a)".into()]));
-    assert_eq!(PlainWords.say(&remedy).as_deref(), Some("To allow it, allow `Write(//w/a)`."));
+    let suggestion = decision.suggestion("write_file").unwrap();
+    assert_eq!(suggestion, Suggestion::AllowRules(vec!["Write(//w/a)".into()]));
+    assert_eq!(DefaultSuggestions.format(&suggestion).as_deref(), Some("To allow it, allow `Write(//w/a)`."));
     let allowed =
         policy(Mode::Default, &[(A, "Write(//w/a)")]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
     assert_eq!(allowed.verdict, Allow, "the suggested rule works");
@@ -483,8 +480,7 @@ fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
 
     let plain = || Access::RunCommand(CommandAccess::program(["ls", "-l"]));
     let said = reason(Mode::Default, &[], &["Bash(ls *)"], plain());
-    let expected = "; the allow rule `Bash(ls *)` in /w/it's.toml:3 would cover it, but waits for trust: `toolstead \
-                    config trust '/w/it'\\''s.toml'`";
+    let expected = "; the allow rule `Bash(ls *)` in /w/it's.toml:3 would cover it, but its file is not trusted";
     assert!(said.ends_with(expected), "{said}");
 
     let outside = || Access::WritePath(PathAccess::plain("/o/a"));

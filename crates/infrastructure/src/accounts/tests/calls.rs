@@ -109,7 +109,7 @@ async fn refused(client: Client) -> NoCredentials {
 }
 
 #[tokio::test]
-async fn what_the_person_says_is_respected_and_a_client_without_pages_hears_the_command() {
+async fn what_the_person_says_is_respected_and_a_client_without_pages_must_sign_in() {
     for (action, word) in [("decline", "declined"), ("cancel", "did not sign in")] {
         let none = refused(Client::of(json!({"action": action}), None)).await;
         assert!(matches!(&none, NoCredentials::Unavailable(told) if told.contains(word)), "{none}");
@@ -118,8 +118,7 @@ async fn what_the_person_says_is_respected_and_a_client_without_pages_hears_the_
     assert!(matches!(&none, NoCredentials::Unavailable(told) if told.contains("access_denied")), "{none}");
     for answer in [Err(NotAnswered::Unsupported), Err(NotAnswered::TimedOut), Ok(json!({"action": "maybe"}))] {
         let none = refused(Client { answer: Some(answer), ..Client::default() }).await;
-        let is_told = |told: &str| told.contains("`toolstead auth login google --grant gmail`");
-        assert!(matches!(&none, NoCredentials::SignIn(told) if is_told(told)), "{none}");
+        assert!(matches!(&none, NoCredentials::SignIn(told) if !told.contains("toolstead ")), "{none}");
     }
 }
 
@@ -134,8 +133,7 @@ async fn who_may_be_at_another_machine_is_sent_to_no_page_that_leads_to_this_one
     let bench = bench().await;
     let client = Client::of(json!({"action": "accept"}), Some("code=c"));
     let none = signed_in(&bench, Principal::token("ada"), &client).await.unwrap_err();
-    let is_told = |told: &str| told.contains("`toolstead auth login google --grant gmail --principal token:ada`");
-    assert!(matches!(&none, NoCredentials::SignIn(told) if is_told(told)), "{none}");
+    assert!(matches!(&none, NoCredentials::SignIn(_)), "{none}");
     assert!(client.asked().is_empty());
 }
 

@@ -344,9 +344,7 @@ async fn renewal(answer: Reply, seconds: u64) -> (NoCredentials, bool) {
 #[tokio::test]
 async fn a_grant_that_is_over_is_forgotten_and_a_fault_of_the_issuer_forgets_nothing() {
     let (none, is_kept) = renewal(refusal(400, "invalid_grant"), 4000).await;
-    assert!(
-        matches!(&none, NoCredentials::SignIn(told) if told.contains("`toolstead auth login google --grant gmail`"))
-    );
+    assert!(matches!(&none, NoCredentials::SignIn(told) if !told.contains("toolstead ")));
     assert!(!is_kept);
     let (none, is_kept) = renewal(issued("ya29.1", None, &[GMAIL.scopes[0]]), 4000).await;
     assert!(matches!(&none, NoCredentials::SignIn(told) if told.contains("gmail.send")), "{none}");

@@ -119,7 +119,7 @@ async fn a_record_in_the_place_of_another_one_does_not_open() {
             close(&home.record(&other), 0o600);
             let error = vault.get(&other).await.unwrap_err();
             assert!(matches!(error, VaultError::Damaged(_)), "{error}");
-            assert!(error.to_string().contains("toolstead auth login"), "{error}");
+            assert!(error.to_string().contains("sign in again"), "{error}");
         }
     }
     assert_eq!(vault.get(&hers).await.unwrap(), Some(tokens("ann's")));
@@ -186,11 +186,11 @@ async fn without_the_key_or_with_another_one_it_says_how_to_go_on() {
     let real = fs::read(&file).unwrap();
     fs::remove_file(&file).unwrap();
     let error = home.vault().get(&mail()).await.unwrap_err();
-    assert!(matches!(error, VaultError::KeyLost(_)) && error.to_string().contains("auth login"), "{error}");
+    assert!(matches!(error, VaultError::KeyLost(_)) && error.to_string().contains("sign in again"), "{error}");
     fs::write(&file, [7; 32]).unwrap();
     close(&file, 0o600);
     let error = vault.get(&mail()).await.unwrap_err();
-    assert!(matches!(error, VaultError::OtherKey(_)) && error.to_string().contains("auth login"), "{error}");
+    assert!(matches!(error, VaultError::OtherKey(_)) && error.to_string().contains("sign in again"), "{error}");
     fs::write(&file, real).unwrap();
     assert_eq!(vault.get(&mail()).await.unwrap(), Some(tokens("a")));
     // Signing in anew goes on with another key.

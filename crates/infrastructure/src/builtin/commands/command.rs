@@ -9,7 +9,7 @@ use crate::{
         },
         text::plain_text::PlainText,
     },
-    egress::proxy::EgressProxy,
+    egress::proxy::{EgressProxy, ProxyReport},
     sandbox::{
         control_group::OutOfMemory,
         launcher::{Child, ChildSignal, Exit},
@@ -31,7 +31,12 @@ use tokio::{
     sync::{mpsc, watch},
     time::{sleep, sleep_until, timeout},
 };
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    suggestion::{DefaultSuggestions, SUGGESTION, SuggestionFormatter},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
 
 /// How long a command may take to end after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -84,6 +89,9 @@ pub(crate) struct End {
     /// What it did to protected names, what could not be undone first, the hosts that it was refused, and where it failed,
     /// what was closed to it beside what rules name; one sentence each.
     pub(crate) told: Vec<String>,
+    /// Changes by which people allow what it was refused, one sentence each.
+    #[serde(default)]
+    pub(crate) suggestions: Vec<String>,
     /// Whether something could not be undone.
     pub(crate) is_tainted: bool,
 }
@@ -310,6 +318,13 @@ pub(crate) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Resu
 }
 
 impl End {
+    /// Adds the suggestions to the result's `_meta`, which people see and models do not.
+    pub(crate) fn suggest_in(&self, result: &mut ToolResult) {
+        if !self.suggestions.is_empty() {
+            result.insert_meta(SUGGESTION, self.suggestions.join(" ").into());
+        }
+    }
+
     /// The end of work that is no program.
     pub(crate) fn of_work(cause: Cause, code: Option<i32>, after: Duration) -> Self {
         Self { cause, code, after, ..Self::unknown() }
@@ -329,6 +344,7 @@ impl End {
             had_survivors: false,
             out_of_memory: None,
             told: Vec::new(),
+            suggestions: Vec::new(),
             is_tainted: false,
         }
     }
@@ -483,7 +499,10 @@ impl Supervisor {
         had_survivors |= cause == Cause::Itself && child.had_survivors();
         let is_tainted = !child.left().is_empty();
         let mut told = [child.left(), child.undone()].concat();
-        told.extend(proxy.and_then(|proxy| proxy.report().refusals_told()));
+        let report = proxy.map(|proxy| proxy.report());
+        told.extend(report.as_ref().and_then(ProxyReport::refusals_told));
+        let suggestions = report.iter().flat_map(ProxyReport::suggestions);
+        let suggestions = suggestions.filter_map(|suggestion| DefaultSuggestions.format(suggestion)).collect();
         // It may be why the command failed, and no rule says so.
         told.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
         // Ends the whole group.
@@ -500,7 +519,7 @@ impl Supervisor {
             Some(Exit::Signal(signal)) => (None, Some(signal)),
             Some(Exit::OutOfMemory(_) | Exit::TimedOut(_)) | None => (None, Some(libc::SIGKILL)),
         };
-        End { cause, code, signal, after, had_survivors, out_of_memory, told, is_tainted }
+        End { cause, code, signal, after, had_survivors, out_of_memory, told, suggestions, is_tainted }
     }
 }
 

@@ -84,6 +84,9 @@ pub(crate) async fn answer(
     })?;
     let mut result = ToolResult::text(shown.text.clone());
     shown.noted_in(&mut result);
+    if let Some(end) = &end {
+        end.suggest_in(&mut result);
+    }
     let result = result.with_structured_content(structured);
     let Some(end) = end else { return Ok(result) };
     let mut said = remarks(&end, run.world().programs().settings().kept_bytes);

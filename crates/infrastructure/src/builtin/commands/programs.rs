@@ -27,6 +27,7 @@ use toolstead_domain::{
     ports::tool_provider::CallContext,
     principal::Principal,
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
+    suggestion::Suggestion,
     tool::Availability,
     tool_failure::ToolFailure,
 };
@@ -265,8 +266,8 @@ fn session_key(principal: &Principal, session: &str) -> Arc<str> {
 fn not_started(error: LaunchError) -> ToolFailure {
     if let LaunchError::Unconfinable { missing, remedy } = &error {
         let message = format!("no program is run here, because it could not be confined: {missing}");
-        let next = format!("Tell the user to {remedy}; `toolstead doctor` shows the state.");
-        return ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error);
+        let suggestion = Suggestion::PrepareMachine(remedy.clone());
+        return ToolFailure::new(ErrorKind::Unavailable, message).suggest(suggestion).caused_by(error);
     }
     if let LaunchError::NoTools(_) = &error {
         let next = "Leave `tools` away, and call the tools by themselves.";
@@ -346,7 +347,8 @@ mod tests {
         let error = LaunchError::Unconfinable { missing: "this".into(), remedy: "do that".into() };
         let failure = not_started(error);
         assert_eq!(failure.kind, ErrorKind::Unavailable);
+        assert_eq!(failure.suggestion.as_deref(), Some(&Suggestion::PrepareMachine("do that".into())));
         let said = failure.into_result().joined_text();
-        assert!(said.contains("could not be confined: this") && said.contains("do that"), "{said}");
+        assert!(said.contains("could not be confined: this") && !said.contains("do that"), "{said}");
     }
 }

@@ -30,7 +30,9 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
-use toolstead_domain::{error_kind::ErrorKind, ports::clock::Timestamp, tool_failure::ToolFailure};
+use toolstead_domain::{
+    error_kind::ErrorKind, ports::clock::Timestamp, suggestion::Suggestion, tool_failure::ToolFailure,
+};
 
 /// Tasks of one session that run at once.
 const RUNNING_OF_A_SESSION: usize = 16;
@@ -189,19 +191,18 @@ impl Tasks {
     /// What to do instead, where it would end with the call.
     pub(crate) fn check_life(&self, is_detached: bool) -> Result<(), ToolFailure> {
         let Some(kept) = &self.kept else { return Ok(()) };
-        let (message, next) = match (is_detached, kept.outlives) {
-            (true, true) => return Ok(()),
-            (false, _) => (
-                "a task ends with its session, and here it would end with this very call",
-                "Add `\"detach\": true`: then the task goes on, and the next calls in this workspace find it. Or leave \
+        let failed = |message: &str| ToolFailure::new(ErrorKind::InvalidInput, message);
+        match (is_detached, kept.outlives) {
+            (true, true) => Ok(()),
+            (false, _) => Err(failed("a task ends with its session, and here it would end with this very call").next(
+                "Add `\"detach\": true`: then the task continues, and the next calls in this workspace find it. Or leave \
                  `background`, `yield_ms` and `ready_when` out, and wait for the end of the command.",
-            ),
-            (true, false) => (
-                "no task can be detached here, because this process does not outlive the call",
-                "Give `\"detach\": true` among the arguments of `toolstead call` itself.",
-            ),
-        };
-        Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(next))
+            )),
+            (true, false) => {
+                Err(failed("no task can be detached here, because this process does not outlive the call")
+                    .suggest(Suggestion::DetachCall))
+            }
+        }
     }
 
     /// Finds the tasks that other processes keep for this session's principal and workspace.

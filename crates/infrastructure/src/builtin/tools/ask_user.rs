@@ -267,7 +267,7 @@ fn store(world: &World) -> Result<&dyn QuestionStore, ToolFailure> {
 
 fn waiting(id: QuestionId, why: &str) -> Result<ToolResult, ToolFailure> {
     let text = format!(
-        "{why} as {id}. The person answers them with `toolstead questions answer {id}`. Then call this tool with \
+        "{why} as {id}. Your user answers them later. Then call this tool with \
          {{\"resume\": \"{id}\"}} to get the answers. Do not make them up; do meanwhile what needs no answer, and say \
          that you wait."
     );

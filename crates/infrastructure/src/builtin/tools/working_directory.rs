@@ -64,7 +64,7 @@ impl BuiltInTool for WorkingDirectory {
                 }
                 text
             }
-            None => "There is no root, so files cannot be used. Start with `--root DIR` to give one.".into(),
+            None => "There is no root, so files cannot be used. Ask your user to open a folder.".into(),
         };
         answer(text, &output)
     }
@@ -87,6 +87,6 @@ mod tests {
 
     #[test]
     fn without_a_root_the_way_to_one_is_told() {
-        assert!(Bench::without_roots().text("working_directory", json!({})).contains("--root"));
+        assert!(Bench::without_roots().text("working_directory", json!({})).contains("Ask your user to open a folder"));
     }
 }

@@ -5,7 +5,7 @@ use crate::egress::{
     connector::ConnectError,
     host::{Host, InvalidHost},
 };
-use toolstead_domain::permission::decision::Verdict;
+use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
 
 type Target = (Host, u16);
 
@@ -57,32 +57,49 @@ impl Refusal {
         }
     }
 
-    /// What would allow it, or why nothing does.
-    fn remedy(&self) -> Option<String> {
-        if let Self::NotListed((host, _)) | Self::Port((host, _)) = self
-            && let Some(range) = not_public(host)
-        {
-            return Some(format!("it is no public host but {}, and commands reach public hosts alone", range.as_str()));
+    /// Returns the range of a host that commands never reach.
+    fn never_reached(&self) -> Option<Range> {
+        match self {
+            Self::NotListed((host, _)) | Self::Port((host, _)) => not_public(host),
+            _ => None,
         }
+    }
+
+    /// Returns the change that would allow it, for people. The program that was refused does not get it.
+    pub(super) fn suggestion(&self) -> Option<Suggestion> {
         Some(match self {
-            Self::NotListed((host, 80 | 443)) => format!("add `{host}` to `sandbox.network` in the configuration"),
-            Self::NotListed((host, port)) | Self::Port((host, port)) => {
-                format!("add `{host}:{port}` to `sandbox.network` in the configuration")
+            _ if self.never_reached().is_some() => return None,
+            Self::NotListed((host, 80 | 443)) => {
+                Suggestion::ChangeSettings(format!("add `{host}` to `sandbox.network`"))
             }
-            Self::Rule(_, Verdict::Deny) => "a person may change the rules".into(),
-            Self::Rule((Host::Name(name), _), _) => format!("the rule `WebFetch(domain:{name})` would allow it"),
-            Self::Rule((Host::Address(_), _), _) => "the rule `WebFetch` would allow it".into(),
-            Self::Request(_) | Self::Invalid(_) | Self::Unannounced(_) | Self::Connect(..) | Self::Answer { .. } => {
+            Self::NotListed((host, port)) | Self::Port((host, port)) => {
+                Suggestion::ChangeSettings(format!("add `{host}:{port}` to `sandbox.network`"))
+            }
+            Self::Rule((Host::Name(name), _), Verdict::Ask) => {
+                Suggestion::AllowRules(vec![format!("WebFetch(domain:{name})")])
+            }
+            Self::Rule((Host::Address(_), _), Verdict::Ask) => Suggestion::AllowRules(vec!["WebFetch".into()]),
+            Self::Rule(..)
+            | Self::Request(_)
+            | Self::Invalid(_)
+            | Self::Unannounced(_)
+            | Self::Connect(..)
+            | Self::Answer { .. } => {
                 return None;
             }
         })
     }
 
-    /// One sentence with the reason and what would allow it, without a full stop.
+    /// Returns the reason as one sentence without a full stop.
     pub(super) fn reason(&self) -> String {
-        match self.remedy() {
-            Some(remedy) => format!("{self}; {remedy}"),
-            None => self.to_string(),
+        match (self.never_reached(), self) {
+            (Some(range), _) => {
+                format!("{self}; it is no public host but {}, and commands reach public hosts alone", range.as_str())
+            }
+            (None, Self::NotListed(_) | Self::Port(_) | Self::Rule(..)) => {
+                format!("{self}; ask your user whether to allow it")
+            }
+            (None, _) => self.to_string(),
         }
     }
 
@@ -114,24 +131,28 @@ mod tests {
     use super::*;
     use crate::egress::host::parse_authority;
 
+    /// Checks what is added to the reason, and the suggestion.
     #[track_caller]
-    fn check(target: &str, advised: &str) {
-        let reason = |refusal: fn(Target) -> Refusal| refusal(parse_authority(target, None).unwrap()).reason();
-        for reason in [reason(Refusal::NotListed), reason(Refusal::Port)] {
-            assert!(reason.contains(advised), "{reason}");
-            assert_eq!(reason.contains("add `"), advised.starts_with("add `"), "{reason}");
+    fn check(target: &str, reason: &str, suggestion: Option<&str>) {
+        for refusal in [Refusal::NotListed, Refusal::Port] {
+            let refusal = refusal(parse_authority(target, None).unwrap());
+            assert!(refusal.reason().contains(reason), "{}", refusal.reason());
+            assert!(!refusal.reason().contains("sandbox.network"), "{}", refusal.reason());
+            let change = suggestion.map(|change| Suggestion::ChangeSettings(change.into()));
+            assert_eq!(refusal.suggestion(), change);
         }
     }
 
     #[test]
-    fn a_host_is_only_advised_to_be_listed_where_that_helps() {
-        check("example.com:8443", "add `example.com:8443` to `sandbox.network`");
-        check("93.184.215.14:22", "add `93.184.215.14:22` to");
-        check("127.0.0.1:18999", "no public host but this machine itself");
-        check("localhost:443", "no public host but this machine itself");
-        check("x.localhost:80", "no public host but this machine itself");
-        check("10.1.2.3:80", "no public host but one of a private network");
-        check("[::ffff:192.168.0.1]:80", "no public host but one of a private network");
-        check("169.254.169.254:80", "no public host but one of the local link");
+    fn a_change_is_only_suggested_where_it_helps_and_never_to_the_program() {
+        let ask = "ask your user whether to allow it";
+        check("example.com:8443", ask, Some("add `example.com:8443` to `sandbox.network`"));
+        check("93.184.215.14:22", ask, Some("add `93.184.215.14:22` to `sandbox.network`"));
+        check("127.0.0.1:18999", "no public host but this machine itself", None);
+        check("localhost:443", "no public host but this machine itself", None);
+        check("x.localhost:80", "no public host but this machine itself", None);
+        check("10.1.2.3:80", "no public host but one of a private network", None);
+        check("[::ffff:192.168.0.1]:80", "no public host but one of a private network", None);
+        check("169.254.169.254:80", "no public host but one of the local link", None);
     }
 }

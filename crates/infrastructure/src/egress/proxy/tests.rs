@@ -245,11 +245,16 @@ async fn what_may_not_be_reached_is_refused_with_what_would_allow_it() {
     let to_itself = format!("CONNECT 127.0.0.1:{own} HTTP/1.1\r\n\r\n");
     let listed = rig_with(&[&format!("127.0.0.1:{own}")], allow_all, ProxyLimits::default()).await;
     for (rig, request, status, text) in [
-        (&rig, "CONNECT evil.net:443 HTTP/1.1\r\n\r\n", 403, "add `evil.net` to `sandbox.network`"),
+        (&rig, "CONNECT evil.net:443 HTTP/1.1\r\n\r\n", 403, "ask your user whether to allow it"),
         (&rig, "CONNECT example.com.evil.net:443 HTTP/1.1\r\n\r\n", 403, "not among the hosts"),
-        (&rig, "CONNECT example.com:22 HTTP/1.1\r\n\r\n", 403, "add `example.com:22` to"),
-        (&rig, "CONNECT denied.example:443 HTTP/1.1\r\n\r\n", 403, "do not let denied.example be reached; a person"),
-        (&rig, "CONNECT asked.example:443 HTTP/1.1\r\n\r\n", 403, "the rule `WebFetch(domain:asked.example)` would"),
+        (&rig, "CONNECT example.com:22 HTTP/1.1\r\n\r\n", 403, "but not its port 22; ask your user"),
+        (
+            &rig,
+            "CONNECT denied.example:443 HTTP/1.1\r\n\r\n",
+            403,
+            "do not let denied.example be reached; ask your user",
+        ),
+        (&rig, "CONNECT asked.example:443 HTTP/1.1\r\n\r\n", 403, "ask your user whether to allow it"),
         (&rig, "CONNECT inside.example:443 HTTP/1.1\r\n\r\n", 403, "10.0.0.1 is no public address"),
         (&rig, "GET http://inside.example/ HTTP/1.1\r\n\r\n", 403, "10.0.0.1 is no public address"),
         (&rig, "CONNECT 127.0.0.1:443 HTTP/1.1\r\n\r\n", 403, "this machine itself"),
@@ -353,10 +358,12 @@ async fn refused_hosts_are_told_once_each_with_the_reason() {
     assert!(
         told.starts_with(
             "The command was refused the host evil.net:443 (3 times): evil.net:443 is not among the hosts that \
-             commands may reach; add `evil.net` to `sandbox.network` in the configuration.\n"
+             commands may reach; ask your user whether to allow it.\n"
         ),
         "{told}"
     );
+    let suggested = Suggestion::ChangeSettings("add `evil.net` to `sandbox.network`".into());
+    assert!(report.suggestions().any(|one| *one == suggested), "{report:?}");
     for number in 0..100 {
         rig.ask(&socks_name(format!("host{number}.net").as_bytes(), 443)).await;
     }

@@ -65,8 +65,8 @@ fn advice(config: &McpServerConfig, said: &str, of_files: &[&[&str]]) -> Option<
         ServerProfile::Guarded | ServerProfile::Strict | ServerProfile::Open => return None,
     };
     Some(format!(
-        "its profile `{}` closes {closed}: a folder that it needs goes to `mcp_servers.{name}.roots`, and \
-         `mcp_servers.{name}.profile` names another profile",
+        "add a folder that `{name}` needs to `mcp_servers.{name}.roots`, or name another profile in \
+         `mcp_servers.{name}.profile`: `{}` closes {closed} to it",
         profile.label()
     ))
 }

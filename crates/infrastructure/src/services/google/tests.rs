@@ -70,7 +70,9 @@ async fn a_request_bears_the_credentials_of_its_principal_alone() {
     call(&server, &credentials, &other, &changes(&server)).await.unwrap();
     let nobody = call(&server, &credentials, &Principal::token("third"), &reads(&server)).await.unwrap_err();
     assert_eq!(nobody.kind, ErrorKind::AuthRequired);
-    assert!(nobody.text().contains("toolstead auth login google"), "{}", nobody.text());
+    assert!(nobody.text().ends_with("Ask your user to sign in."), "{}", nobody.text());
+    let suggestion = Suggestion::SignIn { grant: "gmail".into(), principal: Some("token:third".into()) };
+    assert_eq!(nobody.suggestion.as_deref(), Some(&suggestion));
     let [first, second] = &server.seen()[..] else { panic!("two requests") };
     assert_eq!((first.header("authorization"), first.method.as_str()), ("Bearer t1", "GET"));
     assert_eq!((second.header("authorization"), second.method.as_str()), ("Bearer t2", "POST"));
@@ -114,7 +116,7 @@ async fn refused_credentials_are_renewed_once() {
 async fn refusals_have_their_kinds_and_say_what_to_do() {
     for (code, reason, kind, next) in [
         (400, "invalidArgument", ErrorKind::InvalidInput, ""),
-        (403, "insufficientPermissions", ErrorKind::AuthRequired, "say yes to all of `gmail`"),
+        (403, "insufficientPermissions", ErrorKind::AuthRequired, "has not granted all of `gmail`"),
         (403, "accessNotConfigured", ErrorKind::PermissionDenied, ""),
         (403, "dailyLimitExceeded", ErrorKind::PermissionDenied, ""),
         (403, "rateLimitExceeded", ErrorKind::RateLimited, "Try again"),

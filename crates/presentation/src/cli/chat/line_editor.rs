@@ -17,6 +17,7 @@ use std::{
     io::{self, Write},
 };
 use tokio::sync::oneshot;
+use toolstead_domain::unseen::moves;
 
 const PROMPT: &str = "> ";
 const GOES_ON: &str = "… ";
@@ -128,6 +129,8 @@ impl Completer for Typing {
         let typed = line.get(..position).unwrap_or_default();
         let names = COMMANDS.iter().map(|(name, ..)| *name).chain(self.commands.iter().map(String::as_str));
         let fitting = names.filter(|name| typed.starts_with('/') && name.starts_with(typed));
+        // The editor shows names as they are, and those of files may hold anything.
+        let fitting = fitting.filter(|name| !name.chars().any(moves));
         Ok((0, fitting.map(str::to_owned).collect()))
     }
 }

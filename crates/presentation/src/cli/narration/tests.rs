@@ -32,6 +32,7 @@ fn ended_with(id: &str, tool: &str, is_error: bool, text: &str, structured: Opti
         is_error,
         text: text.into(),
         structured,
+        suggestion: None,
         duration: Duration::from_millis(1_250),
     }
 }

@@ -71,7 +71,7 @@ async fn a_click_that_leads_to_another_host_is_answered_with_the_page_and_the_ru
     if !said.contains(part) {
         said = told(&tools, part, "a click").await;
     }
-    assert!(said.contains("the rule `WebFetch(domain:ads.example)` would allow it"), "{said}");
+    assert!(said.contains("`browser_navigate` asks the user to allow it.") && !said.contains("WebFetch("), "{said}");
     assert_eq!(clicked.structured_content().unwrap()["url"], "http://shop.example/");
 }
 
@@ -87,7 +87,7 @@ async fn a_rule_against_a_host_holds_for_frames_and_pages_and_is_told() {
     if !said.contains(refused) {
         said = told(&tools, refused, "a frame").await;
     }
-    assert!(!said.contains("would allow it"), "{said}");
+    assert!(!said.contains("asks the user to allow it"), "{said}");
     let away = json!({"ref": reference(&opened.joined_text(), "\"Away\"")});
     let clicked = tools.call("browser_click", away).await.unwrap();
     let part = "a permission rule is against that host. A person may change the rules.";

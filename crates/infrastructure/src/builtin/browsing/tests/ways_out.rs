@@ -408,12 +408,12 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
 
     // The address of a page: by itself, by a redirect, and to what is no page.
     for (to, kind, part) in [
-        (listener.as_str(), ErrorKind::PermissionDenied, "[web] allow_private_hosts"),
+        (listener.as_str(), ErrorKind::PermissionDenied, "Ask your user, who can change the configuration."),
         (format!("{PAGE}/to?{listener}").as_str(), ErrorKind::PermissionDenied, "a page of `127.0.0.1` was not opened"),
         (
             format!("{PAGE}/to?http://elsewhere.example/").as_str(),
             ErrorKind::PermissionDenied,
-            "WebFetch(domain:elsewhere.example)",
+            "a page of `elsewhere.example` was not opened",
         ),
         (format!("{PAGE}/to?file:///etc/passwd").as_str(), ErrorKind::UpstreamHttp, "ERR_UNSAFE_REDIRECT"),
         ("file:///etc/passwd", ErrorKind::InvalidInput, "http or https"),

@@ -108,6 +108,7 @@ impl Report<'_> {
         let text = if is_silent && kind.is_none() { said.clone() } else { shown.text.clone() };
         let mut result = ToolResult::text(text);
         shown.noted_in(&mut result);
+        end.suggest_in(&mut result);
         let result = result.with_structured_content(self.structured(output)?);
         match kind {
             None if is_silent || said.is_empty() => Ok(result),

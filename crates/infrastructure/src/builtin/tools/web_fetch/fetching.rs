@@ -13,7 +13,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::{Duration, Instant};
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, suggestion::Suggestion, tool_failure::ToolFailure};
 use url::Url;
 
 /// Bytes of what a server sends, unpacked.
@@ -65,7 +65,9 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
             let soon = deadline.min(Instant::now() + TIME_FOR_TLS);
             match send(&secure, accept, Again::Never, run, soon).await {
                 // Nobody speaks TLS there, or only port 80 of it is open: as it was asked.
-                Err(Unanswered::Reach(error)) if is_silence(&error) || matches!(error, ReachError::Address(_)) => {
+                Err(Unanswered::Reach(error))
+                    if is_silence(&error) || matches!(error, ReachError::Address(_) | ReachError::Port { .. }) =>
+                {
                     send(url, accept, Again::Reading, run, deadline).await
                 }
                 other => other,
@@ -95,7 +97,8 @@ impl Unanswered {
                 ErrorKind::PermissionDenied,
                 format!("`{url}` is not fetched: the `robots.txt` of its site keeps programs out of there"),
             )
-            .next("Use another source; `[web] respect_robots` of the configuration decides whether it is heeded."),
+            .next("Use another source.")
+            .suggest(Suggestion::ChangeSettings("`[web] respect_robots` decides whether it is heeded".into())),
         }
     }
 }

@@ -1,0 +1,112 @@
+//! Changes by which people make a refused call possible, apart from the text that a model reads.
+//!
+//! A model that has a shell of its own could carry such a change out. So a failure has the change as a value: each
+//! interface formats it for its users, and a model only reads whom to ask ([`Suggestion::for_model`]).
+
+use crate::permission::rule::RuleOrigin;
+use std::{fmt, path::PathBuf};
+
+/// Member of `_meta` with the suggestion for the user of a client.
+pub const SUGGESTION: &str = "toolstead/suggestion";
+
+/// A change by which people make a call possible, or the place where its subject is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Suggestion {
+    /// These allow rules together, the narrowest that allow the call; at least one.
+    AllowRules(Vec<String>),
+    /// Another text of the rule that decided.
+    ChangeRule {
+        /// Its text.
+        rule: String,
+        /// Its place.
+        origin: RuleOrigin,
+    },
+    /// The tool must be among the selected ones.
+    SelectTool(String),
+    /// The folder must be a root of the workspace, or a writable one.
+    AddRoot,
+    /// A configuration file must be trusted.
+    TrustFile(PathBuf),
+    /// The settings must be changed: a clause such as "add `example.com` to `sandbox.network`".
+    ChangeSettings(String),
+    /// A user must sign in.
+    SignIn {
+        /// The grant.
+        grant: String,
+        /// Principal that signs in; `None` for the user of this machine.
+        principal: Option<String>,
+    },
+    /// The machine lacks something.
+    PrepareMachine(String),
+    /// The call must be made in a process that outlives it.
+    DetachCall,
+    /// The tool must be set up: the reason why it is unavailable, as a clause, which may name settings and commands.
+    SetUpTool(String),
+    /// The state of a server explains the failure.
+    InspectServer {
+        /// Its name.
+        server: String,
+        /// Its state, as a clause.
+        reason: String,
+    },
+    /// The tools are listed.
+    ListTools,
+    /// The resources and their templates are listed.
+    ListResources,
+    /// The prompts are listed.
+    ListPrompts,
+}
+
+impl Suggestion {
+    /// Returns a sentence for a model, without a command or a setting that it could carry out by itself.
+    pub fn for_model(&self) -> &'static str {
+        match self {
+            Self::AllowRules(_) | Self::ChangeRule { .. } | Self::TrustFile(_) => "Ask your user whether to allow it.",
+            Self::SelectTool(_) => "Ask your user whether to offer it.",
+            Self::AddRoot => "Ask your user whether to open the folder.",
+            Self::ChangeSettings(_) => "Ask your user, who can change the configuration.",
+            Self::SignIn { .. } => "Ask your user to sign in.",
+            Self::PrepareMachine(_) => "Tell your user, who can prepare the machine for it.",
+            Self::DetachCall => "Wait for the end of the command instead.",
+            Self::SetUpTool(_) => "Use another tool, or ask your user to set it up.",
+            Self::InspectServer { .. } => "Use another tool or try later.",
+            Self::ListTools => "Call one of the tools that are listed.",
+            Self::ListResources => "Read one of the resources that are listed.",
+            Self::ListPrompts => "Use one of the prompts that are listed.",
+        }
+    }
+}
+
+/// Formats suggestions for the users of one interface.
+pub trait SuggestionFormatter: Send + Sync + fmt::Debug {
+    /// Returns the suggestion as sentences; `None` if this interface has no such change.
+    fn format(&self, suggestion: &Suggestion) -> Option<String>;
+}
+
+/// Suggestions for embedding applications: they name rules, roots and settings, and no way to set them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DefaultSuggestions;
+
+impl SuggestionFormatter for DefaultSuggestions {
+    fn format(&self, suggestion: &Suggestion) -> Option<String> {
+        Some(match suggestion {
+            Suggestion::AllowRules(rules) => {
+                let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+                format!("To allow it, allow {}.", rules.join(" and "))
+            }
+            Suggestion::ChangeRule { rule, origin } => format!("To allow it, change `{rule}` in {origin}."),
+            Suggestion::SelectTool(tool) => format!("To offer it, choose `{tool}` as well."),
+            Suggestion::AddRoot => "To work there, make the folder a root of the workspace.".into(),
+            Suggestion::TrustFile(path) => format!("To use it, trust `{}`.", path.display()),
+            Suggestion::ChangeSettings(change) => format!("In the settings, {change}."),
+            Suggestion::SignIn { grant, .. } => format!("To continue, sign in for `{grant}`."),
+            Suggestion::PrepareMachine(step) => format!("To make it possible, {step}."),
+            Suggestion::SetUpTool(reason) => format!("It is unavailable: {reason}."),
+            Suggestion::InspectServer { server, reason } => format!("The MCP server `{server}`: {reason}."),
+            Suggestion::DetachCall => return None,
+            Suggestion::ListTools | Suggestion::ListResources | Suggestion::ListPrompts => {
+                return Some(suggestion.for_model().to_owned());
+            }
+        })
+    }
+}
