@@ -244,7 +244,13 @@ impl Gate {
             known.times += 1;
         } else if report.refused.len() < MAX_REFUSED {
             let is_unannounced = matches!(refusal, Refusal::Unannounced(_));
-            report.refused.push(RefusedHost { host, reason, suggestion: refusal.suggestion(), times: 1, is_unannounced });
+            report.refused.push(RefusedHost {
+                host,
+                reason,
+                suggestion: refusal.suggestion(),
+                times: 1,
+                is_unannounced,
+            });
         }
     }
 

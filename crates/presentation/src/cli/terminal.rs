@@ -110,7 +110,7 @@ impl Terminal {
 
     /// Returns the number of columns to write in.
     pub(super) fn width(&self) -> usize {
-        rustix::termios::tcgetwinsize(&*self.file).map_or(WIDTH, |size| usable(size.ws_col))
+        tcgetwinsize(&*self.file).map_or(WIDTH, |size| usable(size.ws_col))
     }
 
     /// Waits until nobody is asked anything; nobody is before what is returned is dropped.

@@ -427,6 +427,7 @@ fn refusals_of_a_host_are_counted_whatever_their_reasons() {
     let refused = |host: &str, reason: &str, times| RefusedHost {
         host: host.into(),
         reason: reason.into(),
+        suggestion: None,
         times,
         is_unannounced: false,
     };
