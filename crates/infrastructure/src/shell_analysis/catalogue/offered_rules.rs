@@ -1,8 +1,8 @@
 //! Beginnings of commands that a rule may be offered for: what follows them chooses what is built, tested, listed or
 //! printed. `@` is one word, such as the name of a script.
 //!
-//! Not here: shells, programs that start others, interpreters with a text, whatever deletes, sends or publishes, and
-//! programs that print the contents of any file.
+//! Not here: shells, programs that start others, interpreters with a text, whatever deletes, sends or publishes, programs
+//! that print the contents of any file, and `wc` and `du`, which print what is in the file of `--files0-from`.
 
 /// The beginnings, each word for word.
 pub(crate) const OFFERED_RULES: &[&str] = &[
@@ -16,7 +16,6 @@ pub(crate) const OFFERED_RULES: &[&str] = &[
     "cargo nextest run",
     "cargo test",
     "cargo tree",
-    "du",
     "find",
     "gh issue list",
     "gh issue view",
@@ -64,7 +63,6 @@ pub(crate) const OFFERED_RULES: &[&str] = &[
     "python3 -m ruff",
     "python3 -m unittest",
     "stat",
-    "wc",
     "which",
     "yarn build",
     "yarn lint",

@@ -61,9 +61,19 @@ mod tests {
 
     #[test]
     fn the_command_alone_is_offered_where_more_could_do_anything() {
-        for line in
-            ["git push", "git reset --hard", "npm ci", "npm run", "npm run *", "npm run -s", "cat x", "tsc", "rm x"]
-        {
+        for line in [
+            "git push",
+            "git reset --hard",
+            "npm ci",
+            "npm run",
+            "npm run *",
+            "npm run -s",
+            "cat x",
+            "wc -l x",
+            "du -sh x",
+            "tsc",
+            "rm x",
+        ] {
             check(line, Some((1, None)));
         }
         for line in [
