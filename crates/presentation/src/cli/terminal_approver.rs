@@ -130,8 +130,9 @@ enum KeyAnswer {
 
 /// Reads the message of a denial.
 fn denial_message(terminal: &File, given_up: &AtomicBool) -> io::Result<TypedLine> {
-    write_escaped(terminal, "Reason, or what to do instead (Enter for none): ")?;
+    // Not behind the prompt: what is typed once it is shown is the message.
     forget_typed(terminal)?;
+    write_escaped(terminal, "Reason, or what to do instead (Enter for none): ")?;
     let line = typed_line(terminal, given_up)?;
     if line != TypedLine::End {
         // Further lines of a pasted text are no answer to anything.
