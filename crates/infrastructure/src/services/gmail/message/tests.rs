@@ -106,7 +106,8 @@ fn character_sets_and_missing_padding_are_read() {
         ("iso-2022-jp", b"\x1b$B$3$s\x1b(B", "こん"),
         ("utf-8", b"a\xffb", "a\u{fffd}b"),
         ("unheard-of", "ä".as_bytes(), "ä"),
-        ("us-ascii", b"a\r\nb\x1b[1m", "a\nb[1m"),
+        // The tools remove what no reader sees, with its count.
+        ("us-ascii", b"a\r\nb\x1b[1m", "a\nb\u{1b}[1m"),
     ] {
         let kind = format!("text/plain; charset={charset}");
         let message = of(part("text/plain", "", &[("content-type", &kind)], bytes));
