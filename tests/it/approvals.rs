@@ -279,7 +279,9 @@ async fn a_client_that_fills_in_no_forms_gets_a_refusal_that_teaches() {
     let mut client = StdioClient::legacy(&house.app).await;
     let told = client.ask(write(1)).await;
     check_refused(&told, "permission_denied");
-    assert!(text_of(&told).contains("Nobody can be asked here") && text_of(&told).contains("Write(//w/a)"), "{told}");
+    assert!(text_of(&told).contains("Nobody can be asked here. Ask your user"), "{told}");
+    let suggestion = told["result"]["_meta"]["toolstead/suggestion"].as_str().unwrap();
+    assert!(suggestion.contains("Write(//w/a)") && !text_of(&told).contains("Write(//w/a)"), "{told}");
     let front = HttpFront::start(&house.app).await;
     let (status, told) = front.ask_modern(&modern(1, "tools/call", call("write", json!({})))).await;
     assert_eq!(status, 200);

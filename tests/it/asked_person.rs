@@ -131,7 +131,7 @@ fn a_person_at_a_terminal_answers_by_number_or_in_own_words() {
 async fn where_nobody_is_there_questions_wait_and_are_answered_later() {
     let place = Place::with("");
     let said = place.printed(&["call", "ask_user", &questions().to_string()], 0);
-    assert!(said.contains("`toolstead questions answer q1`"), "{said}");
+    assert!(said.contains("the questions wait as q1. Your user answers them later"), "{said}");
     let resume = ["call", "ask_user", r#"{"resume": "q1"}"#];
     assert!(place.printed(&resume, 0).contains("still wait"), "nothing is made up");
     let waiting = place.waiting();

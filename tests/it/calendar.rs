@@ -105,8 +105,9 @@ impl Client {
             match message["method"].as_str() {
                 Some("elicitation/create") => {
                     self.asked.push(message["params"]["message"].as_str().unwrap().to_owned());
-                    let fields = message["params"]["requestedSchema"]["properties"].as_object().unwrap();
-                    let content: Value = fields.keys().map(|field| (field.clone(), Value::from(choice))).collect();
+                    let required = message["params"]["requestedSchema"]["required"].as_array().unwrap();
+                    let names = required.iter().map(|field| field.as_str().unwrap().to_owned());
+                    let content: Value = names.map(|field| (field, Value::from(choice))).collect();
                     let answer = json!({"action": "accept", "content": content});
                     self.pipe.send(json!({"jsonrpc": "2.0", "id": message["id"], "result": answer}).to_string());
                 }
@@ -326,7 +327,7 @@ async fn errors_of_the_api_have_their_kinds_and_only_reading_is_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_for_mail_alone_does_not_open_the_calendar() {
     let desk = Desk::granting(&[GMAIL_READ], "").await;
-    desk.client("UTC").fails("calendar_list_events", &json!({}), "auth_required", "Ask your user to sign in.");
+    desk.client("UTC").fails("calendar_list_events", &json!({}), "auth_required", "Ask your user to sign in again");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -171,7 +171,7 @@ fn what_cannot_be_read_is_refused_with_what_to_do_next() {
         (
             json!({"path": "large.ipynb"}),
             "`large.ipynb` has 40001 bytes, and documents are read up to 40000",
-            "`document_bytes`",
+            "Ask for a shorter copy",
         ),
         (json!({"path": "chromium.pdf", "pages": "7"}), "`pages` is \"7\": the PDF has 3 pages", "\"1-5\""),
         (json!({"path": "chromium.pdf", "pages": "x"}), "that is no list of numbers and ranges", "\"1-5\""),

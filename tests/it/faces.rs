@@ -139,7 +139,10 @@ fn fits_printed(call: &Call, output: &std::process::Output, work: &Path) -> bool
             let said: Value = serde_json::from_str(&printed).unwrap_or_default();
             !failed && expected.as_object().unwrap().iter().all(|(name, value)| said[name] == *value)
         }
-        Error(expected) | ErrorBegins(expected) => failed && all.contains(in_folder(expected, work).trim_end()),
+        Error(expected) | ErrorBegins(expected) => {
+            // On the command line further lines of an error are indented.
+            failed && all.contains(in_folder(expected, work).trim_end().replace('\n', "\n    ").as_str())
+        }
         Unknown(_) => failed && all.contains(call.name),
     }
 }

@@ -106,7 +106,8 @@ fn a_schema_without_a_bound_ends_its_own_call_and_nothing_else() {
     assert!(text(&call(&mut pipe, 11, "patterns", &json!({"p0": "x"}))).contains("a text that matches"));
     let hidden = call(&mut pipe, 12, "hiding", &json!({}));
     assert_eq!(hidden["error"]["data"]["kind"], "unavailable", "{hidden}");
-    assert!(hidden["error"]["message"].as_str().unwrap().contains("U+202E in `description`"), "{hidden}");
+    let suggestion = hidden["error"]["data"]["_meta"]["toolstead/suggestion"].as_str().unwrap();
+    assert!(suggestion.contains("U+202E in `description`"), "{hidden}");
     pipe.send(json!({"jsonrpc": "2.0", "id": 13, "method": "tools/list"}).to_string());
     let listed = pipe.answer(13).to_string();
     assert!(listed.contains("mcp__s__fine") && !listed.contains("mcp__s__hiding"));

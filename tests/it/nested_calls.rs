@@ -47,9 +47,9 @@ fn a_person_is_asked_about_a_nested_call_under_the_smallest_limit_of_calls_and_t
     assert_eq!(question["method"], "elicitation/create", "{question}");
     let asked = question["params"]["message"].as_str().unwrap();
     assert!(asked.starts_with("May the tool `write_file` run, called by the tool `batch`?"), "{asked}");
-    let parts = question["params"]["requestedSchema"]["properties"].as_object().unwrap();
-    let content: Value =
-        parts.keys().map(|part| (part.clone(), json!("once"))).collect::<serde_json::Map<_, _>>().into();
+    let required = question["params"]["requestedSchema"]["required"].as_array().unwrap();
+    let names = required.iter().map(|field| field.as_str().unwrap().to_owned());
+    let content: Value = names.map(|field| (field, json!("once"))).collect();
     client.send(
         json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": content}}).to_string(),
     );

@@ -622,9 +622,9 @@ fn what_an_imported_file_forbids_is_kept_or_the_file_is_refused() {
     import("settings.json", r#"{"disabledMcpjsonServers": ["git"]}"#);
     assert_eq!(rules(&home), ["deny mcp__git at settings.json:1"]);
     import("clai.json", r#"{"tools": ["echo"], "use_tools": false}"#);
-    check(&home, &["call", "echo", r#"{"message":"hi"}"#], 3, &["not among those chosen"]);
+    check(&home, &["call", "echo", r#"{"message":"hi"}"#], 3, &["not among the selected ones"]);
     import("kodelet.yaml", "allowed_tools: ['-gr*', 'echo']\n");
-    check(&home, &["call", "glob", r#"{"pattern":"*"}"#], 3, &["not among those chosen"]);
+    check(&home, &["call", "glob", r#"{"pattern":"*"}"#], 3, &["not among the selected ones"]);
     for (text, key) in [
         (r#"{"permissions": {"disableBypassPermissionsMode": "enable"}}"#, "permissions.disableBypassPermissionsMode"),
         (r#"{"permissions": {"lockedDown": true}}"#, "permissions.lockedDown"),
@@ -788,9 +788,9 @@ fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
         ]
     );
     check(&home, &["permissions", "explain", "echo", r#"{"message":"hi"}"#], 0, &["no tool is called `nonsense` here"]);
-    check(&home, &["permissions", "explain", "glob", r#"{"pattern":"*"}"#], 3, &["not among those chosen"]);
+    check(&home, &["permissions", "explain", "glob", r#"{"pattern":"*"}"#], 3, &["not among the selected ones"]);
     beside(&home, "clai.json", r#"{"use_tools": true, "tools": []}"#);
-    check(&home, &["permissions", "explain", "echo", r#"{"message":"hi"}"#], 3, &["not among those chosen"]);
+    check(&home, &["permissions", "explain", "echo", r#"{"message":"hi"}"#], 3, &["not among the selected ones"]);
 
     let seed = "tools:\n  execute_command:\n    allowed_commands: [ls]\n    denied_commands: [rm]\n    timeout: 30\n  write_file:\n    denied_paths: [/etc]\n  launch_rocket:\n    timeout: 5\n";
     let seed = beside(&home, "seed.yaml", seed);

@@ -164,7 +164,7 @@ fn hooks_of_a_project_start_in_the_project_wherever_the_call_is_made() {
         machine.write(name, MARKS);
     }
     machine.check("", &["config", "trust", "--yes"], 0, &[]);
-    machine.check("", &["config", "trust", "--yes", ".claude/settings.json"], 0, &["runs from now on: sh"]);
+    machine.check("", &["config", "trust", "--yes", ".claude/settings.json"], 0, &["runs sh"]);
     machine.check("src", &ECHO, 0, &["hi"]);
     for folder in ["bin", ".claude/hooks"] {
         let started = fs::read_to_string(machine.path(&format!("{folder}/where"))).unwrap();
@@ -388,7 +388,7 @@ fn without_a_terminal_only_a_confirmed_command_trusts_a_file() {
     machine.write("toolstead.toml", PROJECT);
     let list = machine.home.data().join("trusted.json");
     let before = fs::read(&list).ok();
-    let effect = r#"takes effect: permissions.allow = ["Write(notes/**)"]"#;
+    let effect = r#"takes effect: permissions.allow = "Write(notes/**)""#;
     for (arguments, code, texts) in [
         (&["config", "trust"][..], 2, &[effect, "nothing is trusted", "`--yes`"][..]),
         (&["config", "trust", "--dry-run"], 0, &[effect]),

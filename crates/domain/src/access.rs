@@ -77,7 +77,7 @@ pub struct CommandAccess {
     pub only_changes_files: bool,
     /// The degree to which it is understood.
     pub clarity: Clarity,
-    /// Built-in rule that allows it, where nothing denies it or asks about it.
+    /// Built-in rule that allows it if no deny rule, ask rule or mode applies.
     #[cfg_attr(feature = "serde", serde(default))]
     pub built_in_rule: Option<BuiltInRule>,
     /// Extent of a rule with wildcards beyond this command; `None` where only a rule with the exact command is offered.
@@ -105,7 +105,7 @@ impl BuiltInRule {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Status => "the built-in rule `status` allows `true`, `:` and `exit`",
-            Self::Print => "the built-in rule `print` allows `echo` and `printf` of known texts",
+            Self::Print => "the built-in rule `print` allows commands that print known texts",
             Self::PipeFilter => "the built-in rule `pipe filter` allows programs that only filter a pipe",
         }
     }

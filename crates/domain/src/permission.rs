@@ -8,3 +8,4 @@ pub mod offered_rule;
 pub mod path_pattern;
 pub mod policy;
 pub mod rule;
+pub mod rule_origin;

@@ -3,7 +3,7 @@
 //! A model that has a shell of its own could carry such a change out. So a failure has the change as a value: each
 //! interface formats it for its users, and a model only reads whom to ask ([`Suggestion::for_model`]).
 
-use crate::permission::rule::RuleOrigin;
+use crate::permission::rule_origin::RuleOrigin;
 use std::{fmt, path::PathBuf};
 
 /// Member of `_meta` with the suggestion for the user of a client.

@@ -1,9 +1,5 @@
 //! Characters that no reader sees, and that move, hide or carry text all the same.
 
-mod needed;
-
-use needed::{Context, flag};
-
 /// Returns `true` if no reader sees the character and text reads the same without it: controls other than line feeds and
 /// tabs, marks of direction, tags, fillers, and what has no width and joins nothing.
 pub fn is_unseen(character: char) -> bool {
@@ -47,59 +43,6 @@ pub fn moves(character: char) -> bool {
     }
 }
 
-/// Text of others without [invisible](is_invisible) characters, except for those that the text around them needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenText {
-    /// The remaining text.
-    pub text: String,
-    /// Number of removed characters. White space that is a control character (such as carriage returns) does not count.
-    pub removed: usize,
-}
-
-impl SeenText {
-    /// Removes [invisible](is_invisible) characters. Retained are
-    ///
-    /// - zero-width joiners and non-joiners between letters that are shaped by them (UAX 31, rules A1, A2 and B), and
-    ///   before a virama;
-    /// - zero-width joiners between two emoji, one variation selector 15 or 16 after an emoji or in a keycap, and the tags
-    ///   of the three flags that are recommended for interchange (UTS 51);
-    /// - one Mongolian variation selector after a Mongolian letter;
-    /// - a Hangul filler in the place of the consonant or vowel that a syllable lacks.
-    ///
-    /// All other variation selectors are removed: the text has the same words without them, and those of the supplement
-    /// could carry a byte each.
-    ///
-    /// Returns `None` if the text stays as it is.
-    pub fn of(text: &str) -> Option<Self> {
-        if text.is_ascii() && !text.bytes().any(|byte| is_unseen(char::from(byte))) {
-            return None;
-        }
-        if !text.chars().any(is_invisible) {
-            return None;
-        }
-        let mut seen = Self { text: String::with_capacity(text.len()), removed: 0 };
-        let mut rest = text;
-        while let Some(character) = rest.chars().next() {
-            if let Some(flag) = flag(rest) {
-                seen.text.push_str(flag);
-                rest = &rest[flag.len()..];
-                continue;
-            }
-            rest = &rest[character.len_utf8()..];
-            let is_retained = match character {
-                character if is_unseen(character) => false,
-                character if joins(character) => Context::new(&seen.text, rest).needs(character),
-                _ => true,
-            };
-            match is_retained {
-                true => seen.text.push(character),
-                false => seen.removed += usize::from(!character.is_whitespace()),
-            }
-        }
-        (seen.text.len() != text.len()).then_some(seen)
-    }
-}
-
 /// Returns the sentence, without a full stop, that reports removed characters. `None` if there are none.
 pub fn removal_note(removed: usize) -> Option<String> {
     match removed {
@@ -113,34 +56,6 @@ pub fn removal_note(removed: usize) -> Option<String> {
 mod tests {
     use super::*;
     use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
-    use proptest::prelude::*;
-
-    fn seen(text: &str) -> (String, usize) {
-        SeenText::of(text).map_or((text.to_owned(), 0), |seen| (seen.text, seen.removed))
-    }
-
-    #[track_caller]
-    fn check(text: &str, expected: (&str, usize)) {
-        let found = seen(text);
-        assert_eq!((found.0.as_str(), found.1), expected, "{text:?}");
-    }
-
-    /// The text stays as it is.
-    #[track_caller]
-    fn check_needed(text: &str) {
-        check(text, (text, 0));
-    }
-
-    #[test]
-    fn what_no_reader_sees_is_removed_and_counted() {
-        check_needed("plain text\n\twith a tab");
-        check("a\u{1b}[31mb\u{7}\r", ("a[31mb", 2));
-        check("pass\u{202e}drow\u{2066}", ("passdrow", 2));
-        check("so\u{ad}ft\u{200b} \u{feff}marks\u{2060}", ("soft marks", 4));
-        check("a\u{3164}\u{ffa0}\u{fff0}\u{1d173}b", ("ab", 4));
-        check("hi\u{e0001}\u{e0068}\u{e0069}\u{e0fff}", ("hi", 4));
-        check("\u{17b4}\u{17b5}\u{34f}\u{180e}x", ("x", 4));
-    }
 
     #[test]
     fn all_that_hides_or_turns_text_is_found_by_one_list() {
@@ -153,66 +68,5 @@ mod tests {
         assert!(
             moves('\u{2028}') && moves('\r') && moves('\u{9b}') && !moves('\n') && !moves('\t') && !moves('\u{200b}')
         );
-    }
-
-    #[test]
-    fn what_joins_letters_of_a_script_stays() {
-        check_needed("می\u{200c}خواهم");
-        check_needed("क्\u{200d}ष क्\u{200c}ष");
-        check_needed("\u{9b0}\u{200d}\u{9cd}\u{9af}\u{9be}\u{9ac}");
-        check_needed("\u{d28}\u{d4d}\u{200d} \u{dc1}\u{dca}\u{200d}\u{dbb}\u{dd3}");
-        check_needed("\u{1820}\u{180b} \u{1828}\u{180d}\u{1820}");
-        check_needed("\u{1100}\u{1160}\u{11a8} \u{115f}\u{1161}");
-    }
-
-    #[test]
-    fn what_joins_nothing_is_removed() {
-        check("x\u{200c}\u{200d}\u{200c}\u{200c}y", ("xy", 4));
-        check("a\u{200d}b \u{200c}c\u{200d}", ("ab c", 3));
-        check("می\u{200c}\u{200c}خ \u{200c}خ\u{200c} م\u{200c}x", ("می\u{200c}خ خ مx", 4));
-        check("क\u{200d}ष क्\u{200d}\u{200d}ष क्\u{200c}x", ("कष क्\u{200d}ष क्x", 3));
-        check("\u{115f}\u{1160}\u{115f}\u{1160} \u{1100}\u{1160}\u{1160} \u{1160}", (" \u{1100}\u{1160} ", 6));
-        check("x\u{180b} \u{1820}\u{180b}\u{180c}", ("x \u{1820}\u{180b}", 2));
-    }
-
-    #[test]
-    fn sequences_of_emoji_stay() {
-        for text in [
-            "👩\u{200d}💻",
-            "👩🏽\u{200d}🚀",
-            "❤\u{fe0f}\u{200d}🔥",
-            "🏳\u{fe0f}\u{200d}🌈",
-            "👩\u{200d}❤\u{fe0f}\u{200d}💋\u{200d}👨",
-            "☎\u{fe0e} ↩\u{fe0e} ©\u{fe0f}",
-            "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3}",
-            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}!",
-        ] {
-            check_needed(text);
-        }
-    }
-
-    #[test]
-    fn what_is_beside_an_emoji_or_ideograph_without_need_is_removed() {
-        check("1\u{fe0f} a\u{fe0f}\u{fe0e}", ("1 a", 3));
-        check("❤\u{fe0f}\u{fe0f}\u{fe0e}", ("❤\u{fe0f}", 2));
-        check("👩\u{200d}\u{200d}💻 👩\u{200d} \u{200d}👩", ("👩\u{200d}💻 👩 👩", 3));
-        check("葛\u{e0100} 神\u{fe00} ≩\u{fe00}", ("葛 神 ≩", 3));
-        check("x\u{fe01}\u{fe02}\u{fe03}\u{200b}\u{fe04}y", ("xy", 5));
-        check("😀\u{e0148}\u{e0149}", ("😀", 2));
-        check("🏴\u{e0068}\u{e0069}\u{e007f}", ("🏴", 3));
-        check("x\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", ("x", 6));
-    }
-
-    proptest! {
-        #[test]
-        fn text_that_was_read_once_stays_as_it_is(
-            text in "([a1❤👩🏽क्षمیখ\u{1100}\u{1161}\u{11a8}\u{1820}葛\u{20e3}🏴]|[\u{200b}\u{200c}\u{200d}\u{fe00}\u{fe0e}\u{fe0f}\u{115f}\u{1160}\u{180b}\u{e0067}\u{e0100}]){0,24}",
-        ) {
-            let (once, _) = seen(&text);
-            prop_assert_eq!(seen(&once), (once.clone(), 0), "{:?}", text);
-            // Behind a visible character are at most a variation selector and a joiner.
-            let invisible = once.chars().filter(|c| joins(*c)).count();
-            prop_assert!(invisible <= 2 * once.chars().filter(|c| !is_invisible(*c)).count(), "{:?}", once);
-        }
     }
 }

@@ -28,6 +28,8 @@ pub mod mcp;
 pub mod models;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+#[cfg(any(feature = "browser", feature = "web"))]
+pub mod seen_text;
 #[cfg(feature = "services")]
 pub mod services;
 #[cfg(feature = "shell-analysis")]

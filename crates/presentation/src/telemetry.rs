@@ -43,9 +43,9 @@ pub struct LogSettings {
     pub verbosity: Verbosity,
     /// Format of the lines.
     pub format: LogFormat,
-    /// Whether to log the events of a server also without `-v`.
+    /// `true` to log the events of a server also without `-v`.
     pub server: bool,
-    /// Whether to log each call.
+    /// `true` to log each call.
     pub calls: bool,
 }
 

@@ -71,7 +71,7 @@ async fn what_a_project_wrote_down_is_named_as_waiting_and_there_after_a_yes() {
     project.check(
         &["config", "trust", "--yes", ".claude"],
         0,
-        &["the agent `reviewer` is there from now on", "the skill `pdf`"],
+        &["the agent `reviewer` becomes available", "the skill `pdf`"],
     );
     let listed = project.run(&["agents", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();

@@ -150,8 +150,8 @@ impl Caller for Watched<'_> {
         self.caller.hurried().await;
     }
 
-    async fn gone(&self) {
-        self.caller.gone().await;
+    async fn disconnected(&self) {
+        self.caller.disconnected().await;
     }
 
     fn waited(&self) -> Duration {

@@ -354,8 +354,8 @@ impl Caller for Below {
         self.0.hurried().await;
     }
 
-    async fn gone(&self) {
-        self.0.gone().await;
+    async fn disconnected(&self) {
+        self.0.disconnected().await;
     }
 
     fn progress(&self, _: Progress) {}

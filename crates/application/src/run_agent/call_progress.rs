@@ -32,8 +32,8 @@ impl Caller for ProgressReporter {
         self.caller.hurried().await;
     }
 
-    async fn gone(&self) {
-        self.caller.gone().await;
+    async fn disconnected(&self) {
+        self.caller.disconnected().await;
     }
 
     fn answers_by_retry(&self) -> bool {

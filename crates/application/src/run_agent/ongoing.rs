@@ -123,10 +123,10 @@ impl Caller for WhileItLasts {
         false
     }
 
-    async fn gone(&self) {
+    async fn disconnected(&self) {
         tokio::select! {
             _ = self.over.cancelled() => {}
-            () = self.caller.gone() => {}
+            () = self.caller.disconnected() => {}
         }
     }
 
@@ -167,9 +167,9 @@ mod tests {
             let (own, above) = (CancelSignal::new(), CancelSignal::new());
             let caller = Arc::new(WhileItLasts { caller: Arc::new(SilentCaller), over: above.clone() });
             let below = WhileItLasts { caller, over: own.clone() };
-            assert_eq!(below.gone().now_or_never(), None);
+            assert_eq!(below.disconnected().now_or_never(), None);
             if ends_above { above } else { own }.cancel(CancelReason::Client);
-            assert_eq!(below.gone().now_or_never(), Some(()));
+            assert_eq!(below.disconnected().now_or_never(), Some(()));
         }
     }
 }

@@ -186,7 +186,7 @@ pub trait Caller: Send + Sync {
     }
 
     /// Returns once nobody is there any more who could be asked about the call, which goes on all the same. Never, by default.
-    async fn gone(&self) {
+    async fn disconnected(&self) {
         std::future::pending().await
     }
 

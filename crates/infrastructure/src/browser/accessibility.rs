@@ -1,9 +1,9 @@
 //! The accessibility tree of one frame, as `Accessibility.getFullAXTree` tells it. A page decides about all that is in it.
 
+use crate::seen_text::SeenText;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use std::{collections::HashMap, ops::Range, sync::Arc};
-use toolstead_domain::unseen::SeenText;
 
 /// More nodes of a frame are not looked at.
 pub(crate) const MAX_NODES: usize = 100_000;

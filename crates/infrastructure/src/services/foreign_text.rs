@@ -1,7 +1,7 @@
 //! Text of others, made fit to be shown beside text of Toolstead.
 
+use crate::seen_text::SeenText;
 use crate::services::call_marks::neutralized;
-use toolstead_domain::unseen::SeenText;
 
 /// Text that moves, hides and reorders nothing and has no marks of calls. Its lines end with line feeds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -67,7 +67,7 @@ fn escaped(line: &str) -> String {
 /// The files of a unified diff, with the numbers of their lines.
 struct Counts {
     files: Vec<FileCount>,
-    /// Lines outside of the hunks: moved files, permission bits, contents that are no text.
+    /// Lines outside of the hunks: moved files, permission bits, binary contents.
     other_changes: usize,
     is_complete: bool,
 }

@@ -63,7 +63,7 @@ impl Approver for TerminalApprover {
         let answer = tokio::select! {
             biased;
             // The terminal is in use for something else then, and a key that is typed there is no answer.
-            () = request.caller.gone() => return Approval::Unattended,
+            () = request.caller.disconnected() => return Approval::Unattended,
             answer = self.answer(put) => answer,
         };
         match answer {

@@ -19,8 +19,15 @@ use crate::config::{
 const FILES: &[&str] = &[".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
 
 /// The keys of other clients that list the tools a server may offer: kodelet, Gemini CLI, Codex.
-const ONLY_TOOLS: &[&str] =
-    &["tool_white_list", "includeTools", "enabledTools", "enabled_tools", "allowedTools", "allowed_tools"];
+const ONLY_TOOLS: &[&str] = &[
+    "tool_white_list",
+    "includeTools",
+    "enabledTools",
+    "only_tools",
+    "enabled_tools",
+    "allowedTools",
+    "allowed_tools",
+];
 
 /// The keys of other clients that list the tools a server may not offer: Roo Code, Gemini CLI, Codex.
 const DENY_TOOLS: &[&str] =

@@ -26,7 +26,7 @@ pub struct ServerToken {
     pub origin: Origin,
     /// The file that holds it; `None` if it is the value of a variable.
     pub file: Option<PathBuf>,
-    /// Whether it was made just now: the only time that it is shown, and on a terminal alone.
+    /// `true` if it was just created. Only then it is shown, and only on a terminal.
     pub is_new: bool,
     /// What was mended about its file.
     pub mended: Option<Problem>,

@@ -26,7 +26,7 @@ pub(crate) enum Value {
     Count,
     /// Numbers, commas and dashes.
     Ranges,
-    /// Where a sort key begins and ends, and how it is compared.
+    /// Start, end and order of a sort key.
     Key,
     /// Any text.
     Text,

@@ -1,4 +1,4 @@
-//! How far a rule that a user approves may go beyond the command that was asked about.
+//! Extent to which a rule that a user approves may go beyond the command.
 
 use crate::shell_analysis::catalogue::{Class, known_as, named, offered_rules::OFFERED_RULES};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Texts of a page on one line, without characters that no reader sees.
 
-use toolstead_domain::unseen::SeenText;
+use crate::seen_text::SeenText;
 
 /// Returns the text on one line, without invisible characters.
 pub(super) fn on_one_line(text: &str) -> String {

@@ -6,10 +6,10 @@ mod bounded;
 mod sink;
 pub(super) mod visible;
 
+use crate::seen_text::SeenText;
 use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
 use std::{fmt, iter};
-use toolstead_domain::unseen::SeenText;
 
 /// The most that a page may make of its bytes. A bound of depth is what browsers have, too; without it the parser's time
 /// grows with the square of the depth.

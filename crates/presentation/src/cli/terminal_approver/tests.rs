@@ -249,7 +249,7 @@ struct Leaving(tokio::sync::Notify);
 
 #[async_trait]
 impl Caller for Leaving {
-    async fn gone(&self) {
+    async fn disconnected(&self) {
         self.0.notified().await;
     }
 

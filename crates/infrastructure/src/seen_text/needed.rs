@@ -1,10 +1,10 @@
 //! Invisible characters that the text around them needs: UAX 31 for scripts, UTS 51 for emoji.
 
-use super::is_invisible;
 use icu_properties::{
     CodePointMapData, CodePointSetData,
     props::{CanonicalCombiningClass, Emoji, EmojiModifier, ExtendedPictographic, JoiningType, Script},
 };
+use toolstead_domain::unseen::is_invisible;
 
 const NON_JOINER: char = '\u{200c}';
 const JOINER: char = '\u{200d}';
