@@ -140,8 +140,10 @@ fn fits_printed(call: &Call, output: &std::process::Output, work: &Path) -> bool
             !failed && expected.as_object().unwrap().iter().all(|(name, value)| said[name] == *value)
         }
         Error(expected) | ErrorBegins(expected) => {
-            // On the command line further lines of an error are indented.
-            failed && all.contains(in_folder(expected, work).trim_end().replace('\n', "\n    ").as_str())
+            let expected = in_folder(expected, work);
+            let expected = expected.trim_end();
+            // The further lines of an error message are indented, those of a result are not.
+            failed && (all.contains(expected) || all.contains(&expected.replace('\n', "\n    ")))
         }
         Unknown(_) => failed && all.contains(call.name),
     }

@@ -17,8 +17,8 @@ pub(super) struct ProgressReporter {
 
 impl ProgressReporter {
     /// Creates the caller of the call with this id of the model.
-    pub(super) fn new(caller: Arc<dyn Caller>, id: String, events: UnboundedSender<AgentEvent>) -> Arc<dyn Caller> {
-        Arc::new(Self { caller, id, events })
+    pub(super) fn new(caller: Arc<dyn Caller>, id: String, events: UnboundedSender<AgentEvent>) -> Self {
+        Self { caller, id, events }
     }
 }
 

@@ -130,7 +130,7 @@ impl<'w> Way<'w> {
     }
 
     fn make(&self, index: usize, call: &ToolUse) -> BoxFuture<'w, (usize, Made)> {
-        let caller = ProgressReporter::new(self.caller.clone(), call.id.clone(), self.telling.clone());
+        let caller = Arc::new(ProgressReporter::new(self.caller.clone(), call.id.clone(), self.telling.clone()));
         let (id, command) = (CallId(Uuid::now_v7()), ExecuteToolCommand { caller, ..self.command(call) });
         let started = AgentEvent::CallStarted {
             id: call.id.clone(),

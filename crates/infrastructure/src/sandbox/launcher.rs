@@ -9,7 +9,7 @@ mod time_limit;
 
 pub use crate::sandbox::launch::{ChildSignal, Exit, Input, LaunchError, LaunchSpec};
 use crate::sandbox::{
-    preparing,
+    preparing::{self, RunSettings},
     tier::Tier,
     toolchains::remembered::Remembered,
     writable::{Links, WritableRoots},
@@ -376,10 +376,9 @@ impl Launcher {
         let is_confined = spec.policy.confinement != Confinement::Open;
         let request = is_confined.then(|| {
             let others = WritableRoots::new(&self.others);
-            let (remembered, requires_landlock) = (&self.shared.remembered, self.requires_landlock);
-            let home = self.home.as_deref();
-            let request =
-                preparing::request(&spec, &program, &writable, &others, links, remembered, requires_landlock, home)?;
+            let remembered = &self.shared.remembered;
+            let settings = RunSettings { own_home: self.home.as_deref(), requires_landlock: self.requires_landlock };
+            let request = preparing::request(&spec, &program, &writable, &others, links, remembered, settings)?;
             Ok::<_, LaunchError>((layers, request))
         });
         Ok(Prepared { request: request.transpose()?, spec, program })

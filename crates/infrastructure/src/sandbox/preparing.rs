@@ -27,9 +27,18 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 /// A larger file is no settings.
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
-/// Returns the request for a run. `own_home` is the home folder of the user, `program` is what was found for the one that the specification names, `writable` what this run
-/// and others write into, `others` what those others do, `links` what the search for the program found, `remembered` what
-/// the look-ups of earlier runs did.
+/// Settings of a launcher that hold for each of its runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunSettings<'a> {
+    /// The home folder of the user.
+    pub(super) own_home: Option<&'a Path>,
+    /// A run without Landlock is refused.
+    pub(super) requires_landlock: bool,
+}
+
+/// Returns the request for a run. `program` is the path of the program that the specification names, `writable` has the
+/// folders that this run and others write into, `others` those of the others, `links` what the search for the program
+/// found, `remembered` the lookups of earlier runs.
 pub(super) fn request(
     spec: &LaunchSpec,
     program: &Path,
@@ -37,9 +46,9 @@ pub(super) fn request(
     others: &WritableRoots,
     links: Links,
     remembered: &Remembered,
-    requires_landlock: bool,
-    own_home: Option<&Path>,
+    of_launcher: RunSettings<'_>,
 ) -> Result<Request, LaunchError> {
+    let RunSettings { own_home, requires_landlock } = of_launcher;
     let policy = &spec.policy;
     let mut environment = policy.environment.clone();
     let mut tools = Toolchains::new(own_home, writable).over(links).remembering(remembered);
