@@ -614,13 +614,20 @@ impl ExecuteToolHandler {
             if !approved.was_asked {
                 break (policy, approved.by_person);
             }
-            // Somebody took their time: the call may lead elsewhere by now, and the rules may be others.
-            let now = running::accesses(provider, &call, &command.cancel, time).await?;
-            let policy = self.permissions.policy_of(&command.scope);
-            let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &now), policy.asks_nobody());
-            let preview = self.approvals(&policy, provider).previews.of(command, &call, &now).await?;
-            if approved.covers(&accesses, &now, preview.as_deref(), &decision) {
-                break (policy, approved.by_person);
+            // The user may have taken time: the call may touch something else by now, and the rules may be others.
+            let (call, shown, hooked) = (&call, &accesses, &hooked);
+            let check = async move {
+                let now = running::accesses(provider, call, &command.cancel, time).await?;
+                let policy = self.permissions.policy_of(&command.scope);
+                let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &now), policy.asks_nobody());
+                let preview = self.approvals(&policy, provider).previews.of(command, call, &now).await?;
+                let is_covered = approved.covers(shown, &now, preview.as_deref(), &decision);
+                Ok::<_, ExecuteToolError>((is_covered.then_some(approved.by_person), policy, now))
+            };
+            // Boxed: rare, and larger than most of the path.
+            let (by_person, policy, now) = Box::pin(check).await?;
+            if let Some(by_person) = by_person {
+                break (policy, by_person);
             }
             accesses = now;
         };

@@ -116,9 +116,9 @@ impl BuiltInRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Widening {
     /// Fewest words that a rule which a user writes must begin with. At least 1.
-    pub least: usize,
+    pub least: u8,
     /// Words in front of the wildcard of the rule that is offered; `None` where the command alone is offered.
-    pub offered: Option<usize>,
+    pub offered: Option<u8>,
 }
 
 /// The degree to which a command is understood, and so how far an allow rule may go.

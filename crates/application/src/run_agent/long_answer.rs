@@ -165,6 +165,7 @@ mod tests {
         assert!(text.starts_with("\u{1}ä") && text.ends_with("all of it is the stored output `o1`]"));
         let ToolArguments::Malformed(arguments) = &call.arguments else { panic!("no call is made of a part") };
         assert!(arguments.ends_with("too many for a conversation: all of it is the stored output `o2`]"));
+        let written = written.to_string();
         assert!(stored(&outputs, 1).await == long && stored(&outputs, 2).await == written);
     }
 

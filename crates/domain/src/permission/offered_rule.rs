@@ -20,7 +20,7 @@ pub fn offered_rule(access: &Access, tool: &str) -> Option<String> {
 
 fn widened(access: &Access) -> Option<String> {
     let Access::RunCommand(command) = access else { return None };
-    let head = command.words.get(..command.widening?.offered?)?;
+    let head = command.words.get(..command.widening?.offered?.into())?;
     let text = format!("Bash({} *)", command_pattern::quoted(head));
     let is_proven =
         parsed(&text).is_ok_and(|rule| rule.meets(std::slice::from_ref(access), &WorkspaceRoots::default()));
@@ -62,7 +62,7 @@ fn is_narrow_enough(rule: &PermissionRule, command: &CommandAccess) -> bool {
     if rule.is_about_one_command() {
         return !matches!(command.clarity, Clarity::Opaque(_));
     }
-    let Some(least) = command.widening.map(|widening| widening.least) else { return false };
+    let Some(least) = command.widening.map(|widening| usize::from(widening.least)) else { return false };
     let says_what_runs = |head: &[String]| {
         head.len() >= least && head.iter().zip(command.words.iter()).all(|(said, word)| *said == **word)
     };
@@ -71,7 +71,7 @@ fn is_narrow_enough(rule: &PermissionRule, command: &CommandAccess) -> bool {
 
 /// Returns the words that a rule with wildcards must begin with; empty where it may have none.
 fn least_head(command: &CommandAccess) -> String {
-    let least = command.widening.map_or(0, |widening| widening.least);
+    let least = command.widening.map_or(0, |widening| usize::from(widening.least));
     command_pattern::quoted(command.words.get(..least).unwrap_or_default())
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::{access::Widening, testing::samples};
 
-    fn command(line: &str, widening: Option<(usize, Option<usize>)>) -> Access {
+    fn command(line: &str, widening: Option<(u8, Option<u8>)>) -> Access {
         let widening = widening.map(|(least, offered)| Widening { least, offered });
         Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
     }

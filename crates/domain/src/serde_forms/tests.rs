@@ -58,7 +58,7 @@ fn access() -> impl Strategy<Value = Access> {
         let clarity =
             prop_oneof![Just(Clarity::Plain), shared().prop_map(Clarity::Exact), shared().prop_map(Clarity::Opaque)];
         let built_in_rule = option::of(select(BuiltInRule::ALL));
-        let widening = option::of((1..4_usize, option::of(1..4_usize)));
+        let widening = option::of((1..4_u8, option::of(1..4_u8)));
         let widening = widening.prop_map(|of| of.map(|(least, offered)| Widening { least, offered }));
         (shared(), vec(shared(), 0..3), vec(inner, 0..3), any::<bool>(), clarity, built_in_rule, widening).prop_map(
             |(whole, words, operands, only_changes_files, clarity, built_in_rule, widening)| {

@@ -450,6 +450,7 @@ mod tests {
     use toolstead_domain::{
         category::Category,
         permission::policy::PermissionPolicy,
+        suggestion::Suggestion,
         tool::{Tool, ToolSource},
         tool_name::ToolName,
     };
@@ -481,7 +482,8 @@ mod tests {
         let error = LaunchError::Unconfinable { missing: "no namespaces".into(), remedy: "allow them".into() };
         let failure = not_started(Path::new("/usr/bin/chromium"), error.into());
         assert_eq!(failure.kind, ErrorKind::Unavailable);
-        let said = failure.text();
-        assert!(said.contains("could not be confined: no namespaces") && said.contains("allow them"), "{said}");
+        let text = failure.text();
+        assert!(text.contains("could not be confined: no namespaces") && !text.contains("allow them"), "{text}");
+        assert_eq!(failure.suggestion.as_deref(), Some(&Suggestion::PrepareMachine("allow them".into())));
     }
 }

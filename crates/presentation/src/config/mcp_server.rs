@@ -314,10 +314,12 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
                     false => ToolName::for_upstream(&server, &item.text).to_string(),
                 };
                 match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &PatternBase::default()) {
-                    Ok(rule) => {
+                    Ok(rule) if effect == Effect::Deny => {
                         let entry = format!("`{}` of `mcp_servers.{server}.{key}`", item.text);
                         rules.push(Arc::new(rule.derived_from(entry)));
                     }
+                    // No refusal names it, and its text is in the record of every call.
+                    Ok(rule) => rules.push(Arc::new(rule)),
                     Err(error) => {
                         let message = format!("`mcp_servers.{server}.{key}`: {:?}: {}", item.text, error.reason);
                         problems.push(Problem::new(item.origin.clone(), message));

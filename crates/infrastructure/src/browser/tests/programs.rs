@@ -22,9 +22,13 @@ use toolstead_domain::sandbox_policy::SYSTEM_PATH;
 /// Debian packages with a browser. Their wrapper scripts have the same names.
 const PACKAGES: [&str; 2] = ["chromium-headless-shell", "chromium"];
 /// Environment variable with the packages that must be installed. CI lists both.
-const REQUIRED: &str = "TEST_BROWSERS";
+pub(super) const REQUIRED: &str = "TEST_BROWSERS";
 
-fn installed(package: &str) -> Result<PathBuf, String> {
+/// Returns the browser of this Debian package.
+///
+/// # Errors
+/// The reason why there is none.
+pub(super) fn installed(package: &str) -> Result<PathBuf, String> {
     program::find(Some(Path::new(package)), SYSTEM_PATH, &WritableRoots::default())
 }
 

@@ -247,6 +247,11 @@ impl McpServer {
         if let Some(connection) = current.connection.clone() {
             return Ok((current, connection));
         }
+        // Boxed: rare, and larger than all the rest of a call.
+        Box::pin(self.reconnected(until)).await
+    }
+
+    async fn reconnected(&self, until: time::Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
         let closed = || RequestError::Unreachable("it was closed".into());
         let mut changes = self.shared.changes();
         let mut has_tried = false;

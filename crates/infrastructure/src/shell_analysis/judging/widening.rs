@@ -21,14 +21,14 @@ pub(crate) fn widening(words: &[Arc<str>]) -> Option<Widening> {
 }
 
 /// Returns how many words of a command a beginning says.
-fn matched(beginning: &str, words: &[Arc<str>]) -> Option<usize> {
+fn matched(beginning: &str, words: &[Arc<str>]) -> Option<u8> {
     let beginning: Vec<&str> = beginning.split(' ').collect();
     let fits = |(expected, word): (&&str, &Arc<str>)| match *expected {
         "@" => is_name(word),
         expected => expected == &**word,
     };
     let is_long_enough = words.len() >= beginning.len();
-    (is_long_enough && beginning.iter().zip(words).all(fits)).then_some(beginning.len())
+    (is_long_enough && beginning.iter().zip(words).all(fits)).then(|| u8::try_from(beginning.len()).ok()).flatten()
 }
 
 /// Returns `true` for the name of a script: no option, and nothing that a pattern or the shell would read otherwise.
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, expected: Option<(usize, Option<usize>)>) {
+    fn check(line: &str, expected: Option<(u8, Option<u8>)>) {
         let words: Vec<Arc<str>> = line.split(' ').map(Into::into).collect();
         let widening = widening(&words).map(|widening| (widening.least, widening.offered));
         assert_eq!(widening, expected, "{line}");

@@ -5,7 +5,7 @@ use crate::builtin::testing::TestRun;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tempfile::TempDir;
-use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+use toolstead_domain::{error_kind::ErrorKind, suggestion::Suggestion, tool_failure::ToolFailure};
 
 const HANDS: &str = r#"<title>Hands</title><h1>Hands</h1>
 <button onclick="document.body.insertAdjacentHTML('afterbegin', '<button>New</button>'.repeat(3))">Grow</button>
@@ -211,7 +211,8 @@ async fn keys_that_lead_the_focus_into_a_frame_of_another_host_end_there() {
     assert!(page.contains("button \"Renew\""), "{page}");
     let refused = rig.fails("browser_type", json!({"keys": ["Tab", "Tab", "Enter"]})).await;
     assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{}", refused.message);
-    assert!(refused.text().contains("WebFetch(domain:pay.example)"), "{}", refused.text());
+    let rules = vec!["WebFetch(domain:pay.example)".to_owned()];
+    assert_eq!(refused.suggestion.as_deref(), Some(&Suggestion::AllowRules(rules)), "{}", refused.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
