@@ -186,7 +186,7 @@ impl ProxyReport {
         self.refused.iter().filter_map(|refused| refused.suggestion.as_ref())
     }
 
-    /// What the caller of the command should know: the refused hosts, each with the reason. `None` if there are none.
+    /// Returns the refused hosts, each with the reason, for the caller of the command. `None` if there are none.
     pub fn refusals_told(&self) -> Option<String> {
         let lines = self.refused.iter().map(|refused| {
             let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };

@@ -21,7 +21,7 @@ impl Output {
     /// Writes one of our own lines, escaped.
     ///
     /// # Errors
-    /// When it cannot be written, also because the reader has closed its end.
+    /// If it cannot be written, also because the reader has closed its end.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(EscapingWriter(&mut self.writer), "{text}")?;
         self.writer.flush()

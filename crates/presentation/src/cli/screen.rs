@@ -81,7 +81,7 @@ impl<'a> Screen<'a> {
     /// Shows an event. To be called with the turn on the terminal.
     ///
     /// # Errors
-    /// When it cannot be written, also because the other end is closed.
+    /// If it cannot be written, also because the other end is closed.
     pub(super) fn tell(&mut self, event: &AgentEvent) -> io::Result<()> {
         if self.as_json {
             return self.output.json_line(&event.to_json());

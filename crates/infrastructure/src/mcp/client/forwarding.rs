@@ -248,10 +248,10 @@ impl McpServer {
             return Ok((current, connection));
         }
         // Boxed: rare, and larger than all the rest of a call.
-        Box::pin(self.reconnected(until)).await
+        Box::pin(self.wait_for_connection(until)).await
     }
 
-    async fn reconnected(&self, until: time::Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
+    async fn wait_for_connection(&self, until: time::Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
         let closed = || RequestError::Unreachable("it was closed".into());
         let mut changes = self.shared.changes();
         let mut has_tried = false;

@@ -35,10 +35,10 @@ pub(super) struct TrustCommand {
     dry_run: bool,
 }
 
-/// What one command trusts, with the contents that were read before the user is asked.
+/// Contents that one command trusts, as they were read before the user is asked.
 struct TrustPlan {
     path: PathBuf,
-    /// What takes effect, one line each.
+    /// Effects of the trust, one line each.
     effects: Vec<String>,
     subject: Subject,
 }
