@@ -6,7 +6,7 @@ use crate::{
     Outcome,
     echo::announce,
     load::{Connection, Target, header},
-    rows::{ECHO, Reference},
+    rows::Reference,
 };
 use std::{
     process::{Child, Command, Stdio},
@@ -56,7 +56,7 @@ impl Peer {
             Err(error) => return Err(error.into()),
         };
         let headers = "mcp-protocol-version: 2025-11-25\r\n".to_owned();
-        let target = Target { address: format!("127.0.0.1:{port}"), path: "/", headers, meta: "" };
+        let target = Target { address: format!("127.0.0.1:{port}"), path: "/".into(), headers, meta: "".into() };
         let mut peer = Self { child, target, _folder: folder };
         peer.open_session().await?;
         Ok(Some(peer))
@@ -77,7 +77,7 @@ impl Peer {
                 let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
                 connection.exchange(&self.target.request(initialized)).await?;
             }
-            let call = self.target.request(&ECHO.replace("NAME", "up/echo").replace("META", ""));
+            let call = self.target.request(&self.target.call(7, "up/echo", "hello"));
             if String::from_utf8_lossy(&connection.exchange(&call).await?.body).contains("Echo: hello") {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! Measures Toolstead against references in the same run and prints the ratios (`make bench`).
 //!
-//! The program starts itself again as each reference (`--serve NAME`), so that nothing but Toolstead's release
-//! binaries and this one are needed. Rounds of subject and reference alternate, and the median round counts.
+//! The program starts itself again as each reference (`--serve NAME`) and as the load generator (`--load`), so that
+//! nothing but Toolstead's release binaries and this one are needed. Rounds of subject and reference alternate, and the median round counts.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is what the program is for")]
 
@@ -12,6 +12,7 @@ mod echo;
 mod files;
 mod gateways;
 mod load;
+mod machine;
 mod pages;
 mod references;
 mod rows;
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = runtime.map_err(Into::into).and_then(|runtime| {
         runtime.block_on(async {
+            if arguments.iter().any(|argument| argument == "--load") {
+                return load::generate().await;
+            }
             match arguments.iter().position(|argument| argument == "--serve").and_then(|at| arguments.get(at + 1)) {
                 Some(reference) => references::serve(reference).await,
                 None => rows::run(arguments.iter().skip(1).find(|argument| !argument.starts_with('-'))).await,

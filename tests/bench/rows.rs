@@ -5,7 +5,7 @@ use crate::{
     cost::Used,
     gateways::{Peer, relay_to},
     load::{Connection, Rate, Target, header, rate},
-    side_by_side,
+    machine, side_by_side,
 };
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -17,20 +17,13 @@ use std::{
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(2);
 const CONNECTIONS: usize = 16;
-/// A call of a tool; `NAME` and `META` are to be put in.
-pub(crate) const ECHO: &str =
-    r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"NAME","arguments":{"message":"hello"}META}}"#;
 /// What clients of 2026-07-28 say with every request.
 const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
-
-/// A call of the echo tool of that name.
-fn echo(target: &Target, tool: &str) -> String {
-    ECHO.replace("NAME", tool).replace("META", target.meta)
-}
 
 /// Runs every row, or those whose name holds `only`.
 pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     let wanted = |name: &str| only.is_none_or(|only| name.contains(only.as_str()));
+    println!("{}", machine::facts());
     println!("{:<34} {:>12} {:>12} {:>8} {:>8}  note", "row", "subject", "reference", "ratio", "budget");
     if wanted("start") {
         start()?;
@@ -138,7 +131,7 @@ async fn in_turn(subjects: &[Subject<'_>], reference: &Target) -> Outcome<(Vec<R
         for (subject, rounds) in subjects.iter().zip(&mut rounds) {
             rounds.push(costing(subject.process, subject.target, subject.tool).await?);
         }
-        plain.push(rate(reference, &echo(reference, "echo"), "Echo: hello", CONNECTIONS, ROUND).await?);
+        plain.push(rate(reference, "echo", CONNECTIONS, ROUND).await?);
     }
     Ok((rounds.into_iter().map(median).collect(), median(plain)))
 }
@@ -146,7 +139,7 @@ async fn in_turn(subjects: &[Subject<'_>], reference: &Target) -> Outcome<(Vec<R
 /// One round, with what it cost the process.
 async fn costing(process: u32, target: &Target, tool: &str) -> Outcome<Rate> {
     let before = Used::by(process)?;
-    let mut round = rate(target, &echo(target, tool), "Echo: hello", CONNECTIONS, ROUND).await?;
+    let mut round = rate(target, tool, CONNECTIONS, ROUND).await?;
     let used = Used::by(process)? - before;
     round.cost = Some(used.each(round.per_second * ROUND.as_secs_f64()));
     Ok(round)
@@ -176,14 +169,14 @@ async fn alternate(
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         ours.push(costing(process, subject, tool).await?);
-        theirs.push(rate(reference, &echo(reference, reference_tool), "Echo: hello", CONNECTIONS, ROUND).await?);
+        theirs.push(rate(reference, reference_tool, CONNECTIONS, ROUND).await?);
     }
     Ok((median(ours), median(theirs)))
 }
 
 async fn one_connection(row: &str, subject: &Target, tool: &str, reference: &Target) -> Outcome<()> {
-    let ours = rate(subject, &echo(subject, tool), "Echo: hello", 1, ROUND).await?.median;
-    let theirs = rate(reference, &echo(reference, "echo"), "Echo: hello", 1, ROUND).await?.median;
+    let ours = rate(subject, tool, 1, ROUND).await?.median;
+    let theirs = rate(reference, "echo", 1, ROUND).await?.median;
     let added = ours.saturating_sub(theirs);
     println!(
         "{row:<34} {:>10.0}us {:>10.0}us {:>8} {:>8}  added at the median: {} us",
@@ -330,8 +323,9 @@ impl Reference {
         let mut port = String::new();
         BufReader::new(child.stdout.take().ok_or("no stdout")?).read_line(&mut port)?;
         let headers = "mcp-protocol-version: 2025-11-25\r\n".to_owned();
-        let path = if name == "sdk" { "/" } else { "/mcp" };
-        Ok(Self { child, target: Target { address: format!("127.0.0.1:{}", port.trim()), path, headers, meta: "" } })
+        let path = if name == "sdk" { "/" } else { "/mcp" }.into();
+        let address = format!("127.0.0.1:{}", port.trim());
+        Ok(Self { child, target: Target { address, path, headers, meta: "".into() } })
     }
 }
 
@@ -374,7 +368,8 @@ impl Server {
         };
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let headers = format!("authorization: Bearer {token}\r\n");
-        let mut server = Self { child, target: Target { address, path: "/mcp", headers, meta: "" }, token, home };
+        let mut server =
+            Self { child, target: Target { address, path: "/mcp".into(), headers, meta: "".into() }, token, home };
         server.open_session().await?;
         server.wait_for_tools(tools).await?;
         Ok(server)
@@ -395,7 +390,7 @@ impl Server {
         let mut connection = Connection::open(&self.target).await?;
         let deadline = Instant::now() + Duration::from_secs(20);
         for tool in tools {
-            let call = self.target.request(&echo(&self.target, tool));
+            let call = self.target.request(&self.target.call(7, tool, "hello"));
             loop {
                 let answer = connection.exchange(&call).await?;
                 if String::from_utf8_lossy(&answer.body).contains("Echo: hello") {
@@ -416,12 +411,12 @@ impl Server {
             "authorization: Bearer {}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n",
             self.token
         );
-        Target { headers, meta: META, ..self.target.clone() }
+        Target { headers, meta: META.into(), ..self.target.clone() }
     }
 
     /// Copies the newest row until there are so many.
     async fn fill_trail(&self, rows: u32) -> Outcome<()> {
-        rate(&self.target, &echo(&self.target, "echo"), "Echo: hello", 1, Duration::from_millis(200)).await?;
+        rate(&self.target, "echo", 1, Duration::from_millis(200)).await?;
         let file = find_database(self.home.path()).ok_or("no database")?;
         fill(&file, &table_columns(&file).await?, rows).await
     }
