@@ -13,6 +13,7 @@ use toolstead_domain::{
         offered_rule::offered_rule,
         path_pattern::PatternBase,
         policy::PermissionPolicy,
+        read_only_commands::read_only_rules,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -225,6 +226,8 @@ impl PermissionBook {
             ApprovalScope::Once | ApprovalScope::Session => true,
             ApprovalScope::Run => scope.view.as_ref().is_some_and(|view| view.is_run),
             ApprovalScope::Project | ApprovalScope::Always => may_keep && self.store.keeps(*holds),
+            // Offered for all parts of a question or for none.
+            ApprovalScope::ReadOnlyCommands => false,
         };
         ApprovalScope::ALL.iter().copied().filter(is_offered).collect()
     }
@@ -244,7 +247,10 @@ impl PermissionBook {
         let keys = match holds {
             ApprovalScope::Once => return ApprovalScope::Once,
             ApprovalScope::Run => vec![SessionKey::of(scope)],
-            ApprovalScope::Session | ApprovalScope::Project | ApprovalScope::Always => SessionKey::for_session(scope),
+            ApprovalScope::Session
+            | ApprovalScope::ReadOnlyCommands
+            | ApprovalScope::Project
+            | ApprovalScope::Always => SessionKey::for_session(scope),
         };
         match (holds, &part.rule, &part.access) {
             (_, None, None) => ApprovalScope::Once,
@@ -263,13 +269,13 @@ impl PermissionBook {
                 }
                 Err(error) => {
                     tracing::warn!(%rule, %error, "an approval could not be kept");
-                    match part.scopes.contains(&ApprovalScope::Session) && self.remember_rule(keys, rule) {
+                    match part.scopes.contains(&ApprovalScope::Session) && self.remember_rules(keys, &[rule.clone()]) {
                         true => ApprovalScope::Session,
                         false => ApprovalScope::Once,
                     }
                 }
             },
-            (_, Some(rule), _) => match self.remember_rule(keys, rule) {
+            (_, Some(rule), _) => match self.remember_rules(keys, &session_rules(rule, holds)) {
                 true => holds,
                 false => ApprovalScope::Once,
             },
@@ -291,12 +297,15 @@ impl PermissionBook {
         self.lock().by_key.retain(|key, _| (&key.principal, &key.session) != (principal, session));
     }
 
-    fn remember_rule(&self, keys: Vec<SessionKey>, rule: &str) -> bool {
-        let Some(rule) = allowing(rule, RuleOrigin::Session) else { return false };
+    fn remember_rules(&self, keys: Vec<SessionKey>, rules: &[String]) -> bool {
+        let parsed = rules.iter().map(|rule| allowing(rule, RuleOrigin::Session));
+        let Some(rules) = parsed.collect::<Option<Vec<_>>>() else { return false };
         let mut sessions = self.lock();
         for key in keys {
             let approvals = sessions.of(key);
-            bounded_push(&mut approvals.rules, rule.clone());
+            for rule in &rules {
+                bounded_push(&mut approvals.rules, rule.clone());
+            }
             approvals.joined.clear();
         }
         true
@@ -398,6 +407,12 @@ fn bounded_push<T: PartialEq>(kept: &mut VecDeque<T>, new: T) {
         kept.pop_front();
     }
     kept.push_back(new);
+}
+
+/// Returns the rules that an approval of a part with this rule stores in the session.
+fn session_rules(rule: &str, holds: ApprovalScope) -> Vec<String> {
+    let read_only = (holds == ApprovalScope::ReadOnlyCommands).then(read_only_rules);
+    read_only.into_iter().flatten().chain([rule.to_owned()]).collect()
 }
 
 fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {

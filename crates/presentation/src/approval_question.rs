@@ -6,7 +6,7 @@ mod change;
 use change::ShownChange;
 use toolstead_domain::{
     access::{Access, AccessKind, Clarity, PathAccess},
-    permission::decision::Cause,
+    permission::{decision::Cause, read_only_commands::READ_ONLY_COMMANDS},
     ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
     tool::ToolSource,
     unseen::{is_unseen, joins},
@@ -73,7 +73,7 @@ impl ApprovalQuestion {
             return None;
         }
         let characters = (ROW_CHARACTERS / parts.len()).clamp(FACT_CHARACTERS, 2_000);
-        let (shown_facts, all_facts) = (facts(request, BRIEF), facts(request, UNCUT));
+        let (mut shown_facts, all_facts) = (facts(request, BRIEF), facts(request, UNCUT));
         let are_facts_cut = shown_facts != all_facts;
         let change = request.preview.map(ShownChange::of);
         let has = |kind| request.accesses.iter().any(|access| access.kind() == kind);
@@ -84,12 +84,13 @@ impl ApprovalQuestion {
             None => are_facts_cut && has(AccessKind::Write) && !has(AccessKind::Run),
         };
         let is_once_only = is_incomplete || (is_change_cut && !has_been_read);
-        let rows: Vec<Row> =
+        let mut rows: Vec<Row> =
             parts.iter().map(|part| row(part, characters, is_once_only, request.preview.is_some())).collect();
         let uncut_rows =
             || parts.iter().map(|part| row(part, UNCUT.characters, is_once_only, request.preview.is_some()));
         let is_cut =
             are_facts_cut || is_change_cut || uncut_rows().zip(&rows).any(|(uncut, row)| uncut.what != row.what);
+        shown_facts.extend(read_only_commands(&mut rows));
         let heading = heading(request);
         let full_text = is_cut.then(|| {
             let mut lines = vec![heading.clone()];
@@ -131,6 +132,27 @@ fn heading(request: &ApprovalRequest<'_>) -> String {
 pub(crate) fn common_scopes(rows: &[Row]) -> Vec<ApprovalScope> {
     let is_common = |scope: &ApprovalScope| rows.iter().all(|row| row.scopes.contains(scope));
     ApprovalScope::ALL.iter().copied().filter(is_common).collect()
+}
+
+/// Returns the commands that the choice "commands that only read" allows. Removes the choice where a part is not shown
+/// whole.
+fn read_only_commands(rows: &mut [Row]) -> Option<String> {
+    if !common_scopes(rows).contains(&ApprovalScope::ReadOnlyCommands) {
+        rows.iter_mut().for_each(|row| row.scopes.retain(|scope| *scope != ApprovalScope::ReadOnlyCommands));
+        return None;
+    }
+    let (mut open, mut exact) = (Vec::new(), Vec::new());
+    for pattern in READ_ONLY_COMMANDS {
+        match pattern.strip_suffix(" *") {
+            Some(command) => open.push(format!("`{command}`")),
+            None => exact.push(format!("`{pattern}`")),
+        }
+    }
+    let (open, exact) = (open.join(", "), exact.join(", "));
+    Some(format!(
+        "Commands that only read, for this session: all of the above; on any file, with any arguments that only \
+         read: {open}; without other arguments: {exact}"
+    ))
 }
 
 fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_file: bool) -> Row {

@@ -147,6 +147,47 @@ async fn deny_and_ask_rules_win_over_what_was_approved() {
 }
 
 #[tokio::test]
+async fn commands_that_only_read_are_approved_for_one_session_beside_the_part() {
+    let rules = [(Effect::Deny, "Bash(cat secret)"), (Effect::Ask, "Bash(git log *)"), (Effect::Deny, "Read(//w/key)")];
+    let mut shelf = Shelf::with(&rules, InMemoryRuleStore::new());
+    shelf.tool.takes_command_lines = true;
+    let run = |line: &str| Access::RunCommand(CommandAccess::program(line.split(' ')));
+    let mut part = shelf.part(run("make lint"));
+    let local = Principal::local();
+    let remember = async |part: &ApprovalPart| {
+        let scope = ApprovalScope::ReadOnlyCommands;
+        shelf.book.remember(&of(&local, "s"), &identity("1"), part, scope).await
+    };
+    assert!(!part.scopes.contains(&ApprovalScope::ReadOnlyCommands), "a part alone does not offer it");
+    assert_eq!(remember(&part).await, ApprovalScope::Once);
+    assert_eq!(shelf.verdict(&local, "s", &run("ls")), Verdict::Ask);
+    part.scopes.push(ApprovalScope::ReadOnlyCommands);
+    assert_eq!(remember(&part).await, ApprovalScope::ReadOnlyCommands);
+    let reads_key = CommandAccess {
+        operands: [Access::ReadPath(PathAccess::plain("/w/key"))].into(),
+        ..CommandAccess::program(["cat", "key"])
+    };
+    let exact = CommandAccess { clarity: Clarity::Exact("it deletes".into()), ..CommandAccess::program(["find"]) };
+    for (access, expected) in [
+        (run("make lint"), Verdict::Allow),
+        (run("ls -la src"), Verdict::Allow),
+        (run("git diff HEAD"), Verdict::Allow),
+        (run("git branch"), Verdict::Allow),
+        (run("git branch new"), Verdict::Ask),
+        (run("make test"), Verdict::Ask),
+        (Access::RunCommand(exact), Verdict::Ask),
+        (write("/w/a"), Verdict::Ask),
+        (run("git log -1"), Verdict::Ask),
+        (run("cat secret"), Verdict::Deny),
+        (Access::RunCommand(reads_key), Verdict::Deny),
+    ] {
+        assert_eq!(shelf.verdict(&local, "s", &access), expected, "{access}");
+        assert_ne!(shelf.verdict(&local, "t", &access), Verdict::Allow, "{access} in another session");
+    }
+    assert_eq!(shelf.store.kept(), []);
+}
+
+#[tokio::test]
 async fn what_no_rule_can_say_is_approved_for_the_very_same_call() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let opaque = |line: &str| Access::RunCommand(CommandAccess::opaque(line, "a substitution"));

@@ -89,6 +89,9 @@ pub enum ApprovalScope {
     Run,
     /// Until the session ends: by the part's rule, or without one for the same tool with the same arguments.
     Session,
+    /// As [`Session`](Self::Session), with an allow rule for each of
+    /// [`READ_ONLY_COMMANDS`](crate::permission::read_only_commands::READ_ONLY_COMMANDS).
+    ReadOnlyCommands,
     /// In this project, by the part's rule.
     Project,
     /// Everywhere, by the part's rule.
@@ -97,7 +100,8 @@ pub enum ApprovalScope {
 
 impl ApprovalScope {
     /// All scopes, the narrowest first.
-    pub const ALL: &[Self] = &[Self::Once, Self::Run, Self::Session, Self::Project, Self::Always];
+    pub const ALL: &[Self] =
+        &[Self::Once, Self::Run, Self::Session, Self::ReadOnlyCommands, Self::Project, Self::Always];
 
     /// The scope as one word.
     pub fn as_str(self) -> &'static str {
@@ -105,6 +109,7 @@ impl ApprovalScope {
             Self::Once => "once",
             Self::Run => "run",
             Self::Session => "session",
+            Self::ReadOnlyCommands => "read_only_commands",
             Self::Project => "project",
             Self::Always => "always",
         }

@@ -8,7 +8,7 @@ use crate::ports::{approver::ApprovalScope, rule_store::RuleStore};
 /// # Panics
 /// On a promise that is not kept; the message says which.
 pub async fn rule_store_contract(store: &dyn RuleStore) {
-    for scope in [ApprovalScope::Once, ApprovalScope::Run, ApprovalScope::Session] {
+    for scope in [ApprovalScope::Once, ApprovalScope::Run, ApprovalScope::Session, ApprovalScope::ReadOnlyCommands] {
         assert!(!store.keeps(scope), "no rule is kept for `{}`", scope.as_str());
     }
     for scope in ApprovalScope::ALL.iter().copied() {

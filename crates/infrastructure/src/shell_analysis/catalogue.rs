@@ -28,37 +28,6 @@ pub(crate) use self::{
 /// Programs that change nothing about the command behind them, so that allow rules look through them.
 pub const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
 
-/// Commands that only read, as patterns of allow rules. Options that would make one of them write or run something are
-/// for the analysis to find: a pattern never covers those.
-pub const READ_ONLY_COMMANDS: &[&str] = &[
-    "ls *",
-    "cat *",
-    "echo *",
-    "pwd",
-    "head *",
-    "tail *",
-    "grep *",
-    "find *",
-    "wc *",
-    "which *",
-    "diff *",
-    "stat *",
-    "du *",
-    "cd *",
-    "git status *",
-    "git log *",
-    "git diff *",
-    "git show *",
-    "git blame *",
-    "git ls-files *",
-    "git rev-parse *",
-    "git describe *",
-    "git branch",
-    "git branch --list *",
-    "git remote",
-    "git remote -v",
-];
-
 /// A program that is in no table.
 static UNKNOWN: Program = Program::of(Class::Other, &[]);
 

@@ -36,15 +36,17 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// A call with these arguments that needs a yes to each access, for any time.
+    /// A call with these arguments that needs a yes to each access, for any time. None is a command that only reads.
     pub(crate) fn about(arguments: Value, accesses: Vec<Access>) -> Self {
         let call = samples::call(1, samples::tool("write_file"), arguments);
         let decision = PermissionPolicy::default().decide(&call.tool, &call.arguments, &[Access::Send("x".into())]);
+        let scopes =
+            || ApprovalScope::ALL.iter().copied().filter(|scope| *scope != ApprovalScope::ReadOnlyCommands).collect();
         let part = |access: &Access| ApprovalPart {
             access: Some(access.clone()),
             cause: Cause::Default("changes of files are asked about by default"),
             rule: access.path().map(|path| format!("Write(/{})", path.real.display())),
-            scopes: ApprovalScope::ALL.to_vec(),
+            scopes: scopes(),
         };
         let parts = accesses.iter().map(part).collect();
         let client = ClientProfile::without_protocol("test");
@@ -79,6 +81,18 @@ impl Asked {
             deadline: Instant::now(),
         }
     }
+}
+
+/// A call of two commands, one of which only reads, with the scopes of such a question.
+pub(crate) fn asked_about_reading() -> Asked {
+    let command = |line: &str| Access::RunCommand(CommandAccess::program(line.split(' ')));
+    let mut asked = Asked::about(json!({}), vec![command("make lint"), command("cat a.txt")]);
+    for (part, rule) in asked.parts.iter_mut().zip(["Bash(make lint)", "Bash(cat a.txt)"]) {
+        part.cause = Cause::Default("commands are asked about by default");
+        part.rule = Some(rule.into());
+        part.scopes = vec![ApprovalScope::Once, ApprovalScope::Session, ApprovalScope::ReadOnlyCommands];
+    }
+    asked
 }
 
 pub(crate) fn write(path: &str) -> Access {
@@ -285,6 +299,31 @@ fn a_question_says_what_else_a_rule_on_commands_allows() {
         asked.parts[0].rule = Some(rule.into());
         assert_eq!(question(&asked).rows[0].covers.as_deref(), Some(expected));
     }
+}
+
+#[test]
+fn a_question_lists_the_commands_that_only_read_where_approving_them_is_offered() {
+    let mut asked = asked_about_reading();
+    assert_eq!(
+        question(&asked).facts,
+        [
+            "Commands that only read, for this session: all of the above; on any file, with any arguments that only read: \
+          `ls`, `cat`, `echo`, `head`, `tail`, `grep`, `find`, `wc`, `which`, `diff`, `stat`, `du`, `cd`, `git status`, \
+          `git log`, `git diff`, `git show`, `git blame`, `git ls-files`, `git rev-parse`, `git describe`, `git branch --list`; \
+          without other arguments: `pwd`, `git branch`, `git remote`, `git remote -v`"
+        ]
+    );
+    let offers = |question: &ApprovalQuestion| question.rows.iter().map(|row| row.scopes.len()).collect::<Vec<_>>();
+    assert_eq!(offers(&question(&asked)), [3, 3]);
+    // A part is cut: the other one is offered for the session and no further.
+    asked.accesses[0] = Access::RunCommand(CommandAccess::program(["make", &"x".repeat(3_000)]));
+    asked.parts[0].access = Some(asked.accesses[0].clone());
+    let cut = question(&asked);
+    assert_eq!((offers(&cut), cut.facts), (vec![1, 2], vec![]));
+    // The change is cut.
+    let mut asked = asked_about_reading();
+    asked.preview = Some(format!("@@ -0,0 +1,300 @@\n{}", "+x\n".repeat(300)));
+    assert_eq!((offers(&question(&asked)), question(&asked).facts), (vec![1, 1], vec![]));
 }
 
 #[test]

@@ -200,9 +200,15 @@ fn chosen(key: u8, scopes: &[ApprovalScope], can_view: bool) -> Option<Choice> {
         CTRL_C => Some(Choice::Interrupt),
         b'y' => Some(Choice::Approve(ApprovalScope::Once)),
         b'v' if can_view => Some(Choice::View),
-        key => {
-            scopes.iter().copied().find(|scope| scope.as_str().as_bytes().first() == Some(&key)).map(Choice::Approve)
-        }
+        key => scopes.iter().copied().find(|scope| words(*scope).as_bytes().first() == Some(&key)).map(Choice::Approve),
+    }
+}
+
+/// Returns the choice of a scope as it is shown. Its first letter is its key.
+fn words(scope: ApprovalScope) -> &'static str {
+    match scope {
+        ApprovalScope::ReadOnlyCommands => "commands that only read",
+        other => other.as_str(),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::config::{check::Base, layers::Resolved, origin::Origin, problem::Problem, value::Value};
 use std::{path::Path, sync::Arc};
-use toolstead_domain::permission::rule::{Effect, PermissionRule};
-use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
+use toolstead_domain::permission::{
+    read_only_commands::read_only_rules,
+    rule::{Effect, PermissionRule},
+};
 
 /// The rules, at the place of the switch; none where it is off.
 pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
@@ -13,8 +15,8 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
     };
     let origin = setting.origins.first().cloned().unwrap_or(Origin::Default);
     let base = Base { folder: Path::new("/"), home: None }.patterns();
-    let parsed = READ_ONLY_COMMANDS.iter().filter_map(|pattern| {
-        let rule = PermissionRule::parse(Effect::Allow, &format!("Bash({pattern})"), origin.to_rule_origin(), &base);
+    let parsed = read_only_rules().filter_map(|text| {
+        let rule = PermissionRule::parse(Effect::Allow, &text, origin.to_rule_origin(), &base);
         rule.map_err(|error| problems.push(Problem::new(origin.clone(), error.reason))).ok()
     });
     parsed.map(Arc::new).collect()

@@ -192,7 +192,7 @@ impl RuleFiles {
 
     fn file(&self, scope: ApprovalScope) -> Option<&Path> {
         match scope {
-            ApprovalScope::Once | ApprovalScope::Run | ApprovalScope::Session => None,
+            ApprovalScope::Once | ApprovalScope::Run | ApprovalScope::Session | ApprovalScope::ReadOnlyCommands => None,
             ApprovalScope::Project => self.project.as_deref(),
             ApprovalScope::Always => self.user.as_deref(),
         }

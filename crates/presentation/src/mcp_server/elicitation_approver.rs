@@ -129,6 +129,7 @@ fn meaning(scope: ApprovalScope) -> &'static str {
         ApprovalScope::Once => "this call",
         ApprovalScope::Run => "until this run ends",
         ApprovalScope::Session => "until this session ends",
+        ApprovalScope::ReadOnlyCommands => "until this session ends, with the commands that only read",
         ApprovalScope::Project => "from now on in this project",
         ApprovalScope::Always => "from now on everywhere",
     }
@@ -171,7 +172,7 @@ fn approval(answer: &InputResponse, scopes: Option<Vec<ApprovalScope>>, by: Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval_question::tests::{Asked, write};
+    use crate::approval_question::tests::{Asked, asked_about_reading, write};
     use std::sync::Arc;
     use toolstead_domain::{
         client_profile::{ClientProfile, ProtocolVersion},
@@ -302,6 +303,40 @@ mod tests {
         let answer = accept(json!({"all_parts": "once", "reason": "use b"}));
         let message = Some("use b".to_owned());
         assert_eq!(answered_by(vec![answer]).await, Approval::Denied { by: "the person at agent 1".into(), message });
+    }
+
+    #[tokio::test]
+    async fn a_form_offers_the_commands_that_only_read_and_lists_them() {
+        let asked_by_form = |version, answers: Vec<Value>| {
+            let mut reading = asked_about_reading();
+            reading.client = asked(version, json!({"elicitation": {}})).client;
+            let answers = answers.into_iter().map(|answer| Ok(InputResponse(accept(answer))));
+            let caller = Arc::new(RecordingCaller::answering(answers));
+            reading.caller = caller.clone();
+            (caller, reading)
+        };
+        for version in [ProtocolVersion::V20251125, ProtocolVersion::V20260728] {
+            for (answers, scopes) in [
+                (vec![json!({"all_parts": "read_only_commands"})], [ApprovalScope::ReadOnlyCommands; 2]),
+                (
+                    vec![json!({"all_parts": "each"}), json!({"part_1": "once", "part_2": "read_only_commands"})],
+                    [ApprovalScope::Once, ApprovalScope::ReadOnlyCommands],
+                ),
+            ] {
+                let (caller, asked) = asked_by_form(version, answers);
+                let approval = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
+                let by = "the person at agent 1".to_owned();
+                assert_eq!(approval, Approval::Granted { by, scopes: scopes.to_vec() });
+                let form = caller.questions().remove(0);
+                let field = &form.params["requestedSchema"]["properties"]["all_parts"];
+                assert_eq!(field["enum"], json!(["deny", "once", "session", "read_only_commands", "each"]));
+                let meanings = field["description"].as_str().unwrap();
+                let meaning = "read_only_commands: until this session ends, with the commands that only read;";
+                assert!(meanings.contains(meaning), "{meanings}");
+                let message = form.params["message"].as_str().unwrap();
+                assert!(message.contains("\nCommands that only read, for this session: all of the above"), "{message}");
+            }
+        }
     }
 
     #[tokio::test]

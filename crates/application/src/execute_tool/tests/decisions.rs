@@ -174,3 +174,39 @@ async fn what_a_rule_asks_about_is_asked_every_time() {
         assert_eq!(approver.questions()[0].parts[0].scopes, [ApprovalScope::Once]);
     }
 }
+
+#[tokio::test]
+async fn approving_the_commands_that_only_read_approves_later_lines_of_them() {
+    use ApprovalScope::{Always, Once, Project, ReadOnlyCommands, Session};
+    let run = |line: &str| Access::RunCommand(CommandAccess::program(line.split(' ')));
+    let mut tool = samples::tool("bash");
+    tool.takes_command_lines = true;
+    let bash = ScriptedTool::of(tool)
+        .touches_by(move |call| {
+            let lines = call.arguments["lines"].as_array().unwrap().iter();
+            Ok(lines.map(|line| run(line.as_str().unwrap())).collect())
+        })
+        .answers(ToolResult::text("ran"));
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ReadOnlyCommands; 2] };
+    let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
+    let plan = Plan { rules: vec![(Effect::Ask, "Bash(wc *)")], approver: approver.clone(), ..Default::default() };
+    let house = plan.house(ScriptedProvider::new("built-in").with(bash)).await;
+    for (lines, is_run) in [
+        (json!(["make lint", "ls"]), true),
+        (json!(["make lint", "cat a", "git status"]), true),
+        // Not offered beside what a rule asks about, nor without a command that only reads.
+        (json!(["cat a", "wc a"]), true),
+        (json!(["make test"]), false),
+    ] {
+        let answer = house.call("bash", json!({"lines": lines})).await;
+        assert_eq!(answer == "ran", is_run, "{lines}: {answer}");
+    }
+    let questions = approver.questions();
+    let offered: Vec<_> = questions.iter().map(|question| question.parts[0].scopes.as_slice()).collect();
+    assert_eq!(
+        offered,
+        [&[Once, Session, ReadOnlyCommands, Project, Always][..], &[Once], &[Once, Session, Project, Always]]
+    );
+    let approved_by = house.log.rows()[0].decision.as_ref().unwrap().approved_by.clone();
+    assert_eq!(approved_by.as_deref(), Some("ann (read_only_commands)"));
+}

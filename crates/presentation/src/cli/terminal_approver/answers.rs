@@ -4,6 +4,7 @@ use super::{
     super::terminal::{bell, key, write_escaped},
     Choice, KeyAnswer, chosen,
     rule_edit::EditableRule,
+    words,
 };
 use crate::approval_question::{ApprovalQuestion, common_scopes};
 use std::{fs::File, io, sync::atomic::AtomicBool};
@@ -93,7 +94,9 @@ impl Prompt<'_> {
 
     fn ask(&self, terminal: &File, has_rules: bool, given_up: &AtomicBool) -> io::Result<Choice> {
         let choices: Vec<String> = std::iter::once("[d]eny".to_owned())
-            .chain(self.scopes.iter().map(|scope| format!("[{}]{}", &scope.as_str()[..1], &scope.as_str()[1..])))
+            .chain(
+                self.scopes.iter().map(|scope| words(*scope).split_at(1)).map(|(key, rest)| format!("[{key}]{rest}")),
+            )
             .chain(self.has_parts.then(|| "[i]ndividually".to_owned()))
             .chain(has_rules.then(|| "[e]dit rule".to_owned()))
             .chain(self.can_view.then(|| "[v]iew all".to_owned()))
@@ -106,7 +109,7 @@ impl Prompt<'_> {
             }
         };
         let word = match choice {
-            Choice::Approve(scope) => scope.as_str(),
+            Choice::Approve(scope) => words(scope),
             Choice::Deny | Choice::DenyWithoutMessage => "deny",
             Choice::View => "view",
             Choice::EachPart => "individually",

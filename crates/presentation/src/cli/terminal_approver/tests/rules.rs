@@ -1,6 +1,7 @@
 //! One answer for several commands, with rules that are edited before they are stored.
 
 use super::*;
+use crate::approval_question::tests::asked_about_reading;
 use toolstead_domain::access::{CommandAccess, Widening};
 
 /// A call of two commands, whose rules may be edited.
@@ -58,6 +59,32 @@ async fn a_rule_that_is_left_as_it_was_offered_is_no_written_rule() {
     person.types(b"s");
     let approval = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
     assert_eq!(approval, Approval::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
+}
+
+#[tokio::test]
+async fn one_key_includes_the_commands_that_only_read() {
+    let granted = |scopes: [ApprovalScope; 2]| Approval::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
+    for (keys, expected) in [
+        (&b"c"[..], granted([ApprovalScope::ReadOnlyCommands; 2])),
+        (b"s", granted([ApprovalScope::Session; 2])),
+        (b"isc", granted([ApprovalScope::Session, ApprovalScope::ReadOnlyCommands])),
+    ] {
+        let person = Person::at_terminal(SOON);
+        let answer = person.ask(asked_about_reading());
+        let seen = person.sees("? ").await;
+        let prompt = "All 2 parts: [d]eny [o]nce [s]ession [c]ommands that only read [i]ndividually [e]dit rule? ";
+        assert!(seen.ends_with(prompt), "{seen}");
+        let shown = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains("Commands that only read, for this session: all of the above; on any file,"), "{shown}");
+        person.types(keys);
+        let approval = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
+        assert_eq!(approval, expected, "{keys:?}");
+    }
+    let person = Person::at_terminal(SOON);
+    let answer = person.ask(asked_about_commands());
+    assert!(!person.sees("? ").await.contains("only read"), "none of these commands only reads");
+    person.types(b"cn");
+    assert_eq!(answer.await.unwrap(), Approval::denied(PERSON));
 }
 
 #[tokio::test]

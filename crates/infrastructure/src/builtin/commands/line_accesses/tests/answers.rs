@@ -1,5 +1,6 @@
 //! Answers that a user gives for ordinary command lines and for their dangerous look-alikes, beside those that the same
-//! lines needed before there were built-in rules, one answer for a line, and rules on more than the command itself.
+//! lines needed before there were built-in rules, one answer for a line, rules on more than the command itself, and a
+//! choice that includes the commands that only read.
 
 use super::*;
 use serde_json::Map;
@@ -8,12 +9,14 @@ use toolstead_domain::{
     access::Clarity,
     category::Category,
     permission::{
-        decision::Verdict,
+        decision::{Cause, Verdict},
         offered_rule::offered_rule,
         path_pattern::PatternBase,
         policy::PermissionPolicy,
+        read_only_commands::{offers_read_only_commands, read_only_rules},
         rule::{Effect, PermissionRule, RuleOrigin},
     },
+    ports::approver::{ApprovalPart, ApprovalScope},
     tool::{Tool, ToolSource},
     tool_name::ToolName,
 };
@@ -43,7 +46,10 @@ struct User {
     folder: PathBuf,
     tool: Tool,
     fresh: PermissionPolicy,
+    /// Each answer was "session".
     session: PermissionPolicy,
+    /// Each answer was "commands that only read", or "session" where that was not offered.
+    reading: PermissionPolicy,
     _here: tempfile::TempDir,
 }
 
@@ -58,7 +64,7 @@ impl User {
         let mut tool = Tool::new(name, Map::new(), Category::Shell, ToolSource::BuiltIn);
         tool.takes_command_lines = true;
         let fresh = PermissionPolicy { roots, ..Default::default() };
-        Self { workspace, folder, tool, session: fresh.clone(), fresh, _here: here }
+        Self { workspace, folder, tool, session: fresh.clone(), reading: fresh.clone(), fresh, _here: here }
     }
 
     /// Returns the verdict and what needs approval.
@@ -69,28 +75,51 @@ impl User {
         (decision.verdict, decision.asked().cloned().collect())
     }
 
-    /// Returns the answers for a line by itself, and in a session in which each answer was "session".
-    fn answers(&mut self, line: &str) -> (usize, usize) {
-        let (verdict, _) = self.decided(&self.fresh, line);
-        let (in_session, asked) = self.decided(&self.session, line);
-        for access in &asked {
-            let is_opaque =
-                matches!(access, Access::RunCommand(command) if matches!(command.clarity, Clarity::Opaque(_)));
-            if let Some(rule) = offered_rule(access, "bash").filter(|_| !is_opaque) {
-                let rule = PermissionRule::parse(Effect::Allow, &rule, RuleOrigin::Session, &PatternBase::default());
-                self.session.rules.push(Arc::new(rule.unwrap()));
-            }
+    /// Returns the parts of a question about this line, with the rules that are offered.
+    fn parts(&self, policy: &PermissionPolicy, line: &str) -> Vec<ApprovalPart> {
+        let (_, asked) = self.decided(policy, line);
+        let is_opaque = |access: &Access| match access {
+            Access::RunCommand(command) => matches!(command.clarity, Clarity::Opaque(_)),
+            _ => false,
+        };
+        let part = |access: Access| ApprovalPart {
+            rule: offered_rule(&access, "bash").filter(|_| !is_opaque(&access)),
+            access: Some(access),
+            cause: Cause::Default("asked"),
+            scopes: vec![ApprovalScope::Once, ApprovalScope::Session],
+        };
+        asked.into_iter().map(part).collect()
+    }
+
+    /// Returns the answers for a line by itself, in a session in which each answer was "session", and in a session in
+    /// which it was "commands that only read" where that was offered.
+    fn answers(&mut self, line: &str) -> [usize; 3] {
+        let policies = [&self.fresh, &self.session, &self.reading];
+        let answers = policies.map(|policy| usize::from(self.decided(policy, line).0 != Verdict::Allow));
+        let rules = |parts: &[ApprovalPart]| parts.iter().filter_map(|part| part.rule.clone()).collect::<Vec<_>>();
+        let parts = self.parts(&self.session, line);
+        self.session.rules.extend(rules(&parts).into_iter().map(allowing));
+        let parts = self.parts(&self.reading, line);
+        self.reading.rules.extend(rules(&parts).into_iter().map(allowing));
+        if offers_read_only_commands(&self.tool, &parts) {
+            self.reading.rules.extend(read_only_rules().map(allowing));
         }
-        (usize::from(verdict != Verdict::Allow), usize::from(in_session != Verdict::Allow))
+        answers
     }
 }
 
-/// The rows of a part with the answers of today.
-fn counted(user: &mut User, part: usize) -> String {
-    rows(part).iter().fold(String::new(), |mut text, Row { before, line }| {
-        let (fresh, session) = user.answers(line);
-        writeln!(text, "{before}   {fresh} {session} | {line}").unwrap();
-        text
+fn allowing(rule: String) -> Arc<PermissionRule> {
+    Arc::new(PermissionRule::parse(Effect::Allow, &rule, RuleOrigin::Session, &PatternBase::default()).unwrap())
+}
+
+/// The rows of a part with the answers of today, and the number of these answers.
+fn counted(user: &mut User, part: usize) -> (String, [usize; 3]) {
+    rows(part).iter().fold((String::new(), [0; 3]), |(mut text, mut sums), Row { before, line }| {
+        let answers = user.answers(line);
+        let [fresh, session, reading] = answers;
+        writeln!(text, "{before}   {fresh} {session} {reading} | {line}").unwrap();
+        sums.iter_mut().zip(answers).for_each(|(sum, answers)| *sum += answers);
+        (text, sums)
     })
 }
 
@@ -98,12 +127,15 @@ fn counted(user: &mut User, part: usize) -> String {
 fn ordinary_lines_need_fewer_answers_and_every_look_alike_needs_one() {
     let mut user = User::new();
     let parts: Vec<&str> = FIXTURE.split("\n\n").collect();
-    for (part, title) in [(1, "# Ordinary command lines of coding agents"), (2, "# Look-alikes")] {
+    for (part, title, sums) in
+        [(1, "# Ordinary command lines of coding agents", [38, 37, 27]), (2, "# Look-alikes", [20, 20, 15])]
+    {
         let expected = parts[part].trim_end();
         assert!(expected.starts_with(title));
-        let counted = counted(&mut user, part);
+        let (counted, counted_sums) = counted(&mut user, part);
         let heading = expected.lines().next().unwrap();
         assert_eq!(format!("{heading}\n{}", counted.trim_end()), expected, "counted:\n{counted}");
+        assert_eq!(counted_sums, sums, "{title}");
     }
     let fresh = User::new();
     for Row { line, .. } in rows(2) {
