@@ -150,8 +150,8 @@ fn read_only_commands(rows: &mut [Row]) -> Option<String> {
     }
     let (open, exact) = (open.join(", "), exact.join(", "));
     Some(format!(
-        "Commands that only read, for this session: all of the above; on any file, with any arguments that only \
-         read: {open}; without other arguments: {exact}"
+        "Commands that only read, for this session: the rules above; on any file or variable, with any arguments that \
+         only read: {open}; without other arguments: {exact}"
     ))
 }
 

@@ -307,7 +307,7 @@ fn a_question_lists_the_commands_that_only_read_where_approving_them_is_offered(
     assert_eq!(
         question(&asked).facts,
         [
-            "Commands that only read, for this session: all of the above; on any file, with any arguments that only read: \
+            "Commands that only read, for this session: the rules above; on any file or variable, with any arguments that only read: \
           `ls`, `cat`, `echo`, `head`, `tail`, `grep`, `find`, `wc`, `which`, `diff`, `stat`, `du`, `cd`, `git status`, \
           `git log`, `git diff`, `git show`, `git blame`, `git ls-files`, `git rev-parse`, `git describe`, `git branch --list`; \
           without other arguments: `pwd`, `git branch`, `git remote`, `git remote -v`"

@@ -334,7 +334,7 @@ mod tests {
                 let meaning = "read_only_commands: until this session ends, with the commands that only read;";
                 assert!(meanings.contains(meaning), "{meanings}");
                 let message = form.params["message"].as_str().unwrap();
-                assert!(message.contains("\nCommands that only read, for this session: all of the above"), "{message}");
+                assert!(message.contains("\nCommands that only read, for this session: the rules above"), "{message}");
             }
         }
     }

@@ -192,21 +192,23 @@ async fn approving_the_commands_that_only_read_approves_later_lines_of_them() {
     let plan = Plan { rules: vec![(Effect::Ask, "Bash(wc *)")], approver: approver.clone(), ..Default::default() };
     let house = plan.house(ScriptedProvider::new("built-in").with(bash)).await;
     for (lines, is_run) in [
+        // Not offered beside a part for which a rule requires approval. The answer then holds once.
+        (json!(["cat a", "wc a"]), true),
         (json!(["make lint", "ls"]), true),
         (json!(["make lint", "cat a", "git status"]), true),
-        // Not offered beside what a rule asks about, nor without a command that only reads.
-        (json!(["cat a", "wc a"]), true),
+        // Not offered without a command that only reads.
         (json!(["make test"]), false),
     ] {
         let answer = house.call("bash", json!({"lines": lines})).await;
         assert_eq!(answer == "ran", is_run, "{lines}: {answer}");
     }
     let questions = approver.questions();
-    let offered: Vec<_> = questions.iter().map(|question| question.parts[0].scopes.as_slice()).collect();
-    assert_eq!(
-        offered,
-        [&[Once, Session, ReadOnlyCommands, Project, Always][..], &[Once], &[Once, Session, Project, Always]]
-    );
-    let approved_by = house.log.rows()[0].decision.as_ref().unwrap().approved_by.clone();
-    assert_eq!(approved_by.as_deref(), Some("ann (read_only_commands)"));
+    let offered: Vec<Vec<_>> =
+        questions.iter().map(|question| question.parts.iter().map(|part| part.scopes.as_slice()).collect()).collect();
+    let (session, reading) =
+        (&[Once, Session, Project, Always][..], &[Once, Session, ReadOnlyCommands, Project, Always][..]);
+    assert_eq!(offered, [vec![session, &[Once][..]], vec![reading, reading], vec![session]]);
+    let rows = house.log.rows();
+    let approved_by = |row: usize| rows[row].decision.as_ref().unwrap().approved_by.as_deref();
+    assert_eq!((approved_by(0), approved_by(1)), (Some("ann"), Some("ann (read_only_commands)")));
 }

@@ -539,8 +539,10 @@ pub(crate) const GIT_SUBCOMMANDS: &[&str] = &[
     "write-tree",
 ];
 
-/// Short options of single subcommands that make git run something else.
+/// Options of single subcommands that make git run or write something else.
 pub(crate) const GIT_RISKS: &[(&str, &[Risk])] = &[
+    // `git branch --list --no-list -D main` deletes the branch, though `Bash(git branch --list *)` covers its words.
+    ("branch", &[Risk::Long("--no-list")]),
     ("clone", &[Risk::Short('c'), Risk::Short('u')]),
     ("grep", &[Risk::Short('O')]),
     ("ls-remote", &[Risk::Short('u')]),

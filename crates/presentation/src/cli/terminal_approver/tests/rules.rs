@@ -75,7 +75,10 @@ async fn one_key_includes_the_commands_that_only_read() {
         let prompt = "All 2 parts: [d]eny [o]nce [s]ession [c]ommands that only read [i]ndividually [e]dit rule? ";
         assert!(seen.ends_with(prompt), "{seen}");
         let shown = seen.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(shown.contains("Commands that only read, for this session: all of the above; on any file,"), "{shown}");
+        assert!(
+            shown.contains("Commands that only read, for this session: the rules above; on any file or variable,"),
+            "{shown}"
+        );
         person.types(keys);
         let approval = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
         assert_eq!(approval, expected, "{keys:?}");
