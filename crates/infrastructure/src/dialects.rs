@@ -48,8 +48,9 @@ pub fn error_number(dialect: Option<Dialect>, kind: ErrorKind) -> Option<i64> {
 
 /// The line in which models of the dialect are told that there is no tool of that name; `None` where it is ours.
 pub fn unknown_tool(dialect: Option<Dialect>, name: &str) -> Option<String> {
+    let dialect = dialect?;
     let name: String = name.chars().take(LONGEST_NAME).collect();
-    match dialect? {
+    match dialect {
         CLAI => Some(format!("ERROR: unknown tool call: {name}")),
         MICRO_X => Some(format!("Error: unknown tool \"{name}\"")),
         _ => None,

@@ -1,21 +1,26 @@
 //! One JSON-RPC message.
 
-use crate::mcp::wire::numbers;
+use crate::mcp::wire::{
+    client_message::{self, ClientMessage},
+    numbers,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 use toolstead_domain::{error_kind::ErrorKind, json_memory::has_too_many_values};
 
-/// The longest id that is taken, as JSON.
-const MAX_ID_BYTES: usize = 64 << 10;
+/// Length of a small result.
+pub const RESULT_BYTES: usize = 192;
+/// Maximum length of an id as JSON.
+pub(super) const MAX_ID_BYTES: usize = 64 << 10;
 
 /// A request's id: a 64-bit integer or a text (MCP 2025-11-25, basic, "Requests"; it is never null).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
     /// A whole number.
     Number(i64),
-    /// A text, kept apart from the number that it may spell.
-    Text(Box<str>),
+    /// A text, which is not the number that it may look like.
+    Text(Arc<str>),
 }
 
 /// A message, its parameters and results as they came.
@@ -168,9 +173,9 @@ impl Message {
     /// object, hold a number that cannot be carried exactly, or more values than there is room for. The error's data name
     /// the kind.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Envelope::parse(text)?.into_message(),
-            Err(error) => Err(Malformed::no_utf8(bytes, error)),
+        match std::str::from_utf8(bytes).ok().and_then(|text| client_message::read(text, false)) {
+            Some(ClientMessage::Other(message)) => Ok(message),
+            Some(ClientMessage::ToolCall { .. }) | None => parse_thoroughly(bytes),
         }
     }
 
@@ -189,14 +194,30 @@ impl Message {
     }
 }
 
-/// A response with a result, as one line of JSON. The result is written where it stands, not copied.
+/// Parses any message and reports what is wrong with a malformed one.
+pub(super) fn parse_thoroughly(bytes: &[u8]) -> Result<Message, Malformed> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Envelope::parse(text)?.into_message(),
+        Err(error) => Err(Malformed::no_utf8(bytes, error)),
+    }
+}
+
+/// Returns a response with a result, as one line of JSON.
 pub fn response(id: &Id, result: &impl serde::Serialize) -> Vec<u8> {
-    let mut line = Vec::with_capacity(256);
+    sized_response(id, result, RESULT_BYTES)
+}
+
+/// Returns the same response in a line that has room for a result of this length from the beginning.
+pub fn sized_response(id: &Id, result: &impl serde::Serialize, bytes: usize) -> Vec<u8> {
+    let mut line = Vec::with_capacity(64 + bytes);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    line.extend_from_slice(id.to_string().as_bytes());
-    line.extend_from_slice(br#","result":"#);
     // Writing a JSON value into memory cannot fail: its keys are texts.
-    if serde_json::to_writer(&mut line, result).is_err() {
+    let written = match id {
+        Id::Number(number) => serde_json::to_writer(&mut line, number),
+        Id::Text(text) => serde_json::to_writer(&mut line, &**text),
+    };
+    line.extend_from_slice(br#","result":"#);
+    if written.and_then(|()| serde_json::to_writer(&mut line, result)).is_err() {
         return error_response(Some(id), &RpcError::new(RpcError::INTERNAL, "the result could not be written"));
     }
     line.push(b'}');

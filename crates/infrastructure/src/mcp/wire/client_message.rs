@@ -1,0 +1,440 @@
+//! A message of a client, read in one pass.
+//!
+//! The pass accepts well-formed requests and notifications alone. The thorough reading of [`Message::parse`] handles
+//! every other text and reports what is wrong with it.
+
+use super::{
+    message::{Id, MAX_ID_BYTES, Malformed, Message, parse_thoroughly},
+    meta::PARAMS_OF_ONE_HOP,
+    numbers::first_inexact,
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Map, Value};
+use std::{borrow::Cow, fmt};
+use toolstead_domain::json_memory::has_too_many_values;
+
+/// The longest text that is certainly no longer than the longest id, however it is escaped.
+const MAX_PLAIN_ID_BYTES: usize = MAX_ID_BYTES / 8;
+/// Maximum number of members that [`ToolCallParams::rest`] holds, because each is compared with all others.
+const MAX_REST: usize = 16;
+
+/// A message of a client, with the parameters of a tool call as fields.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientMessage {
+    /// A request for `tools/call` that is not a retry.
+    ToolCall {
+        /// Id for the answer.
+        id: Id,
+        /// Parameters of the request.
+        params: ToolCallParams,
+    },
+    /// Any other message, and a `tools/call` with parameters that need a closer look.
+    Other(Message),
+}
+
+/// The parameters of a `tools/call`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCallParams {
+    /// Name of the tool.
+    pub tool: String,
+    /// The arguments; `null` without any.
+    pub arguments: Value,
+    /// The member `_meta`.
+    pub meta: Option<Map<String, Value>>,
+    /// Members that MCP does not define, in their order.
+    pub rest: Vec<(String, Value)>,
+}
+
+impl ClientMessage {
+    /// Parses one message.
+    ///
+    /// # Errors
+    /// [`Malformed`] as [`Message::parse`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        match std::str::from_utf8(bytes).ok().and_then(|text| read(text, true)) {
+            Some(message) => Ok(message),
+            None => parse_thoroughly(bytes).map(Self::Other),
+        }
+    }
+}
+
+/// Reads a request or notification in one pass. Returns `None` for every text that needs the thorough reading.
+pub(super) fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
+    if has_too_many_values(text.as_bytes()) {
+        return None;
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let Members { id, method, params } = Seed { takes_calls_apart }.deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
+    // Integers of 64 bits are exact, whatever their text.
+    if params.has_double() && first_inexact(text.as_bytes()).is_some() {
+        return None;
+    }
+    match (id, params) {
+        (Some(id), Params::Call(params)) => Some(ClientMessage::ToolCall { id, params }),
+        (None, Params::Call(_)) => None,
+        (Some(id), Params::Object(params)) => {
+            Some(ClientMessage::Other(Message::Request { id, method: method.into_owned(), params }))
+        }
+        (None, Params::Object(params)) => {
+            Some(ClientMessage::Other(Message::Notification { method: method.into_owned(), params }))
+        }
+    }
+}
+
+struct Members<'a> {
+    id: Option<Id>,
+    method: Cow<'a, str>,
+    params: Params,
+}
+
+enum Params {
+    Call(ToolCallParams),
+    Object(Map<String, Value>),
+}
+
+impl Params {
+    fn has_double(&self) -> bool {
+        match self {
+            Self::Call(ToolCallParams { tool: _, arguments, meta, rest }) => {
+                has_double(arguments)
+                    || meta.as_ref().is_some_and(|meta| meta.values().any(has_double))
+                    || rest.iter().any(|(_, value)| has_double(value))
+            }
+            Self::Object(params) => params.values().any(has_double),
+        }
+    }
+}
+
+/// The parser bounds the depth.
+fn has_double(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(values) => values.iter().any(has_double),
+        Value::Object(members) => members.values().any(has_double),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+/// Names of the members of a message.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Member {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct Seed {
+    takes_calls_apart: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed {
+    type Value = Members<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a request or a notification")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut is_versioned, mut id, mut method, mut params) = (false, None, None, None);
+        while let Some(member) = map.next_key()? {
+            match member {
+                Member::Jsonrpc if !is_versioned && map.next_value::<Text<'de>>()?.0 == "2.0" => is_versioned = true,
+                Member::Id if id.is_none() => id = Some(map.next_value::<PlainId>()?.0),
+                Member::Method if method.is_none() => method = Some(map.next_value::<Text<'de>>()?.0),
+                Member::Params if params.is_none() => {
+                    let is_call = self.takes_calls_apart && method.as_deref() == Some("tools/call");
+                    params = Some(if is_call {
+                        Params::Call(map.next_value::<FirstCall>()?.0)
+                    } else {
+                        Params::Object(map.next_value::<Option<_>>()?.unwrap_or_default())
+                    });
+                }
+                Member::Other => _ = map.next_value::<IgnoredAny>()?,
+                _ => return Err(needs_closer_look()),
+            }
+        }
+        let (Some(method), true) = (method, is_versioned) else { return Err(needs_closer_look()) };
+        Ok(Members { id, method, params: params.unwrap_or_else(|| Params::Object(Map::new())) })
+    }
+}
+
+fn needs_closer_look<E: Error>() -> E {
+    E::custom("")
+}
+
+struct PlainId(Id);
+
+impl<'de> Deserialize<'de> for PlainId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IdVisitor).map(Self)
+    }
+}
+
+struct IdVisitor;
+
+impl Visitor<'_> for IdVisitor {
+    type Value = Id;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number of 64 bits or a text")
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Id, E> {
+        Ok(Id::Number(number))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Id, E> {
+        i64::try_from(number).map(Id::Number).map_err(E::custom)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
+        if text.len() > MAX_PLAIN_ID_BYTES { Err(needs_closer_look()) } else { Ok(Id::Text(text.into())) }
+    }
+}
+
+struct FirstCall(ToolCallParams);
+
+impl<'de> Deserialize<'de> for FirstCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ToolCallVisitor).map(Self)
+    }
+}
+
+struct ToolCallVisitor;
+
+impl<'de> Visitor<'de> for ToolCallVisitor {
+    type Value = ToolCallParams;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the parameters of a call")
+    }
+
+    /// Of members with the same name the last one counts, in the place of the first one.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ToolCallParams, A::Error> {
+        let (mut tool, mut arguments, mut meta, mut rest) = (None, Value::Null, None, Vec::new());
+        while let Some(Text(name)) = map.next_key()? {
+            match &*name {
+                "name" => tool = Some(map.next_value()?),
+                "arguments" => arguments = map.next_value()?,
+                // `null` is an empty map to serde_json.
+                "_meta" => match map.next_value()? {
+                    Value::Object(members) => meta = Some(members),
+                    _ => return Err(needs_closer_look()),
+                },
+                name if PARAMS_OF_ONE_HOP.contains(&name) || rest.len() == MAX_REST => return Err(needs_closer_look()),
+                known if let Some(at) = rest.iter().position(|(name, _): &(String, Value)| name == known) => {
+                    rest[at].1 = map.next_value()?;
+                }
+                _ => rest.push((name.into_owned(), map.next_value()?)),
+            }
+        }
+        let tool = tool.ok_or_else(needs_closer_look)?;
+        Ok(ToolCallParams { tool, arguments, meta, rest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn call(params: &str) -> ToolCallParams {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        match ClientMessage::parse(text.as_bytes()) {
+            Ok(ClientMessage::ToolCall { id: Id::Number(1), params }) => params,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_call_is_taken_apart() {
+        let params = call(
+            r#"{"b":1.0,"name":"t\u0041","a":null,"arguments":{"x":[1]},"_meta":{"k":{}},"b":2,"c":{"d":[]},"name":"u"}"#,
+        );
+        let rest = [("b", json!(2)), ("a", Value::Null), ("c", json!({"d": []}))];
+        assert_eq!(
+            params,
+            ToolCallParams {
+                tool: "u".into(),
+                arguments: json!({"x": [1]}),
+                meta: Some(Map::from_iter([("k".into(), json!({}))])),
+                rest: rest.map(|(name, value)| (name.to_owned(), value)).into(),
+            }
+        );
+        let bare = ToolCallParams { tool: "t".into(), arguments: Value::Null, meta: None, rest: Vec::new() };
+        assert_eq!(call(r#"{"name":"t"}"#), bare);
+        assert_eq!(call(r#"{"name":"t","arguments":7}"#).arguments, 7);
+    }
+
+    #[test]
+    fn calls_that_need_a_closer_look_keep_all_their_parameters() {
+        let many: String = (0..=MAX_REST).map(|at| format!(r#""m{at}":0,"#)).collect();
+        for params in [
+            "{}",
+            "null",
+            r#"{"name":1}"#,
+            r#"{"name":"t","_meta":null}"#,
+            r#"{"name":"t","_meta":[]}"#,
+            r#"{"name":"t","inputResponses":{}}"#,
+            r#"{"name":"t","requestState":null}"#,
+            r#"{"name":"t","task":{"ttl":1}}"#,
+            &format!(r#"{{{many}"name":"t"}}"#),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+            let expected: Option<Map<String, Value>> = serde_json::from_str(params).unwrap();
+            match ClientMessage::parse(text.as_bytes()) {
+                Ok(ClientMessage::Other(Message::Request { params, .. })) => {
+                    assert_eq!(params, expected.unwrap_or_default(), "{text}");
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    /// Both readings must agree on every text that the one pass accepts.
+    #[track_caller]
+    fn check_agreement(text: &str) {
+        let thorough = parse_thoroughly(text.as_bytes());
+        if let Some(ClientMessage::Other(message)) = read(text, false) {
+            assert_eq!(Ok(&message), thorough.as_ref(), "{text:.200}");
+        }
+        let parsed = match ClientMessage::parse(text.as_bytes()) {
+            Ok(ClientMessage::Other(message)) => Ok(message),
+            Ok(ClientMessage::ToolCall { id, params: ToolCallParams { tool, arguments, meta, rest } }) => {
+                let mut params = Map::from_iter([("name".to_owned(), Value::from(tool))]);
+                params.insert("arguments".into(), arguments);
+                params.extend(meta.map(|meta| ("_meta".to_owned(), meta.into())));
+                params.extend(rest);
+                Ok(Message::Request { id, method: "tools/call".into(), params })
+            }
+            Err(malformed) => Err(malformed),
+        };
+        let thorough = thorough.map(|message| match message {
+            Message::Request { id, method, mut params } if method == "tools/call" => {
+                params.entry("arguments").or_insert(Value::Null);
+                Message::Request { id, method, params }
+            }
+            other => other,
+        });
+        let parsed = parsed.map(|message| match message {
+            Message::Request { id, method, mut params } if method == "tools/call" => {
+                params.entry("arguments").or_insert(Value::Null);
+                Message::Request { id, method, params }
+            }
+            other => other,
+        });
+        assert_eq!(parsed, thorough, "{text:.200}");
+    }
+
+    #[test]
+    fn one_pass_accepts_what_the_thorough_reading_accepts_and_nothing_else() {
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let long = "x".repeat(MAX_ID_BYTES);
+        let (deep_enough, too_deep) = (deep(126), deep(127));
+        let values = [
+            "1",
+            "-1",
+            "-0",
+            "1.5",
+            "1e5",
+            "1e400",
+            "9223372036854775807",
+            "9223372036854775808",
+            "18446744073709551615",
+            "18446744073709551616",
+            "18446744073709551617",
+            "0.12345678901234567891",
+            "null",
+            "true",
+            "[]",
+            "{}",
+            r#""""#,
+            r#""2.0""#,
+            r#""tools/call""#,
+            r#""tools\/call""#,
+            r#""\ud800""#,
+            r#""\u0024serde_json::private::RawValue""#,
+            r#"{"$serde_json::private::RawValue":"1"}"#,
+            r#"{"name":"t"}"#,
+            r#"{"name":"t","arguments":{"n":18446744073709551617}}"#,
+            r#"{"name":"t","arguments":{"n":1.25},"x":1e400}"#,
+            r#"{"name":"t","arguments":{"a":1,"a":2},"_meta":{"n":0.12345678901234567891}}"#,
+            &format!("\"{long}\""),
+            &format!("\"{}\"", &long[..MAX_PLAIN_ID_BYTES]),
+            &format!("\"{}\"", "\\u0041".repeat(MAX_ID_BYTES / 6)),
+            &format!(r#"{{"a":{deep_enough}}}"#),
+            &format!(r#"{{"a":{too_deep}}}"#),
+            &format!(r#"{{"name":"t","arguments":{deep_enough}}}"#),
+            &format!(r#"{{"name":"t","arguments":{too_deep}}}"#),
+            "01",
+            "",
+        ];
+        let message = [("jsonrpc", r#""2.0""#), ("id", "1"), ("method", r#""tools/call""#), ("params", "{}")];
+        let text = |members: &[(&str, &str)]| {
+            let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        for value in values {
+            for at in 0..message.len() {
+                let mut changed = message;
+                changed[at].1 = value;
+                check_agreement(&text(&changed));
+                changed.reverse();
+                check_agreement(&text(&changed));
+                changed[1].1 = r#""m""#;
+                check_agreement(&text(&changed));
+            }
+            for name in ["jsonrpc", "id", "method", "params", "result", "error", "other", "i\\u0064"] {
+                check_agreement(&text(&[&message[..], &[(name, value)]].concat()));
+                check_agreement(&text(&[&[(name, value)], &message[..3]].concat()));
+                check_agreement(&text(&[(name, value)]));
+            }
+            check_agreement(value);
+        }
+        let whole = text(&message);
+        for broken in [format!(" \n{whole} "), format!("{whole},"), format!("[{whole}]"), format!("\u{feff}{whole}")] {
+            check_agreement(&broken);
+        }
+        for end in 0..whole.len() {
+            check_agreement(&whole[..end]);
+        }
+        check_agreement(&format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":[{}0]}}}}"#,
+            "0,".repeat(1 << 20)
+        ));
+    }
+
+    #[test]
+    fn what_clients_send_is_read_in_one_pass() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{"n":0.5}}}"#,
+            r#"{"method":"tools/call","params":{"name":"t","_meta":{"progressToken":1}},"jsonrpc":"2.0","id":"a"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":null}"#,
+        ] {
+            assert!(read(text, true).is_some(), "{text}");
+        }
+    }
+}
