@@ -1,54 +1,89 @@
 //! The signal that ends a call from outside, with its reason.
 
-use std::sync::{Arc, OnceLock};
-use tokio_util::sync::CancellationToken;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use tokio::sync::Notify;
 use toolstead_domain::tool_execution::CancelReason;
 
-/// Ends one call, or a group of them. Cheap to clone; the first reason stands.
+/// Ends one call, or a group of them. Cheap to clone; the first reason counts.
 #[derive(Debug, Clone, Default)]
-pub struct CancelSignal {
-    token: CancellationToken,
-    reason: Arc<OnceLock<CancelReason>>,
-    /// The signal that is given to this one as well.
-    above: Option<Arc<CancelSignal>>,
+pub struct CancelSignal(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    reason: OnceLock<CancelReason>,
+    given: Notify,
+    /// Signals that are given together with this one.
+    below: Mutex<Vec<Weak<Shared>>>,
+    /// The signal that this one is given with. It lives as long, so that those above it reach this one.
+    above: Option<Arc<Shared>>,
 }
 
 impl CancelSignal {
-    /// A signal that nobody has given yet.
+    /// Returns a signal that is not given yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A signal that is given with this one, with its reason, and can be given alone.
+    /// Returns a signal that is given with this one, with its reason, and can be given alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self { token: self.token.child_token(), reason: Arc::default(), above: Some(Arc::new(self.clone())) }
+        let child = Self(Arc::new(Shared { above: Some(self.0.clone()), ..Shared::default() }));
+        let mut below = self.0.lock();
+        match self.reason() {
+            Some(reason) => _ = child.0.reason.set(reason),
+            None => {
+                if below.len() == below.capacity() {
+                    below.retain(|child| child.strong_count() > 0);
+                }
+                below.push(Arc::downgrade(&child.0));
+            }
+        }
+        drop(below);
+        child
     }
 
     /// Gives the signal.
     pub fn cancel(&self, reason: CancelReason) {
-        // A call ends once; what came later changes nothing, also where the signal came from above.
-        match self.reason() {
-            Some(_) => {}
-            None => _ = self.reason.set(reason),
-        }
-        self.token.cancel();
+        self.0.cancel(reason);
     }
 
     /// Returns when the signal is given, with its reason.
     pub async fn cancelled(&self) -> CancelReason {
-        self.token.cancelled().await;
-        self.given()
+        loop {
+            // Created first: it is notified of everything that follows.
+            let given = self.0.given.notified();
+            if let Some(reason) = self.reason() {
+                return reason;
+            }
+            given.await;
+        }
     }
 
-    /// The reason, once the signal is given.
+    /// Returns the reason once the signal is given.
     pub fn reason(&self) -> Option<CancelReason> {
-        self.token.is_cancelled().then(|| self.given())
+        self.0.reason.get().copied()
+    }
+}
+
+impl Shared {
+    fn cancel(&self, reason: CancelReason) {
+        let below = {
+            // A child that is added later reads the reason under this lock.
+            let mut below = self.lock();
+            if self.reason.set(reason).is_err() {
+                return;
+            }
+            std::mem::take(&mut *below)
+        };
+        self.given.notify_waiters();
+        for child in below.iter().filter_map(Weak::upgrade) {
+            child.cancel(reason);
+        }
     }
 
-    fn given(&self) -> CancelReason {
-        let above = || self.above.as_ref().map_or(CancelReason::Client, |above| above.given());
-        *self.reason.get_or_init(above)
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Self>>> {
+        // Nothing panics while it is held.
+        self.below.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,5 +106,17 @@ mod tests {
         assert_eq!(late.reason(), Some(CancelReason::Shutdown), "the first reason stands");
         assert_eq!(other.child().reason(), Some(CancelReason::Shutdown), "also of one that comes later");
         assert_eq!((one.reason(), below.reason()), (Some(CancelReason::Deadline), Some(CancelReason::Deadline)));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_signal_gets_the_reason_of_the_signal_above() {
+        let above = CancelSignal::new();
+        let below = above.child().child();
+        for _ in 0..100 {
+            drop(above.child());
+        }
+        assert!(above.0.lock().capacity() < 100, "children that are gone take no room");
+        let (reason, ()) = tokio::join!(below.cancelled(), async { above.cancel(CancelReason::Shutdown) });
+        assert_eq!((reason, below.cancelled().await), (CancelReason::Shutdown, CancelReason::Shutdown));
     }
 }
