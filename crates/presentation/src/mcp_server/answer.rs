@@ -3,7 +3,7 @@
 use super::protocol_error::of_failure;
 use serde::Serialize;
 use toolstead_domain::{suggestion::SuggestionFormatter, tool_failure::ToolFailure};
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response, sized_response};
 
 /// A JSON-RPC response, written out, and what a transport must know of it.
 #[derive(Debug)]
@@ -28,6 +28,11 @@ pub(super) enum AnswerKind {
 impl Answer {
     pub(super) fn result(id: &Id, result: &impl Serialize) -> Self {
         Self { json: response(id, result), kind: AnswerKind::Regular }
+    }
+
+    /// Returns a result of about this length in bytes.
+    pub(super) fn sized_result(id: &Id, result: &impl Serialize, bytes: usize) -> Self {
+        Self { json: sized_response(id, result, bytes), kind: AnswerKind::Regular }
     }
 
     /// An error; its kind follows from its code.

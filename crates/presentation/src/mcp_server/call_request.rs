@@ -7,6 +7,7 @@ use super::{
     forward_request::ForwardedRequest,
     task_request::TaskCallRequest,
 };
+use futures::{FutureExt, future::Either};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_application::cancel_signal::CancelSignal;
@@ -40,20 +41,20 @@ impl CallRequest {
 }
 
 impl McpServer {
-    /// Answers it. `None` when the client took it back: it wants no answer any more.
-    pub(super) async fn call(
-        &self,
-        id: &Id,
+    /// Answers it. `None` when the client cancelled it and expects no answer.
+    pub(super) fn call<'a>(
+        &'a self,
+        id: &'a Id,
         request: CallRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
-    ) -> Option<Answer> {
+    ) -> impl Future<Output = Option<Answer>> + Send + 'a {
+        // Boxed: larger than a call of a tool, and rare.
         match request {
-            CallRequest::Tool(request) => self.call_tool(id, request, client, caller, cancel).await,
-            // Boxed: larger, and rare.
-            CallRequest::Task(request) => Box::pin(self.task(id, request, client, caller, cancel)).await,
-            CallRequest::Forwarded(request) => Box::pin(self.forward(id, request, client, caller, cancel)).await,
+            CallRequest::Tool(request) => Either::Left(self.call_tool(id, request, client, caller, cancel)),
+            CallRequest::Task(request) => Either::Right(self.task(id, request, client, caller, cancel).boxed()),
+            CallRequest::Forwarded(request) => Either::Right(self.forward(id, request, client, caller, cancel).boxed()),
         }
     }
 }

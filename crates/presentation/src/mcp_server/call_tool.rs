@@ -7,6 +7,7 @@ use super::{
     tool_result_wire::{ToolResultWire, with_error_kind},
     trace_context,
 };
+use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
@@ -60,6 +61,16 @@ pub(super) struct ToolCallRequest {
 }
 
 impl ToolCallRequest {
+    /// Returns a call that answers no questions.
+    pub(super) fn first(
+        tool: String,
+        arguments: Value,
+        meta: Map<String, Value>,
+        params: Vec<(String, Value)>,
+    ) -> Self {
+        Self { tool, arguments, answers: None, state: None, meta, params }
+    }
+
     /// Reads the parameters. What `arguments` must look like is up to the path of the call, which records also those
     /// that do not fit.
     ///
@@ -103,35 +114,54 @@ pub(super) fn take_retry(
 }
 
 impl McpServer {
-    /// Makes the call. `None` when the client took it back: it wants no answer any more.
-    pub(super) async fn call_tool(
-        &self,
-        id: &Id,
+    /// Makes the call. `None` when the client cancelled it and expects no answer.
+    ///
+    /// Not an `async fn`: its future would contain the command twice.
+    pub(super) fn call_tool<'a>(
+        &'a self,
+        id: &'a Id,
         request: ToolCallRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
-    ) -> Option<Answer> {
+    ) -> impl Future<Output = Option<Answer>> + Send + 'a {
         let generation = client.generation();
         let unknown = dialects::unknown_tool(self.app.dialect, &request.tool);
         let command = ExecuteToolCommand {
+            tool: request.tool,
+            arguments: request.arguments,
             labels: trace_context::labels(&request.meta),
             meta: request.meta,
             params: request.params,
+            scope: self.in_dialect(client.scope),
             client: client.profile,
             caller,
             answers: request.answers,
             request_state: request.state,
+            timeout: None,
             cancel,
-            ..ExecuteToolCommand::new(request.tool, request.arguments).within(self.in_dialect(client.scope))
+            parent: None,
+            began_by: None,
+            answered_by: None,
         };
+        let handled = self.app.execute_tool.handle(command);
+        handled.map(move |outcome| self.answer_to_call(id, outcome, unknown, generation))
+    }
+
+    fn answer_to_call(
+        &self,
+        id: &Id,
+        outcome: Result<CallOutcome, ExecuteToolError>,
+        unknown: Option<String>,
+        generation: Generation,
+    ) -> Option<Answer> {
         let number = |kind| dialects::error_number(self.app.dialect, kind);
         let suggestions = self.app.execute_tool.suggestions();
         let failed = |failure: ToolFailure| {
             let (kind, number) = (failure.kind, dialects::failure_number(self.app.dialect, failure.kind));
             error_result(id, failure.into_result_for_users(suggestions), kind, number, generation)
         };
-        Some(match self.app.execute_tool.handle(command).await {
+        Some(match outcome {
             Ok(CallOutcome::Done(result)) => {
                 let number = result.error_kind().and_then(|kind| dialects::failure_number(self.app.dialect, kind));
                 done(id, result, number, generation)
@@ -192,9 +222,9 @@ fn done(id: &Id, result: ToolResult, number: Option<i64>, generation: Generation
     }
     match result.error_kind() {
         // `isError` alone says that much.
-        None => Answer::result(id, &ToolResultWire::new(&result, generation)),
+        None => result_answer(id, ToolResultWire::new(&result, generation)),
         Some(ErrorKind::ExecutionFailed) if number.is_none() => {
-            Answer::result(id, &ToolResultWire::new(&result, generation))
+            result_answer(id, ToolResultWire::new(&result, generation))
         }
         Some(kind) => error_result(id, result, kind, number, generation),
     }
@@ -202,7 +232,11 @@ fn done(id: &Id, result: ToolResult, number: Option<i64>, generation: Generation
 
 fn error_result(id: &Id, result: ToolResult, kind: ErrorKind, number: Option<i64>, generation: Generation) -> Answer {
     let object = with_error_kind(result, kind, number);
-    Answer::result(id, &ToolResultWire::of_object(&object, generation))
+    result_answer(id, ToolResultWire::of_object(&object, generation))
+}
+
+fn result_answer(id: &Id, result: ToolResultWire<'_>) -> Answer {
+    Answer::sized_result(id, &result, result.estimated_bytes())
 }
 
 /// The questions, and the name under which the call waits for the answers.

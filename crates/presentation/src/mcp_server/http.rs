@@ -10,6 +10,7 @@ mod endpoint;
 mod event_feed;
 mod event_stream;
 mod gate;
+mod head_deadline;
 mod mirrored_headers;
 mod negotiation;
 mod news_stream;
@@ -20,21 +21,26 @@ pub mod service;
 mod session_log;
 mod sessions;
 pub mod settings;
+mod shared_stream;
 mod stateless_sessions;
 
 use super::McpServer;
 use crate::{app::App, telemetry::SERVER};
-use connections::Connections;
-use endpoint::Endpoint;
+use connections::{Connections, End};
+use endpoint::{Endpoint, EndpointHandle};
+use head_deadline::HeadDeadline;
 use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use settings::HttpSettings;
+use shared_stream::SharedStream;
 use std::{
     convert::Infallible,
+    future::poll_fn,
     io,
     net::{IpAddr, SocketAddr},
     pin::pin,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -58,20 +64,11 @@ pub struct HttpServer {
     address: SocketAddr,
     app: App,
     endpoint: Arc<Endpoint>,
-    ends: Ends,
+    connections: Arc<Connections>,
+    /// Closes the listener.
+    listener_end: CancellationToken,
     open: TaskTracker,
     listener: Option<JoinHandle<()>>,
-}
-
-/// The signals that end parts of a server.
-#[derive(Debug, Clone, Default)]
-struct Ends {
-    /// Closes the listener.
-    listener: CancellationToken,
-    /// Closes each connection after its current response.
-    responses: CancellationToken,
-    /// Closes every connection at once.
-    connections: CancellationToken,
 }
 
 impl HttpServer {
@@ -84,17 +81,18 @@ impl HttpServer {
     pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
-        let endpoint = Arc::new(Endpoint::new(server, settings.clone(), Some(address.port())));
-        let (ends, open) = (Ends::default(), TaskTracker::new());
+        let (head_timeout, connections) = (settings.head_timeout, Connections::new(settings.max_connections));
+        let endpoint = Arc::new(Endpoint::new(server, settings, Some(address.port())));
+        let (listener_end, open) = (CancellationToken::new(), TaskTracker::new());
         let front = Front {
             endpoint: endpoint.clone(),
-            connections: Connections::new(settings.max_connections, ends.connections.clone()),
-            settings,
-            ends: ends.clone(),
+            connections: connections.clone(),
+            head_timeout,
+            end: listener_end.clone(),
             open: open.clone(),
         };
         let listener = Some(tokio::spawn(front.accept_all(listener)));
-        Ok(Self { address, app, endpoint, ends, open, listener })
+        Ok(Self { address, app, endpoint, connections, listener_end, open, listener })
     }
 
     /// Where it listens.
@@ -105,7 +103,7 @@ impl HttpServer {
     /// Drains the server and closes its listener.
     pub async fn stop(mut self, drain: Duration) {
         self.drain(drain).await;
-        self.ends.listener.cancel();
+        self.listener_end.cancel();
         if let Some(listener) = self.listener.take() {
             // It ends with the signal.
             let _ = listener.await;
@@ -126,7 +124,7 @@ impl HttpServer {
         let finished = calls.saturating_sub(cancelled);
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(target: SERVER, finished, cancelled, ms, "drained");
-        self.ends.responses.cancel();
+        self.connections.end(End::AfterResponse);
         self.open.close();
         if timeout(LAST_RESPONSES, self.open.wait()).await.is_err() {
             tracing::warn!(target: SERVER, "some clients did not read their last responses");
@@ -136,17 +134,17 @@ impl HttpServer {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        self.ends.listener.cancel();
-        self.ends.connections.cancel();
+        self.listener_end.cancel();
+        self.connections.end(End::AtOnce);
     }
 }
 
 /// Takes connections in.
 struct Front {
     endpoint: Arc<Endpoint>,
-    settings: HttpSettings,
     connections: Arc<Connections>,
-    ends: Ends,
+    head_timeout: Duration,
+    end: CancellationToken,
     open: TaskTracker,
 }
 
@@ -154,7 +152,8 @@ impl Front {
     /// Accepts connections until the listener is to close.
     async fn accept_all(self, listener: TcpListener) {
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(self.settings.head_timeout);
+        // The task of the connection watches whether the client has left.
+        http.header_read_timeout(self.head_timeout).half_close(true);
         let mut sweep = self.endpoint.between_sweeps();
         let endpoint = self.endpoint.clone();
         let settling = async move {
@@ -182,7 +181,7 @@ impl Front {
             () = accepting => {}
             () = settling => {}
             () = sweeping => {}
-            () = self.ends.listener.cancelled() => {}
+            () = self.end.cancelled() => {}
         }
     }
 
@@ -192,28 +191,45 @@ impl Front {
             tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended before it began");
             return;
         }
-        let connection = self.connections.take_in(from);
-        let (endpoint, asking) = (self.endpoint.clone(), connection.clone());
+        let (connection, deadline) = (self.connections.take_in(from), HeadDeadline::default());
+        let handle = Arc::new(EndpointHandle::new(self.endpoint.clone(), Some(connection.clone())));
+        let head = deadline.clone();
         let service = service_fn(move |request| {
-            let (endpoint, asking) = (endpoint.clone(), asking.clone());
-            async move { Ok::<_, Infallible>(endpoint.answer(request, Some(&asking)).await) }
+            head.clear();
+            let answer = handle.clone().answer(request);
+            async move { Ok::<_, Infallible>(answer.await) }
         });
-        let served = http.serve_connection(TokioIo::new(stream), service);
-        let last_response = self.ends.responses.clone();
+        let stream = SharedStream::new(stream);
+        let io = TokioIo::new(stream.clone());
+        let served = http.clone().timer(deadline.clone()).serve_connection(io, service);
+        let head_timeout = self.head_timeout;
         self.open.spawn(async move {
-            let mut served = pin!(served);
-            let ended = tokio::select! {
-                ended = served.as_mut() => ended,
-                () = connection.ended() => return,
-                () = last_response.cancelled() => {
-                    served.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        ended = served.as_mut() => ended,
-                        () = connection.ended() => return,
-                    }
+            let (mut served, mut is_too_slow) = (pin!(served), pin!(deadline.passed(head_timeout)));
+            let mut is_ending = false;
+            // No `select!`: each wake-up would draw a random number and take the locks of two tokens.
+            let ended = poll_fn(|context| {
+                let end = connection.poll_end(context);
+                if end == End::AtOnce {
+                    return Poll::Ready(Ok(()));
                 }
-            };
-            if let Err(error) = ended {
+                let mut polled = served.as_mut().poll(context);
+                // Afterwards, so that a request which has arrived already is answered.
+                if end == End::AfterResponse && !is_ending && polled.is_pending() {
+                    is_ending = true;
+                    served.as_mut().graceful_shutdown();
+                    polled = served.as_mut().poll(context);
+                }
+                if polled.is_pending() && !deadline.is_set() && stream.poll_left(context) {
+                    tracing::debug!("a client left during its request");
+                    return Poll::Ready(Ok(()));
+                }
+                if polled.is_pending() && is_too_slow.as_mut().poll(context).is_ready() {
+                    tracing::debug!("a client sent no request in time");
+                    return Poll::Ready(Ok(()));
+                }
+                polled
+            });
+            if let Err(error) = ended.await {
                 tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
             }
         });

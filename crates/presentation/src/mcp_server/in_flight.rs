@@ -2,7 +2,7 @@
 
 use super::protocol_error::{invalid_request, quoted};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -15,8 +15,21 @@ use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 /// Finds the running requests that a client wants to take back, and keeps ids apart.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    requests: Mutex<HashMap<Id, Vec<(u64, CancelSignal)>>>,
+    requests: Mutex<HashMap<Id, SameId>>,
     begun: AtomicU64,
+}
+
+/// Running requests with the same id. Few clients have more than one, so that most need no list.
+#[derive(Debug)]
+struct SameId {
+    one: (u64, CancelSignal),
+    others: Vec<(u64, CancelSignal)>,
+}
+
+impl SameId {
+    fn signals(&self) -> impl Iterator<Item = CancelSignal> {
+        std::iter::once(&self.one).chain(&self.others).map(|(_, signal)| signal.clone())
+    }
 }
 
 /// One running request; dropping it frees its id.
@@ -45,7 +58,11 @@ impl InFlight {
     pub(super) fn begin_beside(self: &Arc<Self>, id: Id) -> Running {
         let cancel = CancelSignal::new();
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
-        self.lock().entry(id.clone()).or_default().push((number, cancel.clone()));
+        let request = (number, cancel.clone());
+        match self.lock().entry(id.clone()) {
+            Entry::Vacant(vacant) => _ = vacant.insert(SameId { one: request, others: Vec::new() }),
+            Entry::Occupied(occupied) => occupied.into_mut().others.push(request),
+        }
         Running { in_flight: self.clone(), number, id, cancel }
     }
 
@@ -69,21 +86,21 @@ impl InFlight {
 
     /// The client takes a request back. Ids that are unknown or answered already are ignored, since the two may cross.
     pub(super) fn cancel(&self, id: &Id) {
-        let requests = self.lock().get(id).cloned().unwrap_or_default();
-        for (_, signal) in requests {
+        let signals: Vec<_> = self.lock().get(id).into_iter().flat_map(SameId::signals).collect();
+        for signal in signals {
             signal.cancel(CancelReason::Client);
         }
     }
 
     /// Ends every request.
     pub(super) fn cancel_all(&self, reason: CancelReason) {
-        let requests: Vec<_> = self.lock().values().flatten().cloned().collect();
-        for (_, signal) in requests {
+        let signals: Vec<_> = self.lock().values().flat_map(SameId::signals).collect();
+        for signal in signals {
             signal.cancel(reason);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Vec<(u64, CancelSignal)>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, SameId>> {
         // Nothing panics while it is held.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,11 +109,13 @@ impl InFlight {
 impl Drop for Running {
     fn drop(&mut self) {
         let mut requests = self.in_flight.lock();
-        if let Some(of_this_id) = requests.get_mut(&self.id) {
-            of_this_id.retain(|(number, _)| *number != self.number);
-            if of_this_id.is_empty() {
-                requests.remove(&self.id);
-            }
+        let Some(same) = requests.get_mut(&self.id) else { return };
+        if same.one.0 != self.number {
+            same.others.retain(|(number, _)| *number != self.number);
+        } else if let Some(other) = same.others.pop() {
+            same.one = other;
+        } else {
+            requests.remove(&self.id);
         }
     }
 }
@@ -131,5 +150,11 @@ mod tests {
         assert_eq!(two.cancel.reason(), Some(CancelReason::Client));
         drop(two);
         assert!(requests.check_free(&Id::Number(1)).is_ok());
+        let [one, two, three] = [0; 3].map(|_| requests.begin_beside(Id::Number(1)));
+        drop(two);
+        requests.cancel(&Id::Number(1));
+        assert_eq!([one.cancel.reason(), three.cancel.reason()], [Some(CancelReason::Client); 2]);
+        drop((three, one));
+        assert!(requests.is_empty());
     }
 }

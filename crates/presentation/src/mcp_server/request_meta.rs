@@ -33,21 +33,25 @@ impl RequestMeta {
     /// # Errors
     /// -32602 when it is no object.
     pub(super) fn take(params: &mut Map<String, Value>) -> Result<Self, RpcError> {
-        let mut rest = match params.shift_remove("_meta") {
-            None => return Ok(Self::default()),
-            Some(Value::Object(meta)) => meta,
-            Some(_) => return Err(invalid_params("`_meta` must be an object")),
-        };
+        match params.shift_remove("_meta") {
+            None => Ok(Self::default()),
+            Some(Value::Object(meta)) => Ok(Self::of(meta)),
+            Some(_) => Err(invalid_params("`_meta` must be an object")),
+        }
+    }
+
+    /// Takes `_meta` apart.
+    pub(super) fn of(mut rest: Map<String, Value>) -> Self {
         let is_token = |value: &Value| value.is_string() || value.is_i64() || value.is_u64();
         // Removed one by one: `shift_remove` keeps the order of what goes on.
-        Ok(Self {
+        Self {
             protocol_version: rest.shift_remove(PROTOCOL_VERSION),
             client_info: rest.shift_remove(CLIENT_INFO),
             client_capabilities: rest.shift_remove(CLIENT_CAPABILITIES),
             log_level: rest.shift_remove(LOG_LEVEL),
             progress_token: rest.shift_remove(PROGRESS_TOKEN).filter(is_token),
             rest,
-        })
+        }
     }
 
     /// The same as a hop of its trace, which the carrier may name as well.

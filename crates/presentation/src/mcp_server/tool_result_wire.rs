@@ -7,6 +7,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     tool_result::{ToolResult, text_block},
 };
+use toolstead_infrastructure::mcp::wire::message::RESULT_BYTES;
 
 /// The key in `_meta` under which a result with `isError` names the kind of its error
 /// ([`ErrorKind::as_str`]). Without it the kind is [`ErrorKind::ExecutionFailed`].
@@ -26,6 +27,13 @@ impl<'a> ToolResultWire<'a> {
 
     pub(super) fn of_object(object: &'a Map<String, Value>, generation: Generation) -> Self {
         Self { object, generation }
+    }
+
+    /// Returns the length of its texts in bytes, and some more for the rest.
+    pub(super) fn estimated_bytes(&self) -> usize {
+        let blocks = self.object.get("content").and_then(Value::as_array).into_iter().flatten();
+        let texts = blocks.filter_map(|block| block.get("text")?.as_str());
+        RESULT_BYTES + texts.map(str::len).sum::<usize>()
     }
 }
 

@@ -20,6 +20,9 @@ const LABEL: &str = "trace";
 /// Makes the trace context of a request one of our own hop. Where the metadata have none, that of the carrier counts, such
 /// as the headers of HTTP. What is malformed is dropped.
 pub(super) fn hop<'h>(meta: &mut Map<String, Value>, carrier: impl Fn(&'static str) -> Option<&'h str>) {
+    if meta.is_empty() && carrier(TRACEPARENT).is_none() && carrier(BAGGAGE).is_none() {
+        return;
+    }
     if !meta.contains_key(TRACEPARENT) {
         for name in [TRACEPARENT, TRACESTATE, BAGGAGE] {
             if let (false, Some(value)) = (meta.contains_key(name), carrier(name)) {

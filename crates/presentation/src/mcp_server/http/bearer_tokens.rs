@@ -45,15 +45,20 @@ impl BearerTokens {
             false => found,
         })
     }
-}
 
-#[async_trait]
-impl Authenticator for BearerTokens {
-    async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+    /// Returns the holder of the token in the head of a request, or the refusal.
+    pub(super) fn check(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
         let holder = bearer(&head.headers).and_then(|given| self.holder(given));
         holder.map(|principal| Authenticated::new(principal.clone())).ok_or_else(|| {
             let refusal = NotAuthenticated::new(StatusCode::UNAUTHORIZED, "a bearer token is required");
             refusal.challenging(HeaderValue::from_static("Bearer"))
         })
+    }
+}
+
+#[async_trait]
+impl Authenticator for BearerTokens {
+    async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+        self.check(head)
     }
 }

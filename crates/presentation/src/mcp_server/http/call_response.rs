@@ -2,9 +2,9 @@
 //! client a third less, else a stream of events.
 
 use super::{
+    endpoint::RequestContext,
     event_stream::{ALIVE, body, events},
-    negotiation::Accept,
-    response::{Body, json, live_events, whole_events},
+    response::{Body, json_in_place, live_events, whole_events},
 };
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
@@ -100,45 +100,51 @@ impl Drop for Started {
     }
 }
 
-/// Waits for the answer, or for the first thing that is said before it, and responds.
-pub(super) async fn respond(
-    mut work: Work,
-    caller: Arc<ClientCaller>,
-    accept: Accept,
-    status: impl FnOnce(AnswerKind) -> StatusCode,
-    keep_alive: Duration,
-) -> Response<Body> {
-    if !accept.events {
-        return answered((&mut work).await, Vec::new(), accept, status);
-    }
-    tokio::select! {
-        biased;
-        answer = &mut work => {
-            let said = caller.finish();
-            answered(answer, said, accept, status)
+/// A call that runs, and what its response depends on.
+pub(super) struct RunningCall {
+    pub(super) work: Work,
+    pub(super) caller: Arc<ClientCaller>,
+    pub(super) context: RequestContext,
+    pub(super) status: fn(AnswerKind) -> StatusCode,
+}
+
+impl RunningCall {
+    /// Waits for the answer, or for the first notification before it, and responds.
+    pub(super) async fn respond(self, keep_alive: Duration) -> Response<Body> {
+        let Self { mut work, caller, context, status } = self;
+        if !context.accept.events {
+            return answered((&mut work).await, Vec::new(), context, status);
         }
-        first = caller.next_notification() => {
-            let (work, alive) = (work.start(), pulse(keep_alive));
-            live_events(body(stream_of(Live { work, caller, said: vec![first], over: false, alive })))
+        tokio::select! {
+            biased;
+            answer = &mut work => {
+                let said = caller.finish();
+                answered(answer, said, context, status)
+            }
+            first = caller.next_notification() => {
+                let (work, alive) = (work.start(), pulse(keep_alive));
+                live_events(body(stream_of(Live { work, caller, said: vec![first], over: false, alive })))
+            }
         }
     }
 }
 
-/// The response to a request whose answer is there.
+/// Returns the response to a request with this answer.
 pub(super) fn answered(
     answer: Option<Answer>,
     mut said: Vec<Vec<u8>>,
-    accept: Accept,
-    status: impl FnOnce(AnswerKind) -> StatusCode,
+    context: RequestContext,
+    status: fn(AnswerKind) -> StatusCode,
 ) -> Response<Body> {
+    let RequestContext { headers, accept, .. } = context;
     let Some(answer) = answer else {
-        // Taken back: a stream that ends without an answer.
+        // Cancelled: a stream that ends without an answer.
         return whole_events(Bytes::new());
     };
     let status = status(answer.kind);
-    // Only a plain response can bear another status.
+    // Only a plain response can have another status.
     if (said.is_empty() && accept.json) || status != StatusCode::OK || !accept.events {
-        return json(status, answer.json);
+        return json_in_place(headers, status, answer.json);
     }
     said.push(answer.json);
     whole_events(events(&said))

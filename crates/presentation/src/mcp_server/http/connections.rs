@@ -5,13 +5,17 @@
 //! most of them makes place for the new one. A flood thus pushes out itself, other peers and the probes of `/healthz`
 //! get in, and who has shown a token is left alone.
 
+use futures::task::AtomicWaker;
 use std::{
     collections::{BTreeMap, HashMap},
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::Context,
 };
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
 /// The leading bits of an IPv6 address that one holder has: within them it can take any.
 const PEER_BITS_V6: u32 = 64;
@@ -19,12 +23,11 @@ const PEER_BITS_V6: u32 = 64;
 /// All connections.
 #[derive(Debug)]
 pub(super) struct Connections {
-    /// For those that have shown a token.
+    /// For connections that have shown a token.
     places: Arc<Semaphore>,
-    /// How many there may be that have not.
+    /// Maximum number of connections that have shown none.
     max_strangers: usize,
-    strangers: Mutex<Strangers>,
-    ending: CancellationToken,
+    register: Mutex<Register>,
 }
 
 /// One connection; dropping it makes room.
@@ -34,62 +37,109 @@ pub(super) struct Connection {
     address: IpAddr,
     peer: IpAddr,
     number: u64,
-    end: CancellationToken,
-    /// There once it has shown a token.
+    signal: Arc<EndSignal>,
+    /// Set once the connection has shown a token.
     place: OnceCell<Option<OwnedSemaphorePermit>>,
 }
 
-/// The connections that have shown no token, the oldest of each peer first.
+/// When a connection is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum End {
+    /// When its client ends it.
+    Open,
+    AfterResponse,
+    AtOnce,
+}
+
+/// The end of a connection, set by other tasks. The task of the connection polls it whenever it is woken, so that it
+/// takes no lock.
 #[derive(Debug, Default)]
-struct Strangers {
-    by_peer: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
-    open: usize,
+struct EndSignal {
+    end: AtomicU8,
+    task: AtomicWaker,
+}
+
+#[derive(Debug, Default)]
+struct Register {
+    /// Connections that have shown no token, the oldest of each peer first.
+    by_peer: HashMap<IpAddr, BTreeMap<u64, Arc<EndSignal>>>,
+    strangers: usize,
+    open: HashMap<u64, Arc<EndSignal>>,
     accepted: u64,
+    /// The end of every connection, later ones included.
+    end: Option<End>,
+}
+
+impl EndSignal {
+    fn give(&self, end: End) {
+        self.end.fetch_max(end as u8, Ordering::AcqRel);
+        self.task.wake();
+    }
+
+    fn get(&self) -> End {
+        match self.end.load(Ordering::Acquire) {
+            0 => End::Open,
+            1 => End::AfterResponse,
+            _ => End::AtOnce,
+        }
+    }
 }
 
 impl Connections {
-    /// Room for so many that have shown a token, and for as many that have not. All of them end with `ending`.
-    pub(super) fn new(limit: usize, ending: CancellationToken) -> Arc<Self> {
+    /// Returns room for `limit` connections that have shown a token, and as many that have not.
+    pub(super) fn new(limit: usize) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
-        Arc::new(Self { places, max_strangers: limit.max(1), strangers: Mutex::default(), ending })
+        Arc::new(Self { places, max_strangers: limit.max(1), register: Mutex::default() })
     }
 
-    /// Takes a new connection in. Where there is no room, another one ends.
+    /// Registers a new connection. Where there is no room, another one ends.
     pub(super) fn take_in(self: &Arc<Self>, from: IpAddr) -> Arc<Connection> {
-        let (peer, end) = (peer(from), self.ending.child_token());
-        let mut strangers = self.lock();
-        let number = strangers.add(peer, end.clone());
-        while strangers.open > self.max_strangers {
-            strangers.end_one();
+        let (peer, signal) = (peer(from), Arc::<EndSignal>::default());
+        let mut register = self.lock();
+        let number = register.add(peer, &signal);
+        while register.strangers > self.max_strangers {
+            register.end_one();
         }
-        drop(strangers);
+        drop(register);
         Arc::new(Connection {
             connections: self.clone(),
             address: from.to_canonical(),
             peer,
             number,
-            end,
+            signal,
             place: OnceCell::new(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Strangers> {
+    /// Ends every connection, later ones included.
+    pub(super) fn end(&self, end: End) {
+        let mut register = self.lock();
+        register.end = register.end.max(Some(end));
+        for signal in register.open.values() {
+            signal.give(end);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Register> {
         // Nothing panics while it is held.
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Connection {
     /// The client has shown a token. Returns when there is a place; until then it is a stranger like any other.
     pub(super) async fn admitted(&self) {
-        self.place
-            .get_or_init(|| async {
-                // Never closed, so there is always one in the end.
-                let place = self.connections.places.clone().acquire_owned().await.ok();
-                self.connections.lock().remove(self.peer, self.number);
-                place
-            })
-            .await;
+        if self.place.initialized() {
+            return;
+        }
+        let place = self.place.get_or_init(|| async {
+            // Never closed, so there is always one in the end.
+            let place = self.connections.places.clone().acquire_owned().await.ok();
+            self.connections.lock().remove_stranger(self.peer, self.number);
+            place
+        });
+        // Boxed: large, and once in the life of a connection.
+        Box::pin(place).await;
     }
 
     /// Returns the address of the peer.
@@ -97,44 +147,51 @@ impl Connection {
         self.address
     }
 
-    /// Returns when the connection is to end.
-    pub(super) async fn ended(&self) {
-        self.end.cancelled().await;
+    /// Returns when the connection is to end. The task of the context is woken when that changes.
+    pub(super) fn poll_end(&self, context: &Context<'_>) -> End {
+        self.signal.task.register(context.waker());
+        self.signal.get()
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.connections.lock().remove(self.peer, self.number);
+        let mut register = self.connections.lock();
+        register.open.remove(&self.number);
+        register.remove_stranger(self.peer, self.number);
     }
 }
 
-impl Strangers {
-    fn add(&mut self, peer: IpAddr, end: CancellationToken) -> u64 {
+impl Register {
+    fn add(&mut self, peer: IpAddr, signal: &Arc<EndSignal>) -> u64 {
         self.accepted += 1;
-        self.by_peer.entry(peer).or_default().insert(self.accepted, end);
-        self.open += 1;
+        if let Some(end) = self.end {
+            signal.give(end);
+        }
+        self.open.insert(self.accepted, signal.clone());
+        self.by_peer.entry(peer).or_default().insert(self.accepted, signal.clone());
+        self.strangers += 1;
         self.accepted
     }
 
-    fn remove(&mut self, peer: IpAddr, number: u64) -> Option<CancellationToken> {
+    fn remove_stranger(&mut self, peer: IpAddr, number: u64) -> Option<Arc<EndSignal>> {
         let of_peer = self.by_peer.get_mut(&peer)?;
         let removed = of_peer.remove(&number)?;
         if of_peer.is_empty() {
             self.by_peer.remove(&peer);
         }
-        self.open -= 1;
+        self.strangers -= 1;
         Some(removed)
     }
 
-    /// Ends the oldest one of the peer that holds most; among equals, of the one that has been here longest.
+    /// Ends the oldest stranger of the peer with most of them; among equals, of the peer with the oldest one.
     fn end_one(&mut self) {
         let oldest = |of_peer: &BTreeMap<u64, _>| of_peer.keys().next().copied().unwrap_or(u64::MAX);
         let most = self.by_peer.iter().map(|(peer, held)| (held.len(), std::cmp::Reverse(oldest(held)), *peer)).max();
         let Some((held, std::cmp::Reverse(number), peer)) = most else { return };
-        if let Some(end) = self.remove(peer, number) {
+        if let Some(signal) = self.remove_stranger(peer, number) {
             tracing::debug!(%peer, held, "closed a connection that has shown no token: there are too many");
-            end.cancel();
+            signal.give(End::AtOnce);
         }
     }
 }
@@ -151,12 +208,13 @@ fn peer(from: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
     use futures::FutureExt;
+    use std::task::{Wake, Waker};
 
     const ONE: &str = "192.0.2.1";
     const OTHER: &str = "192.0.2.2";
 
     fn connections(limit: usize) -> Arc<Connections> {
-        Connections::new(limit, CancellationToken::new())
+        Connections::new(limit)
     }
 
     fn from(connections: &Arc<Connections>, address: &str) -> Arc<Connection> {
@@ -164,7 +222,7 @@ mod tests {
     }
 
     fn is_over(connection: &Connection) -> bool {
-        connection.ended().now_or_never().is_some()
+        connection.signal.get() == End::AtOnce
     }
 
     #[track_caller]
@@ -182,7 +240,7 @@ mod tests {
         // The newcomer is a peer of few, so the flood makes room for it, too.
         open.push(from(&connections, OTHER));
         check_over(&open, &[1, 2, 3]);
-        assert_eq!(connections.lock().open, 4);
+        assert_eq!(connections.lock().strangers, 4);
     }
 
     #[test]
@@ -218,7 +276,33 @@ mod tests {
         check_over(&flood, &[0, 1]);
         assert!(!is_over(&waiting));
         drop((flood, waiting));
-        let strangers = connections.lock();
-        assert_eq!((strangers.open, strangers.by_peer.len()), (0, 0));
+        let register = connections.lock();
+        assert_eq!((register.strangers, register.by_peer.len(), register.open.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_end_of_all_reaches_open_and_later_connections_and_wakes_their_tasks() {
+        let connections = connections(2);
+        let open = from(&connections, ONE);
+        let (wakes, waker) = counted_waker();
+        assert_eq!(open.poll_end(&Context::from_waker(&waker)), End::Open);
+        connections.end(End::AfterResponse);
+        assert_eq!((wakes.load(Ordering::Relaxed), open.signal.get()), (1, End::AfterResponse));
+        connections.end(End::AtOnce);
+        connections.end(End::AfterResponse);
+        assert_eq!(open.poll_end(&Context::from_waker(&waker)), End::AtOnce);
+        assert_eq!(from(&connections, OTHER).signal.get(), End::AtOnce);
+    }
+
+    /// A waker, and how often it was woken.
+    fn counted_waker() -> (Arc<AtomicU8>, Waker) {
+        struct Counted(Arc<AtomicU8>);
+        impl Wake for Counted {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let wakes = Arc::<AtomicU8>::default();
+        (wakes.clone(), Waker::from(Arc::new(Counted(wakes))))
     }
 }

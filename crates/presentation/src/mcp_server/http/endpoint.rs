@@ -5,6 +5,7 @@ mod modern;
 
 use super::{
     authenticator::Authenticated,
+    call_response::RunningCall,
     connections::Connection,
     cross_origin,
     event_feed::event_feed,
@@ -24,17 +25,19 @@ use crate::mcp_server::{
     protocol_error::{invalid_request, overloaded, unsupported_version},
     request_meta::RequestMeta,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request::Parts};
 use serde_json::{Map, Value};
 use std::{
+    ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 use tokio::{
-    sync::{Notify, Semaphore},
+    sync::Notify,
     time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
@@ -44,8 +47,9 @@ use toolstead_domain::{
     ports::tool_provider::ProviderState,
 };
 use toolstead_infrastructure::mcp::wire::{
+    client_message::{ClientMessage, ToolCallParams},
     headers,
-    message::{Id, Message, RpcError, error_response},
+    message::{Id, Malformed, Message, RpcError, error_response},
 };
 
 /// How often sessions are looked through for idle ones.
@@ -60,19 +64,86 @@ pub(super) struct Endpoint {
     sessions: Sessions,
     stateless: Arc<StatelessSessions>,
     settings: HttpSettings,
-    room: Arc<Semaphore>,
+    /// Number of requests that run.
+    running: AtomicUsize,
     refusals: RefusalLog,
     /// Given when streams that never end by themselves are to end.
     ending: CancellationToken,
     draining: AtomicBool,
 }
 
-/// A request of either generation, taken apart as far as both go.
+/// The endpoint as one connection reaches it. A request clones this handle alone: no other connection changes its count.
+#[derive(Debug)]
+pub(super) struct EndpointHandle {
+    endpoint: Arc<Endpoint>,
+    /// `None` where the endpoint is mounted in another server.
+    connection: Option<Arc<Connection>>,
+}
+
+impl Deref for EndpointHandle {
+    type Target = Endpoint;
+
+    fn deref(&self) -> &Endpoint {
+        &self.endpoint
+    }
+}
+
+/// The place of a request among those that run at once.
+struct Place(Arc<EndpointHandle>);
+
+impl Deref for Place {
+    type Target = Endpoint;
+
+    fn deref(&self) -> &Endpoint {
+        &self.0
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What is known of a request beside its message.
+pub(super) struct RequestContext {
+    holder: Authenticated,
+    pub(super) headers: HeaderMap,
+    pub(super) accept: Accept,
+}
+
+/// A request of either generation, its members as far as both generations share them.
 struct RpcRequest {
     id: Id,
-    method: String,
-    params: Map<String, Value>,
+    content: Content,
     meta: RequestMeta,
+}
+
+enum Content {
+    ToolCall { tool: String, arguments: Value, rest: Vec<(String, Value)> },
+    Other { method: String, params: Map<String, Value> },
+}
+
+/// How a request is answered.
+enum Reply {
+    Now(Response<Body>),
+    /// Boxed: large, and each connection would have memory for it.
+    Later(BoxFuture<'static, Response<Body>>),
+    Call(RunningCall),
+}
+
+impl Content {
+    fn method(&self) -> &str {
+        match self {
+            Self::ToolCall { .. } => "tools/call",
+            Self::Other { method, .. } => method,
+        }
+    }
+
+    /// Returns `true` if the request continues a call that waits for it.
+    fn is_retry(&self) -> bool {
+        matches!(self, Self::Other { params, .. } if params.contains_key("requestState"))
+    }
 }
 
 impl Endpoint {
@@ -92,56 +163,12 @@ impl Endpoint {
             mirrored: MirroredHeaders::new(server.app.registry.clone()),
             sessions: Sessions::new(&settings, ending.clone(), ended()),
             stateless: StatelessSessions::new(&settings, ended()),
-            room: Arc::new(Semaphore::new(settings.max_in_flight)),
+            running: AtomicUsize::new(0),
             refusals: RefusalLog::default(),
             ending,
             draining: AtomicBool::new(false),
             server,
             settings,
-        }
-    }
-
-    /// Answers one HTTP request. Without a connection of ours it is one of MCP, wherever that is mounted.
-    pub(super) async fn answer(
-        self: Arc<Self>,
-        request: Request<impl RequestBody>,
-        connection: Option<&Connection>,
-    ) -> Response<Body> {
-        let (head, body) = request.into_parts();
-        let Some(origin) = self.gate.page(&head) else { return self.route(&head, body, connection).await };
-        let mut response = match cross_origin::is_preflight(&head) {
-            true => cross_origin::preflight(&head.headers),
-            false => self.route(&head, body, connection).await,
-        };
-        cross_origin::share(&mut response, origin);
-        response
-    }
-
-    async fn route(
-        self: Arc<Self>,
-        head: &Parts,
-        body: impl RequestBody,
-        connection: Option<&Connection>,
-    ) -> Response<Body> {
-        let Some(own) = connection else { return self.mcp(head, body, None).await };
-        match head.uri.path() {
-            "/mcp" => self.mcp(head, body, Some(own)).await,
-            "/events" => self.events(head, own).await,
-            "/healthz" => text(StatusCode::OK, "alive\n"),
-            "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
-            "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
-            "/readyz" if let Some(down) = self.required_that_is_down() => text(StatusCode::SERVICE_UNAVAILABLE, down),
-            "/readyz" => match self.server.app.execute_tool.can_record().await {
-                Ok(()) => match &self.settings.ready_note {
-                    Some(note) => text(StatusCode::OK, format!("ready\n{note}\n")),
-                    None => text(StatusCode::OK, "ready\n"),
-                },
-                Err(error) => {
-                    tracing::info!(error = &error as &dyn std::error::Error, "not ready");
-                    text(StatusCode::SERVICE_UNAVAILABLE, "no call can be recorded\n")
-                }
-            },
-            _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
         }
     }
 
@@ -193,13 +220,35 @@ impl Endpoint {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Returns `true` if a message with these parameters is refused because the server shuts down. A retry that answers
-    /// the questions of a call is not, as long as the call waits.
-    fn refuses_request(&self, params: &Map<String, Value>) -> bool {
-        self.is_draining() && (!params.contains_key("requestState") || self.server.app.open_calls.is_ended())
+    /// Returns `true` if a request is refused because the server shuts down. A retry that answers the questions of a call
+    /// is not, as long as the call waits.
+    fn refuses(&self, request: &Content) -> bool {
+        self.is_draining() && (!request.is_retry() || self.server.app.open_calls.is_ended())
     }
 
-    /// What happens from now on, as far as it belongs to the one who asks.
+    /// Serves everything but MCP.
+    async fn serve_other_path(&self, head: &Parts, connection: &Connection) -> Response<Body> {
+        match head.uri.path() {
+            "/events" => self.events(head, connection).await,
+            "/healthz" => text(StatusCode::OK, "alive\n"),
+            "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
+            "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
+            "/readyz" if let Some(down) = self.required_that_is_down() => text(StatusCode::SERVICE_UNAVAILABLE, down),
+            "/readyz" => match self.server.app.execute_tool.can_record().await {
+                Ok(()) => match &self.settings.ready_note {
+                    Some(note) => text(StatusCode::OK, format!("ready\n{note}\n")),
+                    None => text(StatusCode::OK, "ready\n"),
+                },
+                Err(error) => {
+                    tracing::info!(error = &error as &dyn std::error::Error, "not ready");
+                    text(StatusCode::SERVICE_UNAVAILABLE, "no call can be recorded\n")
+                }
+            },
+            _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
+        }
+    }
+
+    /// Streams the events of the principal that requests them, from now on.
     async fn events(&self, head: &Parts, connection: &Connection) -> Response<Body> {
         let holder = match self.admit(head, Some(connection)).await {
             Ok(holder) => holder,
@@ -215,7 +264,7 @@ impl Endpoint {
         live_events(event_feed(events, self.settings.keep_alive, self.ending.clone()))
     }
 
-    /// The one that the request comes from; its connection has a place from now on.
+    /// Authenticates a request. Its connection has a place from now on.
     async fn admit(&self, head: &Parts, connection: Option<&Connection>) -> Result<Authenticated, Response<Body>> {
         let admitted = self.gate.admit(head).await;
         if let Some(connection) = connection {
@@ -227,104 +276,137 @@ impl Endpoint {
         admitted
     }
 
-    async fn mcp(
-        self: Arc<Self>,
-        head: &Parts,
-        body: impl RequestBody,
-        connection: Option<&Connection>,
-    ) -> Response<Body> {
-        let holder = match self.admit(head, connection).await {
-            Ok(holder) => holder,
-            Err(refusal) => return refusal,
-        };
-        let is_new_stream = self.is_draining() && head.method == Method::GET;
-        if is_new_stream || self.server.app.open_calls.is_ended() {
-            return shutting_down();
-        }
-        let endpoint = self.clone();
-        match (&head.method, generation_of_header(&head.headers)) {
-            // Requests say for themselves which rules they follow.
-            (&Method::POST, generation) => endpoint.post(&holder, head, generation, body).await,
+    /// Serves every method but POST.
+    fn serve_other_method(&self, method: &Method, context: &RequestContext) -> Response<Body> {
+        match (method, generation_of_header(&context.headers)) {
             (_, Err(refusal)) => refusal,
-            (&Method::GET, Ok(Generation::Legacy)) => self.open_stream(&holder, &head.headers),
-            (&Method::DELETE, Ok(Generation::Legacy)) => self.end_session(&holder, &head.headers),
+            (&Method::GET, Ok(Generation::Legacy)) => self.open_stream(context),
+            (&Method::DELETE, Ok(Generation::Legacy)) => self.end_session(context),
             (&Method::GET | &Method::DELETE, Ok(Generation::Modern)) => method_not_allowed("POST"),
             _ => method_not_allowed("GET, POST, DELETE"),
         }
     }
 
-    async fn post(
-        self: Arc<Self>,
-        holder: &Authenticated,
-        head: &Parts,
-        generation: Result<Generation, Response<Body>>,
-        body: impl RequestBody,
-    ) -> Response<Body> {
-        if !is_json(&head.headers) {
-            return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`");
-        }
-        let accept = Accept::of(&head.headers);
-        if !accept.json && !accept.events {
-            return text(StatusCode::NOT_ACCEPTABLE, "answers are `application/json` or `text/event-stream`");
-        }
-        let read = request_body::read(body, self.settings.max_body_bytes, self.settings.body_timeout).await;
-        let bytes = match read {
-            Ok(bytes) => bytes,
-            Err(refusal) => return refusal,
-        };
-        match Message::parse(&bytes) {
-            Ok(Message::Request { ref params, .. }) if self.refuses_request(params) => shutting_down(),
-            Ok(Message::Request { id, method, mut params }) => {
-                // The text of a large message is not kept while it is worked on.
-                drop(bytes);
-                match RequestMeta::take(&mut params) {
-                    Ok(meta) => {
-                        let meta = meta.traced(|name| head.headers.get(name)?.to_str().ok());
-                        let request = RpcRequest { id, method, params, meta };
-                        // Boxed: else each connection has room for one, and each step around it copies it.
-                        Box::into_pin(Box::write(Box::new_uninit(), self.request(holder, head, accept, request))).await
-                    }
-                    Err(error) => refused(&id, &error),
-                }
-            }
-            Ok(Message::Notification { method, params }) => match generation {
-                Ok(Generation::Legacy) => self.notification(holder, &head.headers, &method, &params),
-                // 2026-07-28 has no notification to a server over HTTP; what an extension sends is of no concern here.
-                Ok(Generation::Modern) => accepted(),
-                Err(refusal) => refusal,
-            },
-            Ok(Message::Response { id, outcome }) => match generation {
-                Ok(Generation::Legacy) => self.client_response(holder, &head.headers, &id, outcome),
-                Ok(Generation::Modern) => text(StatusCode::BAD_REQUEST, "clients of 2026-07-28 send no responses"),
-                Err(refusal) => refusal,
-            },
-            // A client's own error is not sent back to it.
-            Err(wrong) if wrong.is_response => {
-                tracing::debug!(error = %wrong.error, "the client sent a malformed response");
-                let message = "the response cannot be taken: it is malformed, or answers no request of this server";
-                let error = invalid_request(ErrorKind::InvalidInput, message);
-                json(StatusCode::BAD_REQUEST, error_response(None, &error))
-            }
-            Err(wrong) => json(StatusCode::BAD_REQUEST, error_response(wrong.id.as_ref(), &wrong.error)),
+    fn notification(&self, context: &RequestContext, method: &str, params: &Map<String, Value>) -> Response<Body> {
+        match generation_of_header(&context.headers) {
+            Ok(Generation::Legacy) => self.legacy_notification(context, method, params),
+            // 2026-07-28 has no notification to a server over HTTP; what an extension sends is of no concern here.
+            Ok(Generation::Modern) => accepted(),
+            Err(refusal) => refusal,
         }
     }
 
-    async fn request(
-        self: Arc<Self>,
-        holder: &Authenticated,
-        head: &Parts,
-        accept: Accept,
-        request: RpcRequest,
-    ) -> Response<Body> {
-        let Ok(room) = self.room.clone().try_acquire_owned() else {
-            let error = overloaded("the server is busy: try again later");
-            return json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&request.id), &error));
-        };
-        match generation_of(&head.headers, &request) {
-            Ok(Generation::Legacy) => self.legacy_request(holder, &head.headers, accept, request, room).await,
-            Ok(Generation::Modern) => self.modern_request(holder, &head.headers, accept, request, room).await,
-            Err(error) => refused(&request.id, &error),
+    fn client_response(&self, context: &RequestContext, id: &Id, outcome: Result<Value, RpcError>) -> Response<Body> {
+        match generation_of_header(&context.headers) {
+            Ok(Generation::Legacy) => self.legacy_response(context, id, outcome),
+            Ok(Generation::Modern) => text(StatusCode::BAD_REQUEST, "clients of 2026-07-28 send no responses"),
+            Err(refusal) => refusal,
         }
+    }
+}
+
+impl EndpointHandle {
+    pub(super) fn new(endpoint: Arc<Endpoint>, connection: Option<Arc<Connection>>) -> Self {
+        Self { endpoint, connection }
+    }
+
+    /// Answers one HTTP request.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<impl RequestBody>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        match self.gate.page(&head) {
+            None => self.route(head, body).await,
+            // Boxed: few clients are pages.
+            Some(origin) => Box::pin(self.answer_page(origin, head, body)).await,
+        }
+    }
+
+    async fn answer_page(self: Arc<Self>, origin: HeaderValue, head: Parts, body: impl RequestBody) -> Response<Body> {
+        let mut response = match cross_origin::is_preflight(&head) {
+            true => cross_origin::preflight(&head.headers),
+            false => self.route(head, body).await,
+        };
+        cross_origin::share(&mut response, origin);
+        response
+    }
+
+    /// Serves MCP at its path, and at every path where the endpoint is mounted in another server.
+    async fn route(self: Arc<Self>, head: Parts, body: impl RequestBody) -> Response<Body> {
+        if let Some(connection) = self.connection.as_deref().filter(|_| head.uri.path() != "/mcp") {
+            return Box::pin(self.serve_other_path(&head, connection)).await;
+        }
+        let holder = match self.admit(&head, self.connection.as_deref()).await {
+            Ok(holder) => holder,
+            Err(refusal) => return refusal,
+        };
+        let Parts { method, headers, .. } = head;
+        let is_new_stream = self.is_draining() && method == Method::GET;
+        if is_new_stream || self.server.app.open_calls.is_ended() {
+            return shutting_down();
+        }
+        let accept = Accept::of(&headers);
+        let context = RequestContext { holder, headers, accept };
+        if method != Method::POST {
+            return self.serve_other_method(&method, &context);
+        }
+        if !is_json(&context.headers) {
+            return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`");
+        }
+        if !accept.json && !accept.events {
+            return text(StatusCode::NOT_ACCEPTABLE, "answers are `application/json` or `text/event-stream`");
+        }
+        let (limit, time) = (self.settings.max_body_bytes, self.settings.body_timeout);
+        let parsed = match request_body::read(body, limit, time).await {
+            // The text of a large message is not kept while its request runs.
+            Ok(bytes) => ClientMessage::parse(&bytes),
+            Err(refusal) => return refusal,
+        };
+        match self.reply(context, parsed) {
+            Reply::Now(response) => response,
+            Reply::Later(response) => response.await,
+            Reply::Call(call) => call.respond(self.settings.keep_alive).await,
+        }
+    }
+
+    fn reply(self: &Arc<Self>, context: RequestContext, parsed: Result<ClientMessage, Malformed>) -> Reply {
+        let (id, content, meta) = match parsed {
+            Ok(ClientMessage::ToolCall { id, params: ToolCallParams { tool, arguments, meta, rest } }) => {
+                (id, Content::ToolCall { tool, arguments, rest }, Ok(meta.map(RequestMeta::of).unwrap_or_default()))
+            }
+            Ok(ClientMessage::Other(Message::Request { id, method, mut params })) => {
+                let meta = RequestMeta::take(&mut params);
+                (id, Content::Other { method, params }, meta)
+            }
+            Ok(ClientMessage::Other(Message::Notification { method, params })) => {
+                return Reply::Now(self.notification(&context, &method, &params));
+            }
+            Ok(ClientMessage::Other(Message::Response { id, outcome })) => {
+                return Reply::Now(self.client_response(&context, &id, outcome));
+            }
+            Err(wrong) => return Reply::Now(malformed(&wrong)),
+        };
+        if self.refuses(&content) {
+            return Reply::Now(shutting_down());
+        }
+        let meta = match meta {
+            Ok(meta) => meta.traced(|name| context.headers.get(name)?.to_str().ok()),
+            Err(error) => return Reply::Now(refused(&id, &error)),
+        };
+        let Some(place) = self.place() else {
+            let error = overloaded("the server is busy: try again later");
+            return Reply::Now(json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&id), &error)));
+        };
+        let request = RpcRequest { id, content, meta };
+        match generation_of(&context.headers, &request) {
+            Ok(Generation::Legacy) => place.legacy_request(context, request),
+            Ok(Generation::Modern) => place.modern_request(context, request),
+            Err(error) => Reply::Now(refused(&request.id, &error)),
+        }
+    }
+
+    /// Returns a place for a request, or `None` if the maximum number of requests run.
+    fn place(self: &Arc<Self>) -> Option<Place> {
+        let place = (self.running.fetch_add(1, Ordering::Relaxed), Place(self.clone()));
+        (place.0 < self.settings.max_in_flight).then_some(place.1)
     }
 }
 
@@ -347,7 +429,7 @@ fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation
         (Some(named), _) if named.is_none_or(is_modern) => Ok(Generation::Modern),
         (_, Some((_, Some(version)))) if is_modern(version) => Ok(Generation::Modern),
         (_, Some((text, None))) => Err(unsupported_version(text)),
-        (None, _) if matches!(request.method.as_str(), "server/discover" | "subscriptions/listen") => {
+        (None, _) if matches!(request.content.method(), "server/discover" | "subscriptions/listen") => {
             Ok(Generation::Modern)
         }
         _ => Ok(Generation::Legacy),
@@ -357,6 +439,18 @@ fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation
 /// 503, for what comes during a shutdown.
 fn shutting_down() -> Response<Body> {
     text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down")
+}
+
+/// 400, for a message that cannot be read.
+fn malformed(wrong: &Malformed) -> Response<Body> {
+    if !wrong.is_response {
+        return json(StatusCode::BAD_REQUEST, error_response(wrong.id.as_ref(), &wrong.error));
+    }
+    // A client's own error is not sent back to it.
+    tracing::debug!(error = %wrong.error, "the client sent a malformed response");
+    let message = "the response cannot be taken: it is malformed, or answers no request of this server";
+    let error = invalid_request(ErrorKind::InvalidInput, message);
+    json(StatusCode::BAD_REQUEST, error_response(None, &error))
 }
 
 /// 400, with the error.

@@ -12,22 +12,28 @@ use std::sync::Arc;
 /// What is checked before anything of a request is read but its head.
 #[derive(Debug)]
 pub(super) struct Gate {
-    authenticator: Arc<dyn Authenticator>,
+    keeper: Keeper,
     hosts: Vec<String>,
     origins: Vec<String>,
     /// Where this server itself listens; `None` where somebody else's server does.
     port: Option<u16>,
 }
 
+/// What authenticates requests. Tokens need no future.
+#[derive(Debug)]
+enum Keeper {
+    Tokens(BearerTokens),
+    Authenticator(Arc<dyn Authenticator>),
+}
+
 impl Gate {
     /// The gate of a server at this port, or at none of its own.
     pub(super) fn new(settings: &HttpSettings, port: Option<u16>) -> Self {
-        let lower = |texts: &[String]| texts.iter().map(|text| text.to_ascii_lowercase()).collect();
-        let tokens = || Arc::new(BearerTokens::new(&settings.tokens)) as Arc<dyn Authenticator>;
+        let tokens = || Keeper::Tokens(BearerTokens::new(&settings.tokens));
         Self {
-            authenticator: settings.authenticator.clone().unwrap_or_else(tokens),
-            hosts: lower(&settings.allowed_hosts),
-            origins: lower(&settings.allowed_origins),
+            keeper: settings.authenticator.clone().map_or_else(tokens, Keeper::Authenticator),
+            hosts: settings.allowed_hosts.clone(),
+            origins: settings.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
             port,
         }
     }
@@ -42,7 +48,11 @@ impl Gate {
             tracing::debug!(origin = ?head.headers.get(header::ORIGIN), "refused a request of another origin");
             return Err(text(StatusCode::FORBIDDEN, "pages of this origin may not call"));
         }
-        self.authenticator.authenticate(head).await.map_err(NotAuthenticated::response)
+        let authenticated = match &self.keeper {
+            Keeper::Tokens(tokens) => tokens.check(head),
+            Keeper::Authenticator(authenticator) => authenticator.authenticate(head).await,
+        };
+        authenticated.map_err(NotAuthenticated::response)
     }
 
     /// `Host`, and where the request names a whole URL the host in that, too (RFC 9112, 3.2.2). Requests of HTTP/2 have
@@ -55,9 +65,11 @@ impl Gate {
             return false;
         }
         [host, named].into_iter().flatten().all(|host| {
-            let host = host.to_ascii_lowercase();
-            let name = without_port(&host);
-            self.hosts.iter().any(|allowed| *allowed == host || Some(allowed.as_str()) == name)
+            let name = without_port(host);
+            let is_this = |allowed: &str| {
+                allowed.eq_ignore_ascii_case(host) || name.is_some_and(|name| allowed.eq_ignore_ascii_case(name))
+            };
+            self.hosts.iter().any(|allowed| is_this(allowed))
         })
     }
 

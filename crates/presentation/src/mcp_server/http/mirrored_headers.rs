@@ -53,17 +53,29 @@ impl MirroredHeaders {
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<(), RpcError> {
-        check(headers::text_of(headers, &headers::METHOD), "Mcp-Method", method)?;
-        let Some(name) = headers::mirrored_name(method, params) else { return Ok(()) };
-        check(headers::text_of(headers, &headers::NAME), "Mcp-Name", name)?;
-        if method != "tools/call" {
-            return Ok(());
+        match headers::mirrored_name(method, params) {
+            Some(name) if method == "tools/call" => {
+                self.check_call(headers, name, params.get("arguments").and_then(Value::as_object))
+            }
+            name => check_names(headers, method, name),
         }
-        // What is no tool, or no object, is found out on the path of the call.
-        let Some(mirrored) = self.of_tool(name) else { return Ok(()) };
+    }
+
+    /// Checks the same headers of a `tools/call`.
+    ///
+    /// # Errors
+    /// -32020.
+    pub(super) fn check_call(
+        &self,
+        headers: &HeaderMap,
+        tool: &str,
+        arguments: Option<&Map<String, Value>>,
+    ) -> Result<(), RpcError> {
+        check_names(headers, "tools/call", Some(tool))?;
+        // The path of the call refuses an unknown tool, and arguments that are not an object.
+        let Some(mirrored) = self.of_tool(tool) else { return Ok(()) };
         let none = Map::new();
-        let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
-        mirrored.check(headers, arguments).map_err(|error| mismatch(&error))
+        mirrored.check(headers, arguments.unwrap_or(&none)).map_err(|error| mismatch(&error))
     }
 
     /// The parameters that the tool wants mirrored; `None` when there are none.
@@ -93,6 +105,11 @@ fn read(tool: &RegisteredTool) -> ParamHeaders {
         tracing::warn!(tool = %tool.tool.name(), %error, "clients over HTTP will not use the tool");
         ParamHeaders::default()
     })
+}
+
+fn check_names(headers: &HeaderMap, method: &str, name: Option<&str>) -> Result<(), RpcError> {
+    check(headers::text_of(headers, &headers::METHOD), "Mcp-Method", method)?;
+    name.map_or(Ok(()), |name| check(headers::text_of(headers, &headers::NAME), "Mcp-Name", name))
 }
 
 fn check(header: Result<Option<Cow<'_, str>>, InvalidHeader>, name: &str, body: &str) -> Result<(), RpcError> {

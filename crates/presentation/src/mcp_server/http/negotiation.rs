@@ -13,11 +13,8 @@ impl Accept {
     /// Reads `Accept`. Clients are to name both kinds (MCP 2025-11-25 and 2026-07-28, basic/transports); one is enough
     /// here, and so is a wildcard, or nothing at all.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        if !headers.contains_key(header::ACCEPT) {
-            return Self { json: true, events: true };
-        }
-        // As the specification shows it, and most clients write it.
-        if headers.get(header::ACCEPT).is_some_and(|value| value == "application/json, text/event-stream") {
+        // The second as the specification shows it, and most clients write it.
+        if headers.get(header::ACCEPT).is_none_or(|value| value == "application/json, text/event-stream") {
             return Self { json: true, events: true };
         }
         let mut accept = Self { json: false, events: false };

@@ -4,7 +4,7 @@ use super::response::{Body, text};
 use bytes::{Buf, Bytes};
 use futures::poll;
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt, Collected, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as HttpBody;
 use std::{error::Error, pin::pin, task::Poll, time::Duration};
 
@@ -19,7 +19,7 @@ pub(super) async fn read(body: impl RequestBody, limit: usize, time: Duration) -
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
-    let mut whole = pin!(Limited::new(body, limit).collect());
+    let mut whole = pin!(collect(Limited::new(body, limit)));
     // Most bodies come along with their heads, and need no timer.
     let read = match poll!(&mut whole) {
         Poll::Ready(read) => read,
@@ -27,7 +27,27 @@ pub(super) async fn read(body: impl RequestBody, limit: usize, time: Duration) -
             .await
             .map_err(|_| text(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?,
     };
-    read.map(Collected::to_bytes).map_err(|error| refusal(error.as_ref()))
+    read.map_err(|error| refusal(error.as_ref()))
+}
+
+/// Collects the pieces of a body. A body of one piece, as most are, is not copied.
+async fn collect<B: RequestBody>(body: Limited<B>) -> Result<Bytes, Box<dyn Error + Send + Sync>> {
+    let mut body = pin!(body);
+    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(mut data) = frame?.into_data() else { continue };
+        let piece = data.copy_to_bytes(data.remaining());
+        if first.is_empty() {
+            first = piece;
+        } else {
+            rest.push(piece);
+        }
+    }
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    rest.insert(0, first);
+    Ok(rest.concat().into())
 }
 
 fn refusal(error: &(dyn Error + Send + Sync + 'static)) -> Response<Body> {
@@ -36,4 +56,30 @@ fn refusal(error: &(dyn Error + Send + Sync + 'static)) -> Response<Body> {
 
 fn too_large() -> Response<Body> {
     text(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::stream;
+    use http_body_util::{Full, StreamBody};
+    use hyper::body::Frame;
+    use std::convert::Infallible;
+
+    const TIME: Duration = Duration::from_secs(60);
+
+    async fn read_pieces(pieces: &'static [&'static str], limit: usize) -> Result<Bytes, StatusCode> {
+        let frames = pieces.iter().map(|piece| Ok::<_, Infallible>(Frame::data(Bytes::from_static(piece.as_bytes()))));
+        read(StreamBody::new(stream::iter(frames)), limit, TIME).await.map_err(|refusal| refusal.status())
+    }
+
+    #[tokio::test]
+    async fn pieces_become_one_body_up_to_the_limit() {
+        assert_eq!(read_pieces(&[], 5).await, Ok(Bytes::new()));
+        assert_eq!(read_pieces(&["", "ab", "", "c", "de"], 5).await, Ok("abcde".into()));
+        assert_eq!(read_pieces(&["ab", "c", "de"], 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+        let one = Bytes::from(vec![b'x'; 5]);
+        let whole = read(Full::new(one.clone()), 5, TIME).await.map_err(|refusal| refusal.status()).unwrap();
+        assert_eq!((whole.as_ptr(), whole.len()), (one.as_ptr(), 5), "one piece is not copied");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::event_stream::Events;
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{Either, Full};
 
 /// A whole text, or a stream of events.
@@ -14,6 +14,17 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 pub(super) fn json(status: StatusCode, json: Vec<u8>) -> Response<Body> {
     whole(status, JSON, json.into())
+}
+
+/// Returns a response whose headers take the memory of those of the request. hyper in turn uses it for the next request
+/// of the connection.
+pub(super) fn json_in_place(mut headers: HeaderMap, status: StatusCode, json: Vec<u8>) -> Response<Body> {
+    headers.clear();
+    headers.insert(header::CONTENT_TYPE, JSON);
+    let mut response = Response::new(Either::Left(Full::new(json.into())));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
 }
 
 /// One sentence for whoever debugs the client.

@@ -2,7 +2,11 @@
 
 pub use super::request_body::RequestBody;
 
-use super::{FIRST_LIST_WAITS, endpoint::Endpoint, settings::HttpSettings};
+use super::{
+    FIRST_LIST_WAITS,
+    endpoint::{Endpoint, EndpointHandle},
+    settings::HttpSettings,
+};
 use crate::{app::App, mcp_server::McpServer};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -25,7 +29,7 @@ pub type McpBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 /// the times for heads; `Host`, `Origin`, the authenticator, sizes, sessions and the bounds on requests are this one's.
 #[derive(Debug, Clone)]
 pub struct McpService {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<EndpointHandle>,
 }
 
 impl App {
@@ -49,7 +53,7 @@ impl App {
         let server = McpServer::new(self.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
         let endpoint = Arc::new(Endpoint::new(server, settings, None));
         tokio::spawn(look_after(endpoint.clone()));
-        McpService { endpoint }
+        McpService { endpoint: Arc::new(EndpointHandle::new(endpoint, None)) }
     }
 }
 
@@ -95,7 +99,7 @@ impl<B: RequestBody> Service<Request<B>> for McpService {
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let endpoint = self.endpoint.clone();
-        Box::pin(async move { Ok(endpoint.answer(request, None).await.map(BodyExt::boxed_unsync)) })
+        let answer = self.endpoint.clone().answer(request);
+        Box::pin(async move { Ok(answer.await.map(BodyExt::boxed_unsync)) })
     }
 }

@@ -17,8 +17,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
+use toolstead_application::cancel_signal::CancelSignal;
 use toolstead_domain::{
     client_profile::{ClientProfile, LogLevel},
     principal::Principal,
@@ -216,6 +217,15 @@ impl HttpSession {
     pub(super) fn client(&self) -> Client {
         let profile = self.lock().profile.clone();
         Client { scope: Scope::of(self.principal.clone(), self.id.clone()), profile }
+    }
+
+    /// Waits for the turn of a request. `None`: it was cancelled before.
+    pub(super) async fn turn(&self, cancel: &CancelSignal) -> Option<SemaphorePermit<'_>> {
+        tokio::select! {
+            biased;
+            turn = self.turns.acquire() => turn.ok(),
+            _ = cancel.cancelled() => None,
+        }
     }
 
     /// What the client hears on its stream.

@@ -18,6 +18,9 @@ use std::{
 use toolstead_domain::principal::Principal;
 use uuid::Uuid;
 
+/// Maximum length of a client's name that is stored as it is, in bytes.
+const SHORT_NAME: usize = 32;
+
 /// All of them, bounded in number.
 pub(super) struct StatelessSessions {
     by_client: Mutex<HashMap<ClientName, Kept>>,
@@ -33,8 +36,23 @@ type ClientName = (Principal, SessionName);
 enum SessionName {
     /// As the authenticator says.
     Given(Arc<str>),
-    /// A digest of the name that the client gives itself: such a name may be long.
-    OfClient([u8; 32]),
+    /// The name that the client gives itself, and its length.
+    OfClient([u8; SHORT_NAME], usize),
+    /// A digest of a longer name.
+    OfClientWithLongName([u8; 32]),
+}
+
+impl SessionName {
+    fn of(client: &str) -> Self {
+        let mut name = [0; SHORT_NAME];
+        match name.get_mut(..client.len()) {
+            Some(part) => {
+                part.copy_from_slice(client.as_bytes());
+                Self::OfClient(name, client.len())
+            }
+            None => Self::OfClientWithLongName(Sha256::digest(client).into()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -65,11 +83,15 @@ impl StatelessSessions {
     pub(super) fn enter(self: &Arc<Self>, holder: &Authenticated, client: &str, now: Instant) -> StatelessSession {
         let name = match &holder.session {
             Some(name) => SessionName::Given(name.clone()),
-            None => SessionName::OfClient(Sha256::digest(client).into()),
+            None => SessionName::of(client),
         };
         let shown = client;
         let client = (holder.principal.clone(), name);
         let mut by_client = self.lock();
+        if let Some(kept) = by_client.get_mut(&client).filter(|kept| !self.is_over(kept, now)) {
+            kept.users += 1;
+            return StatelessSession { id: kept.id.clone(), client, sessions: self.clone() };
+        }
         self.end_idle(&mut by_client, now);
         if by_client.len() >= self.limit && !by_client.contains_key(&client) {
             let mut counts: HashMap<&Principal, usize> = HashMap::new();
@@ -105,13 +127,17 @@ impl StatelessSessions {
 
     fn end_idle(&self, by_client: &mut HashMap<ClientName, Kept>, now: Instant) {
         by_client.retain(|(principal, _), kept| {
-            let is_over = kept.users == 0 && now.saturating_duration_since(kept.last_used) >= self.idle;
+            let is_over = self.is_over(kept, now);
             if is_over {
                 SessionEnd::Idle.log(&kept.id, principal);
                 (self.ended)(principal, &kept.id);
             }
             !is_over
         });
+    }
+
+    fn is_over(&self, kept: &Kept, now: Instant) -> bool {
+        kept.users == 0 && now.saturating_duration_since(kept.last_used) >= self.idle
     }
 
     /// Returns the number of open sessions.
@@ -197,6 +223,16 @@ mod tests {
         // From the last call on, not from the first.
         assert_eq!(register.used("a", "agent", IDLE + IDLE / 4), first);
         assert!(register.ended().is_empty());
+    }
+
+    #[test]
+    fn long_names_and_names_with_zeros_are_names_of_their_own() {
+        let register = Register::new(10);
+        let names = ["a", "a\0", &"a".repeat(SHORT_NAME), &"a".repeat(SHORT_NAME + 1), &"a".repeat(SHORT_NAME + 2)];
+        let enter = || names.map(|name| register.used("a", name, Duration::ZERO));
+        let sessions = enter();
+        assert_eq!(enter(), sessions);
+        assert!(sessions.iter().enumerate().all(|(at, one)| !sessions[..at].contains(one)));
     }
 
     #[test]

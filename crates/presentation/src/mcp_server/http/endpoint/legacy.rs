@@ -1,14 +1,13 @@
 //! Requests up to MCP 2025-11-25: each belongs to a session.
 
-use super::{Endpoint, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, Place, Reply, RequestContext, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,
+    call_tool::ToolCallRequest,
     client_caller::ClientCaller,
     http::{
-        authenticator::Authenticated,
-        call_response::{Abandoned, Work, answered, respond},
-        negotiation::Accept,
+        call_response::{Abandoned, RunningCall, Work, answered},
         news_stream::NewsStream,
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
@@ -20,7 +19,6 @@ use crate::mcp_server::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
-use tokio::sync::OwnedSemaphorePermit;
 use toolstead_domain::{
     client_profile::Generation,
     error_kind::ErrorKind,
@@ -32,32 +30,23 @@ use toolstead_infrastructure::mcp::wire::{
     message::{Id, RpcError, error_response},
 };
 
-impl Endpoint {
+impl Place {
     /// Answers a request by the rules up to 2025-11-25.
-    pub(super) async fn legacy_request(
-        self: Arc<Self>,
-        holder: &Authenticated,
-        headers: &HeaderMap,
-        accept: Accept,
-        request: RpcRequest,
-        room: OwnedSemaphorePermit,
-    ) -> Response<Body> {
-        let RpcRequest { id, method, params, meta } = request;
-        let session = match self.session(holder, headers) {
+    pub(super) fn legacy_request(self, context: RequestContext, request: RpcRequest) -> Reply {
+        let RpcRequest { id, content, meta } = request;
+        let session = match self.session(&context) {
             Ok(session) => session,
-            Err(NoSession::NotNamed) if method == "initialize" => {
-                return self.open_session(holder, accept, &id, params);
+            Err(missing) => return Reply::Now(self.without_session(missing, context, &id, content)),
+        };
+        let (method, mut params) = match content {
+            Content::ToolCall { tool, arguments, rest } => {
+                let call = CallRequest::Tool(ToolCallRequest::first(tool, arguments, meta.rest, rest));
+                return self.call_in_session(session, context, id, call, meta.progress_token);
             }
-            Err(NoSession::NotNamed) => {
-                return refused(&id, &of_session(SessionError::NotReady(SessionState::Created)));
-            }
-            Err(NoSession::Unknown) => {
-                let error = invalid_request(ErrorKind::SessionNotReady, SESSION_OVER);
-                return json(StatusCode::NOT_FOUND, error_response(Some(&id), &error));
-            }
+            Content::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
-            "initialize" => return refused(&id, &of_session(SessionError::AlreadyInitialized)),
+            "initialize" => return Reply::Now(refused(&id, &of_session(SessionError::AlreadyInitialized))),
             "ping" => Answer::result(&id, &json!({})),
             "logging/setLevel" => match log_level(params.get("level").unwrap_or(&Value::Null)) {
                 Ok(level) => {
@@ -67,70 +56,89 @@ impl Endpoint {
                 Err(error) => Answer::error(&id, &error),
             },
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                let scope = session.client().scope;
-                self.server.list(&id, &method, &params, Generation::Legacy, scope).await
+                return Reply::Later(Box::pin(async move {
+                    let scope = session.client().scope;
+                    let answer = self.server.list(&id, &method, &params, Generation::Legacy, scope).await;
+                    answered(Some(answer), Vec::new(), context, status)
+                }));
             }
             "resources/subscribe" | "resources/unsubscribe" => {
-                // Boxed: large and rare.
-                let (client, watches) = (session.client(), &session.watches);
-                Box::pin(self.server.watch(&id, &method, &params, &client, watches)).await
+                return Reply::Later(Box::pin(async move {
+                    let (client, watches) = (session.client(), &session.watches);
+                    let answer = self.server.watch(&id, &method, &params, &client, watches).await;
+                    answered(Some(answer), Vec::new(), context, status)
+                }));
             }
-            _ => return self.call_in_session(session, accept, RpcRequest { id, method, params, meta }, room).await,
+            _ => match CallRequest::parse(&method, &mut params, meta.rest) {
+                Ok(call) => return self.call_in_session(session, context, id, call, meta.progress_token),
+                Err(error) => Answer::error(&id, &error),
+            },
         };
-        answered(Some(answer), Vec::new(), accept, status)
+        Reply::Now(answered(Some(answer), Vec::new(), context, status))
     }
 
-    async fn call_in_session(
-        self: Arc<Self>,
+    fn call_in_session(
+        self,
         session: SessionInUse,
-        accept: Accept,
-        request: RpcRequest,
-        room: OwnedSemaphorePermit,
-    ) -> Response<Body> {
-        let RpcRequest { id, method, mut params, meta } = request;
-        let call = match CallRequest::parse(&method, &mut params, meta.rest) {
-            Ok(call) => call,
-            Err(error) => return answered(Some(Answer::error(&id, &error)), Vec::new(), accept, status),
-        };
+        context: RequestContext,
+        id: Id,
+        call: CallRequest,
+        progress_token: Option<Value>,
+    ) -> Reply {
         let running = session.in_flight.begin_beside(id);
-        let (cancel, threshold) = (running.cancel.clone(), session.threshold.clone());
+        let (threshold, outlet) = (session.threshold.clone(), outlet(context.accept));
         let client = session.client();
-        let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept));
+        let caller = ClientCaller::new(progress_token, threshold, running.cancel.clone(), outlet);
         let caller = Arc::new(caller.asking(session.questions.clone(), client.profile.clone()));
-        let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
+        let said = caller.clone();
         let work = async move {
-            let _room = room;
-            // A call that is taken back while it waits takes the path as well, which records it and does not run it.
-            let _turn = tokio::select! {
-                biased;
-                turn = session.turns.acquire() => turn.ok(),
-                _ = cancel.cancelled() => None,
+            // A call that is cancelled while it waits takes the path as well, which records it and does not run it.
+            let _turn = match session.turns.try_acquire() {
+                Ok(turn) => Some(turn),
+                Err(_) => Box::pin(session.turn(&running.cancel)).await,
             };
-            self.server.call(&running.id, call, session.client(), said, cancel.clone()).await
+            self.server.call(&running.id, call, client, said, running.cancel.clone()).await
         };
-        respond(Work::new(work, Abandoned::RunsOn), caller, accept, status, keep_alive).await
+        Reply::Call(RunningCall { work: Work::new(work, Abandoned::RunsOn), caller, context, status })
+    }
+}
+
+impl Endpoint {
+    /// Answers a request without a session: `initialize` opens one.
+    fn without_session(
+        &self,
+        missing: NoSession,
+        context: RequestContext,
+        id: &Id,
+        content: Content,
+    ) -> Response<Body> {
+        match (missing, content) {
+            (NoSession::NotNamed, Content::Other { method, params }) if method == "initialize" => {
+                self.open_session(context, id, params)
+            }
+            (NoSession::NotNamed, _) => refused(id, &of_session(SessionError::NotReady(SessionState::Created))),
+            (NoSession::Unknown, _) => {
+                let error = invalid_request(ErrorKind::SessionNotReady, SESSION_OVER);
+                json(StatusCode::NOT_FOUND, error_response(Some(id), &error))
+            }
+        }
     }
 
-    fn open_session(
-        &self,
-        holder: &Authenticated,
-        accept: Accept,
-        id: &Id,
-        mut params: Map<String, Value>,
-    ) -> Response<Body> {
+    fn open_session(&self, context: RequestContext, id: &Id, mut params: Map<String, Value>) -> Response<Body> {
         // The session gets its id only if this succeeds.
-        let scope = Scope::of(holder.principal.clone(), "");
+        let principal = context.holder.principal.clone();
+        let scope = Scope::of(principal.clone(), "");
         let (answer, profile) = match self.server.initialize(id, &mut params, &scope) {
             Ok(opened) => opened,
-            Err(error) => return answered(Some(Answer::error(id, &error)), Vec::new(), accept, status),
+            Err(error) => return answered(Some(Answer::error(id, &error)), Vec::new(), context, status),
         };
-        let opened = self.sessions.open(holder.principal.clone(), profile, Instant::now()).and_then(|session| {
+        let opened = self.sessions.open(principal, profile, Instant::now()).and_then(|session| {
             // The id is base64, which a header can always hold.
             HeaderValue::from_str(&session.id).map_err(|_| NotOpened::NoRandomness)
         });
         match opened {
             Ok(session_id) => {
-                let mut response = answered(Some(answer), Vec::new(), accept, status);
+                let mut response = answered(Some(answer), Vec::new(), context, status);
                 response.headers_mut().insert(SESSION_ID, session_id);
                 response
             }
@@ -142,15 +150,13 @@ impl Endpoint {
         }
     }
 
-    /// A notification.
-    pub(super) fn notification(
+    pub(super) fn legacy_notification(
         &self,
-        holder: &Authenticated,
-        headers: &HeaderMap,
+        context: &RequestContext,
         method: &str,
         params: &Map<String, Value>,
     ) -> Response<Body> {
-        match self.session(holder, headers) {
+        match self.session(context) {
             Ok(session) => {
                 if method == "notifications/cancelled"
                     && let Some(id) = params.get("requestId").and_then(Id::from_value)
@@ -163,15 +169,14 @@ impl Endpoint {
         }
     }
 
-    /// An answer to a question of one of the session's calls.
-    pub(super) fn client_response(
+    /// Accepts an answer to a question of one of the session's calls.
+    pub(super) fn legacy_response(
         &self,
-        holder: &Authenticated,
-        headers: &HeaderMap,
+        context: &RequestContext,
         id: &Id,
         outcome: Result<Value, RpcError>,
     ) -> Response<Body> {
-        match self.session(holder, headers) {
+        match self.session(context) {
             Ok(session) => {
                 session.questions.answer(id, outcome);
                 accepted()
@@ -180,12 +185,12 @@ impl Endpoint {
         }
     }
 
-    /// GET: the stream of what is told outside of any request.
-    pub(super) fn open_stream(&self, holder: &Authenticated, headers: &HeaderMap) -> Response<Body> {
-        if !Accept::of(headers).events {
+    /// Opens the stream of notifications that belong to no request (GET).
+    pub(super) fn open_stream(&self, context: &RequestContext) -> Response<Body> {
+        if !context.accept.events {
             return text(StatusCode::NOT_ACCEPTABLE, "the stream is `text/event-stream`");
         }
-        match self.session(holder, headers) {
+        match self.session(context) {
             Ok(session) => {
                 let end = session.open_stream();
                 let news = Newsfeed::new(&self.server.app, &session.interests());
@@ -195,18 +200,18 @@ impl Endpoint {
         }
     }
 
-    /// DELETE: the session ends.
-    pub(super) fn end_session(&self, holder: &Authenticated, headers: &HeaderMap) -> Response<Body> {
-        match named_session(headers) {
-            Some(id) if self.sessions.close(id, &holder.principal) => no_content(),
+    /// Ends the session (DELETE).
+    pub(super) fn end_session(&self, context: &RequestContext) -> Response<Body> {
+        match named_session(&context.headers) {
+            Some(id) if self.sessions.close(id, &context.holder.principal) => no_content(),
             Some(_) => NoSession::Unknown.response(),
             None => NoSession::NotNamed.response(),
         }
     }
 
-    fn session(&self, holder: &Authenticated, headers: &HeaderMap) -> Result<SessionInUse, NoSession> {
-        let id = named_session(headers).ok_or(NoSession::NotNamed)?;
-        self.sessions.find(id, &holder.principal).ok_or(NoSession::Unknown)
+    fn session(&self, context: &RequestContext) -> Result<SessionInUse, NoSession> {
+        let id = named_session(&context.headers).ok_or(NoSession::NotNamed)?;
+        self.sessions.find(id, &context.holder.principal).ok_or(NoSession::Unknown)
     }
 }
 

@@ -1,15 +1,14 @@
 //! Requests of MCP 2026-07-28: each stands for itself.
 
-use super::{Endpoint, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, Place, Reply, RequestContext, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,
-    call_tool::Client,
+    call_tool::{Client, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
         authenticator::Authenticated,
-        call_response::{Abandoned, Work, answered, respond},
-        negotiation::Accept,
+        call_response::{Abandoned, RunningCall, Work, answered},
         news_stream::NewsStream,
         response::{Body, live_events, text},
     },
@@ -19,105 +18,103 @@ use crate::mcp_server::{
     subscription::Subscription,
 };
 use http::{HeaderMap, Response, StatusCode};
-use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
-use tokio::sync::OwnedSemaphorePermit;
 use toolstead_application::cancel_signal::CancelSignal;
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation},
     scope::Scope,
 };
-use toolstead_infrastructure::mcp::wire::message::RpcError;
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-impl Endpoint {
+impl Place {
     /// Answers a request by the rules of 2026-07-28.
-    pub(super) async fn modern_request(
-        self: Arc<Self>,
-        holder: &Authenticated,
-        headers: &HeaderMap,
-        accept: Accept,
-        request: RpcRequest,
-        room: OwnedSemaphorePermit,
-    ) -> Response<Body> {
-        let RpcRequest { id, method, params, mut meta } = request;
-        let profile = match self.check(headers, &method, &params, &mut meta) {
+    pub(super) fn modern_request(self, context: RequestContext, request: RpcRequest) -> Reply {
+        let RpcRequest { id, content, mut meta } = request;
+        let profile = match self.check(&context.headers, &content, &mut meta) {
             Ok(profile) => profile,
-            Err(error) => return refused(&id, &error),
+            Err(error) => return Reply::Now(refused(&id, &error)),
+        };
+        let (method, mut params) = match content {
+            Content::ToolCall { tool, arguments, rest } => {
+                let members = std::mem::take(&mut meta.rest);
+                let call = CallRequest::Tool(ToolCallRequest::first(tool, arguments, members, rest));
+                return self.call_without_session(context, id, call, meta, profile);
+            }
+            Content::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
-            "server/discover" => self.server.discover(&id, &stateless(holder)),
+            "server/discover" => self.server.discover(&id, &stateless(&context.holder)),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                let scope = stateless(holder);
-                self.server.list(&id, &method, &params, Generation::Modern, scope).await
+                return Reply::Later(Box::pin(async move {
+                    let scope = stateless(&context.holder);
+                    let answer = self.server.list(&id, &method, &params, Generation::Modern, scope).await;
+                    answered(Some(answer), Vec::new(), context, status)
+                }));
             }
             "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
-                Ok(subscription) => return self.listen(holder, profile, subscription, accept).await,
+                Ok(subscription) => {
+                    return Reply::Later(Box::pin(async move { self.listen(&context, profile, subscription).await }));
+                }
                 Err(error) => Answer::error(&id, &error),
             },
-            _ => {
-                let request = RpcRequest { id, method, params, meta };
-                return self.call(holder, accept, request, profile, room).await;
-            }
+            _ => match CallRequest::parse(&method, &mut params, std::mem::take(&mut meta.rest)) {
+                Ok(call) => return self.call_without_session(context, id, call, meta, profile),
+                Err(error) => Answer::error(&id, &error),
+            },
         };
-        answered(Some(answer), Vec::new(), accept, status)
+        Reply::Now(answered(Some(answer), Vec::new(), context, status))
     }
 
-    /// Checks what a request says of itself, from the outside inwards, and takes out who its client is.
-    fn check(
-        &self,
-        headers: &HeaderMap,
-        method: &str,
-        params: &Map<String, Value>,
-        meta: &mut RequestMeta,
-    ) -> Result<ClientProfile, RpcError> {
+    fn call_without_session(
+        self,
+        context: RequestContext,
+        id: Id,
+        call: CallRequest,
+        meta: RequestMeta,
+        profile: ClientProfile,
+    ) -> Reply {
+        let cancel = CancelSignal::new();
+        let threshold = LogThreshold::Request(profile.log_level);
+        let session = self.stateless.enter(&context.holder, meta.client_name(), Instant::now());
+        let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(context.accept));
+        let caller = Arc::new(caller.asked_by_retry());
+        let scope = Scope::of(context.holder.principal.clone(), session.id.clone());
+        let client = Client { scope, profile: Arc::new(profile) };
+        let said = caller.clone();
+        let work = async move {
+            let _session = session;
+            self.server.call(&id, call, client, said, cancel).await
+        };
+        Reply::Call(RunningCall { work: Work::new(work, Abandoned::Ends), caller, context, status })
+    }
+}
+
+impl Endpoint {
+    /// Checks what a request says of itself, from the outside inwards, and returns its client.
+    fn check(&self, headers: &HeaderMap, content: &Content, meta: &mut RequestMeta) -> Result<ClientProfile, RpcError> {
         meta.check_complete()?;
         self.mirrored.check_version(headers, meta.named_version().unwrap_or_default())?;
         let profile = meta.take_profile()?;
-        self.mirrored.check_request(headers, method, params)?;
+        match content {
+            Content::ToolCall { tool, arguments, .. } => {
+                self.mirrored.check_call(headers, tool, arguments.as_object())?
+            }
+            Content::Other { method, params } => self.mirrored.check_request(headers, method, params)?,
+        }
         Ok(profile)
-    }
-
-    async fn call(
-        self: Arc<Self>,
-        holder: &Authenticated,
-        accept: Accept,
-        request: RpcRequest,
-        profile: ClientProfile,
-        room: OwnedSemaphorePermit,
-    ) -> Response<Body> {
-        let RpcRequest { id, method, mut params, meta } = request;
-        let client_name = meta.client_name().to_owned();
-        let call = match CallRequest::parse(&method, &mut params, meta.rest) {
-            Ok(call) => call,
-            Err(error) => return answered(Some(Answer::error(&id, &error)), Vec::new(), accept, status),
-        };
-        let cancel = CancelSignal::new();
-        let threshold = LogThreshold::Request(profile.log_level);
-        let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept));
-        let caller = Arc::new(caller.asked_by_retry());
-        let session = self.stateless.enter(holder, &client_name, Instant::now());
-        let scope = Scope::of(holder.principal.clone(), session.id.clone());
-        let client = Client { scope, profile: Arc::new(profile) };
-        let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
-        let work = async move {
-            let (_room, _session) = (room, session);
-            self.server.call(&id, call, client, said, cancel).await
-        };
-        respond(Work::new(work, Abandoned::Ends), caller, accept, status, keep_alive).await
     }
 
     async fn listen(
         &self,
-        holder: &Authenticated,
+        context: &RequestContext,
         profile: ClientProfile,
         mut subscription: Subscription,
-        accept: Accept,
     ) -> Response<Body> {
-        if !accept.events {
+        if !context.accept.events {
             return text(StatusCode::NOT_ACCEPTABLE, "a subscription is answered by `text/event-stream`");
         }
         let app = &self.server.app;
-        let client = Client { scope: stateless(holder), profile: Arc::new(profile) };
+        let client = Client { scope: stateless(&context.holder), profile: Arc::new(profile) };
         let interests = subscription.agree(app, client).await;
         let (news, last) = (Newsfeed::new(app, &interests), subscription.result(&self.server.identity));
         let stream = NewsStream::new(news, self.settings.keep_alive).of_subscription(subscription, last);

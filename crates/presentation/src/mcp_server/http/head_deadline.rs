@@ -1,0 +1,114 @@
+//! The deadline for the head of the next request on one connection.
+//!
+//! hyper arms a new timer for every request. Here it only stores the time, and one timer of the connection moves on when
+//! it fires too early.
+
+use hyper::rt::{Sleep, Timer};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+/// Deadline for a head, if the connection waits for one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HeadDeadline(Arc<Mutex<Option<Instant>>>);
+
+impl HeadDeadline {
+    /// Returns `true` while the connection waits for a head.
+    pub(super) fn is_set(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Removes the deadline: the head is complete.
+    pub(super) fn clear(&self) {
+        *self.lock() = None;
+    }
+
+    /// Waits until the deadline of a head has passed, for any of the connection's requests. A head has `timeout` from
+    /// when the connection waits for it.
+    pub(super) async fn passed(&self, timeout: Duration) {
+        let mut next = tokio::time::Instant::now() + timeout;
+        loop {
+            tokio::time::sleep_until(next).await;
+            let now = tokio::time::Instant::now();
+            next = match *self.lock() {
+                // Whatever the connection waits for later has all of its time.
+                None => now + timeout,
+                Some(deadline) if deadline <= now.into_std() => return,
+                Some(deadline) => deadline.into(),
+            };
+        }
+    }
+
+    fn set(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        *self.lock() = Some(deadline);
+        Box::pin(Never)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Timer for HeadDeadline {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.set(self.now() + duration)
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        self.set(deadline)
+    }
+
+    fn reset(&self, _: &mut Pin<Box<dyn Sleep>>, deadline: Instant) {
+        *self.lock() = Some(deadline);
+    }
+
+    fn now(&self) -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+}
+
+/// What hyper waits for; the connection itself ends when the deadline passes. Its box takes no memory.
+struct Never;
+
+impl Future for Never {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl Sleep for Never {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use tokio::time::advance;
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_passes_when_its_head_took_too_long_and_not_between() {
+        let deadline = HeadDeadline::default();
+        let mut passed = Box::pin(deadline.passed(TIMEOUT));
+        // A call that takes longer than a head may.
+        advance(TIMEOUT * 3 / 2).await;
+        assert!(passed.as_mut().now_or_never().is_none());
+        drop(deadline.sleep_until(deadline.now() + TIMEOUT));
+        advance(TIMEOUT - Duration::from_secs(1)).await;
+        assert!(passed.as_mut().now_or_never().is_none(), "the head has one more second");
+        deadline.clear();
+        advance(TIMEOUT * 2).await;
+        assert!(passed.as_mut().now_or_never().is_none(), "its head came in time");
+        let begun = tokio::time::Instant::now();
+        drop(deadline.sleep(TIMEOUT));
+        passed.await;
+        let took = begun.elapsed();
+        assert!((TIMEOUT..TIMEOUT + Duration::from_millis(10)).contains(&took), "{took:?}");
+    }
+}
