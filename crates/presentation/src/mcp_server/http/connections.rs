@@ -42,10 +42,10 @@ pub(super) struct Connection {
     place: OnceCell<Option<OwnedSemaphorePermit>>,
 }
 
-/// When a connection is to end.
+/// The moment at which a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum End {
-    /// When its client ends it.
+    /// Once its client ends it.
     Open,
     AfterResponse,
     AtOnce,

@@ -105,7 +105,7 @@ impl Drop for Place {
     }
 }
 
-/// What is known of a request beside its message.
+/// A request without its message.
 pub(super) struct RequestContext {
     holder: Authenticated,
     pub(super) headers: HeaderMap,
@@ -124,7 +124,7 @@ enum Content {
     Other { method: String, params: Map<String, Value> },
 }
 
-/// How a request is answered.
+/// The reply to a request.
 enum Reply {
     Now(Response<Body>),
     /// Boxed: large, and each connection would have memory for it.

@@ -19,7 +19,7 @@ pub(super) struct Gate {
     port: Option<u16>,
 }
 
-/// What authenticates requests. Tokens need no future.
+/// The authentication of requests. Tokens need no future.
 #[derive(Debug)]
 enum Keeper {
     Tokens(BearerTokens),

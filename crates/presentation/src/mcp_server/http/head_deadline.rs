@@ -34,7 +34,7 @@ impl HeadDeadline {
             tokio::time::sleep_until(next).await;
             let now = tokio::time::Instant::now();
             next = match *self.lock() {
-                // Whatever the connection waits for later has all of its time.
+                // A head that the connection waits for later has the whole timeout.
                 None => now + timeout,
                 Some(deadline) if deadline <= now.into_std() => return,
                 Some(deadline) => deadline.into(),
@@ -71,7 +71,7 @@ impl Timer for HeadDeadline {
     }
 }
 
-/// What hyper waits for; the connection itself ends when the deadline passes. Its box takes no memory.
+/// A sleep without an end for hyper: the connection itself ends when the deadline passes. Its box allocates nothing.
 struct Never;
 
 impl Future for Never {
