@@ -468,12 +468,10 @@ impl Config {
 
     /// What of each file's permissions waits for trust, and how to give it.
     pub fn waiting_permissions(&self) -> Vec<String> {
-        let settings = self.resolved.all();
-        let in_permissions =
-            settings.iter().filter(|setting| setting.path.first().is_some_and(|one| one == "permissions"));
+        let settings = self.resolved.all_in("permissions");
         let mut files: BTreeMap<Arc<Path>, (usize, usize)> = BTreeMap::new();
         for (setting, waiting) in
-            in_permissions.flat_map(|setting| setting.waiting.iter().map(move |one| (setting, one)))
+            settings.iter().flat_map(|setting| setting.waiting.iter().map(move |one| (setting, one)))
         {
             let Origin::File(path, _) = &waiting.origin else { continue };
             if self.files.iter().any(|file| file.path == *path && file.leads_to.is_some()) {

@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    config::{Config, value},
+    config::{Config, layers::Resolved, value},
 };
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
@@ -16,22 +16,22 @@ pub(super) fn reports(config: &Config, app: &App, version: &str) -> Vec<Report> 
 }
 
 fn configuration(config: &Config) -> Report {
-    let told: Arc<Value> = Arc::new(told(config));
+    let settings = Arc::new(config.resolved.clone());
     Report {
         uri: "config://server",
         name: "config",
         title: "Effective configuration",
         description: "Every setting that is in force, without secrets.",
         make: Box::new(move || {
-            let told = told.clone();
-            Box::pin(async move { Value::clone(&told) })
+            let settings = settings.clone();
+            Box::pin(async move { told(&settings) })
         }),
     }
 }
 
 /// Each setting by its name.
-fn told(config: &Config) -> Value {
-    let settings = config.resolved.all();
+fn told(settings: &Resolved) -> Value {
+    let settings = settings.all();
     let told = settings.iter().filter_map(|setting| Some((setting.name(), shown(setting.value.as_ref()?))));
     json!({"settings": redacted_value(&Value::Object(told.collect()))})
 }

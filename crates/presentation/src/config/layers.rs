@@ -358,6 +358,15 @@ impl Resolved {
         }
     }
 
+    /// Returns the setting of a key without names of the user; its default if no layer sets it.
+    fn setting_of(&self, key: &'static Key) -> Setting {
+        let names: Vec<String> = key.path.iter().map(|name| (*name).to_owned()).collect();
+        match self.settings.get(&names) {
+            Some(setting) => setting.clone(),
+            None => resolve(names, key, Vec::new()),
+        }
+    }
+
     /// The setting at this path, if some layer speaks of it.
     pub(super) fn at(&self, path: &[&str]) -> Option<&Setting> {
         let path: Vec<String> = path.iter().map(|name| (*name).to_owned()).collect();
@@ -398,10 +407,7 @@ impl Resolved {
     /// The values of a section without names of the user, as a JSON object; absent where there is no value.
     pub(super) fn section(&self, section: &str) -> serde_json::Value {
         let keys = schema::KEYS.iter().filter(|key| key.path[0] == section && !key.path.contains(&"*"));
-        let values = keys.filter_map(|key| {
-            let value = self.setting(&key.path.join("."))?.value?;
-            Some((key.path[1].to_owned(), value.to_json()))
-        });
+        let values = keys.filter_map(|key| Some((key.path[1].to_owned(), self.setting_of(key).value?.to_json())));
         values.collect::<serde_json::Map<_, _>>().into()
     }
 
@@ -421,10 +427,19 @@ impl Resolved {
 
     /// Every setting: the keys without names of the user in the order of the documentation, then the others by path.
     pub fn all(&self) -> Vec<Setting> {
-        let plain = schema::KEYS.iter().filter(|key| !key.path.contains(&"*"));
-        let mut all: Vec<Setting> = plain.filter_map(|key| self.setting(&key.path.join("."))).collect();
-        all.extend(self.settings.values().filter(|setting| setting.key.path.contains(&"*")).cloned());
-        all
+        self.all_of(|_| true)
+    }
+
+    /// Returns the settings of a section in the order of [`all`](Self::all).
+    pub(super) fn all_in(&self, section: &str) -> Vec<Setting> {
+        self.all_of(|key| key.path[0] == section)
+    }
+
+    fn all_of(&self, is_wanted: impl Fn(&Key) -> bool) -> Vec<Setting> {
+        let has_name = |key: &Key| key.path.contains(&"*");
+        let plain = schema::KEYS.iter().filter(|key| !has_name(key) && is_wanted(key));
+        let named = self.settings.values().filter(|setting| has_name(setting.key) && is_wanted(setting.key));
+        plain.map(|key| self.setting_of(key)).chain(named.cloned()).collect()
     }
 }
 

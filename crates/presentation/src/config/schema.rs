@@ -386,7 +386,7 @@ pub(super) fn names_below(path: &[String]) -> Vec<&'static str> {
 
 /// The key of that path, written with dots.
 pub(super) fn named(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.path.join(".") == path)
+    KEYS.iter().find(|key| key.path.iter().copied().eq(path.split('.')))
 }
 
 /// The reference of all keys, as Markdown.

@@ -134,8 +134,7 @@ impl Reader<'_> {
     }
 
     fn said_of(&self, section: &str) -> Vec<Setting> {
-        let is_of_section = |setting: &Setting| setting.path.first().is_some_and(|first| first == section);
-        self.resolved.all().into_iter().filter(is_of_section).collect()
+        self.resolved.all_in(section)
     }
 
     /// The reason why there is no service of a section, with what waits there for a person's word.
