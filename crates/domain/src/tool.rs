@@ -1,5 +1,6 @@
 //! A tool's definition.
 
+mod definition;
 pub mod hidden_text;
 
 use crate::{
@@ -9,6 +10,7 @@ use crate::{
     server_name::ServerName,
     tool_name::ToolName,
 };
+use definition::Definition;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
 
@@ -26,8 +28,8 @@ pub const ORCHESTRATION: &str = "built-in (orchestration)";
 pub struct Tool {
     name: ToolName,
     rule_name: ToolName,
-    definition: Arc<Map<String, Value>>,
-    advertised: Option<Arc<Map<String, Value>>>,
+    definition: Definition,
+    advertised: Option<Definition>,
     /// What the tool is for.
     pub category: Category,
     /// Free words to filter by, sorted.
@@ -153,6 +155,27 @@ impl Tool {
             None => Availability::Available,
         };
         definition.insert("name".into(), name.as_str().into());
+        Self::with_definition(name, definition.into(), availability, category, source)
+    }
+
+    /// Creates a tool whose definition is built when it is read first. For tools of this program: `build` inserts the name,
+    /// and its texts are not searched for characters that hide or reorder text.
+    pub fn deferred(
+        name: ToolName,
+        build: impl FnOnce() -> Map<String, Value> + Send + 'static,
+        category: Category,
+        source: ToolSource,
+    ) -> Self {
+        Self::with_definition(name, Definition::deferred(build), Availability::Available, category, source)
+    }
+
+    fn with_definition(
+        name: ToolName,
+        definition: Definition,
+        availability: Availability,
+        category: Category,
+        source: ToolSource,
+    ) -> Self {
         let rule_name = match &source {
             ToolSource::McpServer { server, tool } => ToolName::for_upstream(server, tool),
             ToolSource::Embedded(provider) if !name.as_str().starts_with("mcp__") => {
@@ -163,7 +186,7 @@ impl Tool {
         Self {
             name,
             rule_name,
-            definition: Arc::new(definition),
+            definition,
             advertised: None,
             category,
             tags: Vec::new(),
@@ -231,7 +254,7 @@ impl Tool {
         let annotations = self.advertised().get("annotations");
         definition.extend(annotations.map(|hints| ("annotations".to_owned(), hints.clone())));
         let category = face.category.unwrap_or(self.category);
-        Some(Self { name, definition: Arc::new(definition), advertised: None, category, ..self.clone() })
+        Some(Self { name, definition: definition.into(), advertised: None, category, ..self.clone() })
     }
 
     /// The same tool, advertised to models by a shorter definition than the one that calls are validated against: every
@@ -242,8 +265,26 @@ impl Tool {
             self.set_availability(Availability::Unavailable(hidden.to_string()));
         }
         definition.insert("name".into(), self.name.as_str().into());
-        self.advertised = Some(Arc::new(definition));
+        self.advertised = Some(definition.into());
         self
+    }
+
+    /// Advertises a shorter definition, as [`advertised_as`](Self::advertised_as) does, that is built when it is read first.
+    /// As in [`deferred`](Self::deferred), `build` inserts the name.
+    #[must_use]
+    pub fn advertised_by(mut self, build: impl FnOnce() -> Map<String, Value> + Send + 'static) -> Self {
+        self.advertised = Some(Definition::deferred(build));
+        self
+    }
+
+    /// Returns `true` if both definitions of this tool equal those of another. Builds neither for clones.
+    pub fn has_definitions_of(&self, other: &Self) -> bool {
+        self.definition == other.definition && self.advertised == other.advertised
+    }
+
+    /// Returns `true` if a definition of this tool was built.
+    pub fn is_built(&self) -> bool {
+        self.definition.is_built() || self.advertised.as_ref().is_some_and(Definition::is_built)
     }
 
     /// Marks it as the tool by which requests of this kind are judged: it is not a tool that can be called.
@@ -260,44 +301,44 @@ impl Tool {
 
     /// MCP's definition, whole.
     pub fn definition(&self) -> &Map<String, Value> {
-        &self.definition
+        self.definition.get()
     }
 
     /// The definition that a list for models carries: the whole one, unless a shorter one was written.
     pub fn advertised(&self) -> &Map<String, Value> {
-        self.advertised.as_ref().unwrap_or(&self.definition)
+        self.advertised.as_ref().unwrap_or(&self.definition).get()
     }
 
     /// Returns the definition of [`advertised_as`](Self::advertised_as), if there is one.
     #[cfg(feature = "serde")]
     pub(crate) fn short_definition(&self) -> Option<&Map<String, Value>> {
-        self.advertised.as_deref()
+        self.advertised.as_ref().map(Definition::get)
     }
 
     /// The title for people: `title`, else `annotations.title`.
     pub fn title(&self) -> Option<&str> {
-        let annotated = || self.definition.get("annotations")?.get("title")?.as_str();
-        self.definition.get("title").and_then(Value::as_str).or_else(annotated)
+        let annotated = || self.definition().get("annotations")?.get("title")?.as_str();
+        self.definition().get("title").and_then(Value::as_str).or_else(annotated)
     }
 
     /// The description for models; empty if there is none.
     pub fn description(&self) -> &str {
-        self.definition.get("description").and_then(Value::as_str).unwrap_or("")
+        self.definition().get("description").and_then(Value::as_str).unwrap_or("")
     }
 
     /// The input schema; `Null` where a server sent none.
     pub fn input_schema(&self) -> &Value {
-        self.definition.get("inputSchema").unwrap_or(&Value::Null)
+        self.definition().get("inputSchema").unwrap_or(&Value::Null)
     }
 
     /// The schema of `structuredContent`, if the tool promises one.
     pub fn output_schema(&self) -> Option<&Value> {
-        self.definition.get("outputSchema")
+        self.definition().get("outputSchema")
     }
 
     /// The hints.
     pub fn annotations(&self) -> ToolAnnotations {
-        let hint = |name: &str| self.definition.get("annotations")?.get(name)?.as_bool();
+        let hint = |name: &str| self.definition().get("annotations")?.get(name)?.as_bool();
         ToolAnnotations {
             read_only_hint: hint("readOnlyHint"),
             destructive_hint: hint("destructiveHint"),
@@ -308,7 +349,8 @@ impl Tool {
 
     /// The parts in which another definition of the tool differs. The order of members does not count.
     pub fn differences(&self, other: &Self) -> Vec<DefinitionPart> {
-        let differs = |part: &DefinitionPart| self.definition.get(part.member()) != other.definition.get(part.member());
+        let differs =
+            |part: &DefinitionPart| self.definition().get(part.member()) != other.definition().get(part.member());
         DefinitionPart::ALL.into_iter().filter(differs).collect()
     }
 
@@ -319,7 +361,7 @@ impl Tool {
             return self;
         }
         let source = ToolSource::Embedded(ServerName::parse(provider).unwrap_or_else(|_| ServerName::program()));
-        let renamed = Self::new(self.name, Arc::unwrap_or_clone(self.definition), self.category, source);
+        let renamed = Self::new(self.name, self.definition.into_map(), self.category, source);
         Self {
             tags: self.tags,
             enabled: self.enabled,

@@ -129,7 +129,7 @@ impl Snapshot {
         let old = &self.tools[*self.by_name.get(tool.name().as_str())?];
         let same = Arc::ptr_eq(&old.provider, provider) && old.tool.enabled == enabled && {
             let Tool { category, tags, aliases, availability, takes_command_lines, reads_outputs, .. } = tool;
-            (old.tool.definition(), old.tool.advertised()) == (tool.definition(), tool.advertised())
+            old.tool.has_definitions_of(tool)
                 && (&old.tool.category, &old.tool.tags, old.tool.source()) == (category, tags, tool.source())
                 && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
                 && (&old.tool.takes_command_lines, &old.tool.reads_outputs) == (takes_command_lines, reads_outputs)

@@ -110,6 +110,8 @@ pub(crate) struct Owner {
 pub struct Browsers {
     settings: BrowserSettings,
     launcher: OnceLock<Launcher>,
+    /// The reason why there was no browser when a tool was defined first: each of the tools asks.
+    missing: OnceLock<Option<String>>,
     running: Mutex<HashMap<Owner, Arc<Place>>>,
 }
 
@@ -141,7 +143,7 @@ pub(crate) struct Lease {
 impl Browsers {
     /// Browsers under these settings. None is started yet.
     pub fn new(settings: BrowserSettings) -> Self {
-        Self { settings, launcher: OnceLock::new(), running: Mutex::default() }
+        Self { settings, launcher: OnceLock::new(), missing: OnceLock::new(), running: Mutex::default() }
     }
 
     /// The program that is started where no tool can write to it. Blocks.
@@ -168,9 +170,9 @@ impl Browsers {
         }
     }
 
-    /// The reason why there can be none, with what helps. Blocks.
+    /// Returns the reason why no browser could be started at the first call of this, with what helps. Blocks.
     pub(crate) fn unavailable(&self, writable: &WritableRoots) -> Option<String> {
-        self.program(writable).err()
+        self.missing.get_or_init(|| self.program(writable).err()).clone()
     }
 
     fn program(&self, writable: &WritableRoots) -> Result<PathBuf, String> {

@@ -251,7 +251,7 @@ impl AnyBuiltInTool for AddedTool {
         false
     }
 
-    fn definition(&self, name: ToolName, source: ToolSource, _: &World) -> Tool {
+    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, _: &World) -> Tool {
         let mut definition = Map::new();
         definition.insert("name".into(), name.as_str().into());
         if !self.title.is_empty() {

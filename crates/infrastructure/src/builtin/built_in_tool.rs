@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::{any::type_name, time::Duration};
+use std::{any::type_name, sync::Arc, time::Duration};
 use toolstead_domain::{
     access::Access,
     category::Category,
@@ -178,8 +178,8 @@ pub trait AnyBuiltInTool: Send + Sync {
         false
     }
 
-    /// Its definition under a name, from a source.
-    fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
+    /// Its definition under a name, from a source. That of a built-in tool is built when it is read first.
+    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &World) -> Tool;
 
     /// See [`BuiltInTool::accesses_of`].
     ///
@@ -221,24 +221,23 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         T::IS_LIVE
     }
 
-    fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool {
+    fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &World) -> Tool {
         let here = self.told_here(world).map_or(String::new(), |here| format!("\n{here}"));
-        let mut definition = Map::new();
-        definition.insert("name".into(), name.as_str().into());
-        definition.insert("title".into(), T::TITLE.into());
-        definition.insert("description".into(), format!("{}{here}", T::DESCRIPTION).into());
-        let mut schema = input_schema::<T::Input>();
-        if let Ok(example) = serde_json::from_str::<Value>(T::EXAMPLE) {
-            schema["examples"] = Value::Array(vec![example]);
-        }
-        definition.insert("inputSchema".into(), schema);
-        if let Some(schema) = self.output_schema() {
-            definition.insert("outputSchema".into(), schema);
-        }
-        definition.insert("annotations".into(), T::ANNOTATIONS.to_json());
-        let mut tool = Tool::new(name, definition, T::CATEGORY, source).advertised_as(brief::<T>(&here));
+        let availability = self.availability(world);
+        let mut tool = match source {
+            // Texts of live tools and of other programs are searched for hidden characters.
+            ToolSource::BuiltIn if !T::IS_LIVE => {
+                let (own_name, own_here) = (name.clone(), here.clone());
+                let whole = move || whole::<T>(&self, &own_name, &own_here);
+                Tool::deferred(name, whole, T::CATEGORY, source).advertised_by(move || brief::<T>(&here))
+            }
+            source => {
+                let whole = whole::<T>(&self, &name, &here);
+                Tool::new(name, whole, T::CATEGORY, source).advertised_as(brief::<T>(&here))
+            }
+        };
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
-        tool.set_availability(self.availability(world));
+        tool.set_availability(availability);
         tool.takes_command_lines = T::TAKES_COMMAND_LINES;
         tool.reads_outputs = T::READS_OUTPUTS;
         tool.stands_alone = T::STANDS_ALONE;
@@ -256,6 +255,24 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
     async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         BuiltInTool::run(self, parsed(arguments)?, run).await
     }
+}
+
+/// The definition that calls are validated against.
+fn whole<T: BuiltInTool>(tool: &T, name: &ToolName, here: &str) -> Map<String, Value> {
+    let mut definition = Map::new();
+    definition.insert("name".into(), name.as_str().into());
+    definition.insert("title".into(), T::TITLE.into());
+    definition.insert("description".into(), format!("{}{here}", T::DESCRIPTION).into());
+    let mut schema = input_schema::<T::Input>();
+    if let Ok(example) = serde_json::from_str::<Value>(T::EXAMPLE) {
+        schema["examples"] = Value::Array(vec![example]);
+    }
+    definition.insert("inputSchema".into(), schema);
+    if let Some(schema) = tool.output_schema() {
+        definition.insert("outputSchema".into(), schema);
+    }
+    definition.insert("annotations".into(), T::ANNOTATIONS.to_json());
+    definition
 }
 
 /// The definition for models, without the schema of the result: what a tool answers, its answers show.

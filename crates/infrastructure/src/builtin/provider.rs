@@ -114,7 +114,7 @@ impl BuiltInTools {
             if places.insert(name.clone(), place).is_some() {
                 return Err(InvalidBuiltInTools::Twice(name));
             }
-            definitions.push(tool.definition(name, source, &world));
+            definitions.push(tool.clone().definition(name, source, &world));
         }
         Ok(Self { name, world, tools, definitions, version: None, is_guest: false, explained: Vec::new(), places })
     }
@@ -147,7 +147,7 @@ impl BuiltInTools {
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.world = self.world.with_journal(journal);
         for (definition, tool) in self.definitions.iter_mut().zip(&self.tools) {
-            let anew = tool.definition(definition.name().clone(), definition.source().clone(), &self.world);
+            let anew = tool.clone().definition(definition.name().clone(), definition.source().clone(), &self.world);
             definition.availability = anew.availability;
         }
         self
@@ -221,7 +221,7 @@ impl ToolProvider for BuiltInTools {
             if !tool.is_live() {
                 return known.clone();
             }
-            let mut now = tool.definition(known.name().clone(), known.source().clone(), &self.world);
+            let mut now = tool.clone().definition(known.name().clone(), known.source().clone(), &self.world);
             now.aliases = known.aliases.clone();
             now
         };

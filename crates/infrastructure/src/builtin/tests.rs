@@ -436,6 +436,17 @@ fn the_defaults_of_every_tool_fit_its_schema() {
     }
 }
 
+/// Their definitions are not searched at the start.
+#[test]
+fn no_built_in_tool_has_hidden_text() {
+    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
+    for tool in tools.definitions() {
+        let searched = Tool::new(tool.name().clone(), tool.definition().clone(), tool.category, tool.source().clone());
+        let searched = searched.advertised_as(tool.advertised().clone());
+        assert_eq!(searched.availability, Availability::Available, "{}", tool.name());
+    }
+}
+
 #[test]
 fn a_name_is_not_given_to_two_tools() {
     let twice: Vec<_> = all().into_iter().chain(all()).collect();

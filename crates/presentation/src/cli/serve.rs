@@ -187,11 +187,45 @@ fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mu
 mod tests {
     use super::*;
     use crate::config::request::{Flags, Request};
+    use std::path::Path;
+
+    fn loaded(home: &Path, text: &str) -> (Config, Environment) {
+        let file = home.join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        let environment = Environment::new([
+            ("HOME", home.to_str().unwrap()),
+            ("TOOLSTEAD_SERVER_TOKEN", "a-token-that-is-long-enough-for-any-server"),
+        ]);
+        let request = Request {
+            environment: environment.clone(),
+            start: home.to_path_buf(),
+            administrator: home.join("etc"),
+            file: Some(file),
+            flags: Flags::default(),
+        };
+        (Config::load(&request).unwrap(), environment)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_start_builds_the_definitions_of_listed_tools_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let (config, _) = loaded(home.path(), "tools.select = \"echo\"\npermissions.allow = [\"echo\"]");
+        let composition = App::builder(config).build().await.unwrap();
+        let built = || {
+            let snapshot = composition.app.registry.snapshot();
+            let built = snapshot.tools().iter().filter(|one| one.tool.is_built());
+            built.map(|one| one.tool.name().to_string()).collect::<Vec<_>>()
+        };
+        // The description of `skill` depends on files; the others call tools.
+        assert_eq!(built(), ["batch", "skill", "subagent"]);
+        let listed = composition.app.list_tools.handle(&Default::default()).unwrap();
+        listed.tools.iter().for_each(|tool| assert!(!tool.wire().get().is_empty()));
+        assert_eq!(built(), ["batch", "echo", "skill", "subagent"]);
+        composition.close().await;
+    }
 
     #[test]
     fn the_configuration_bounds_clients_in_number_and_time() {
-        let home = tempfile::tempdir().unwrap();
-        let file = home.path().join("config.toml");
         let text = r#"
             [limits]
             sessions = 3
@@ -201,20 +235,8 @@ mod tests {
             head_timeout_seconds = 6
             allowed_origins = ["https://app.example"]
         "#;
-        std::fs::write(&file, text).unwrap();
-        let environment = Environment::new([
-            ("HOME", home.path().to_str().unwrap()),
-            ("TOOLSTEAD_SERVER_TOKEN", "a-token-that-is-long-enough-for-any-server"),
-        ]);
-        let (start, administrator) = (home.path().to_path_buf(), home.path().join("etc"));
-        let request = Request {
-            environment: environment.clone(),
-            start,
-            administrator,
-            file: Some(file),
-            flags: Flags::default(),
-        };
-        let config = Config::load(&request).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let (config, environment) = loaded(home.path(), text);
         let settings = settings(&config, &server_token(&config, &environment).unwrap());
         assert_eq!((settings.max_sessions, settings.max_connections), (3, 4));
         assert_eq!(settings.session_idle, Duration::from_secs(5));

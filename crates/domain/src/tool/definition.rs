@@ -1,0 +1,66 @@
+//! The definition of a tool as a JSON object that its clones share.
+
+use serde_json::{Map, Value};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
+
+type Build = Box<dyn FnOnce() -> Map<String, Value> + Send>;
+
+/// A definition that exists, or one that is built when it is read first.
+#[derive(Clone)]
+pub(super) enum Definition {
+    Built(Arc<Map<String, Value>>),
+    Deferred(Arc<LazyLock<Map<String, Value>, Build>>),
+}
+
+impl Definition {
+    pub(super) fn deferred(build: impl FnOnce() -> Map<String, Value> + Send + 'static) -> Self {
+        Self::Deferred(Arc::new(LazyLock::new(Box::new(build))))
+    }
+
+    pub(super) fn get(&self) -> &Map<String, Value> {
+        match self {
+            Self::Built(definition) => definition,
+            Self::Deferred(definition) => definition,
+        }
+    }
+
+    pub(super) fn into_map(self) -> Map<String, Value> {
+        match self {
+            Self::Built(definition) => Arc::unwrap_or_clone(definition),
+            Self::Deferred(definition) => Map::clone(&definition),
+        }
+    }
+
+    pub(super) fn is_built(&self) -> bool {
+        match self {
+            Self::Built(_) => true,
+            Self::Deferred(definition) => LazyLock::get(definition).is_some(),
+        }
+    }
+}
+
+impl From<Map<String, Value>> for Definition {
+    fn from(definition: Map<String, Value>) -> Self {
+        Self::Built(Arc::new(definition))
+    }
+}
+
+impl PartialEq for Definition {
+    /// Clones are equal without being built.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Built(one), Self::Built(other)) if Arc::ptr_eq(one, other) => true,
+            (Self::Deferred(one), Self::Deferred(other)) if Arc::ptr_eq(one, other) => true,
+            _ => self.get() == other.get(),
+        }
+    }
+}
+
+impl fmt::Debug for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
