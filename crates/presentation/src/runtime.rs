@@ -2,11 +2,14 @@
 
 use crate::cli::output::note;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use std::{process::ExitCode, time::Duration};
+use std::{env, fs, ops::Range, path::Path, pin::pin, process::ExitCode, time::Duration};
 use toolstead_infrastructure::helper::end_helpers;
 
 /// How long work on blocking threads has to end; a read from a terminal never does.
 const LAST_WORK: Duration = Duration::from_millis(200);
+
+/// Time after which memory that only the start used is returned to the system.
+const AFTER_START: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether memory is held that may go back.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
@@ -15,7 +18,8 @@ const WORTH_GIVING_BACK: usize = 16 << 20;
 /// So often it is asked back: who holds it then needs it.
 const LOOKS_AT_A_PEAK: u32 = 15;
 
-/// Runs a program to its end. `give_back` has the allocator return to the system what is free.
+/// Runs a program to its end. `give_back` returns to the system what the allocator has free, and the pages of
+/// [`code_of_program`].
 pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode {
     // Keys and tokens are in this memory: another program of the same user shall neither trace nor read it.
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
@@ -29,7 +33,7 @@ pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode
         }
     };
     let looking = runtime.spawn(give_back_after_peaks(give_back));
-    let code = runtime.block_on(program);
+    let code = runtime.block_on(give_back_after_start(program, give_back));
     looking.abort();
     runtime.shutdown_timeout(LAST_WORK);
     // Whoever waits for our end finds nothing of us any more.
@@ -37,8 +41,19 @@ pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode
     code
 }
 
-/// An allocator keeps what one large message took, until somebody allocates again.
+/// Runs the program. Returns memory to the system once, on this thread, which allocated most of what the start needed.
+async fn give_back_after_start<T>(program: impl Future<Output = T>, give_back: fn()) -> T {
+    let mut program = pin!(program);
+    tokio::select! {
+        done = &mut program => return done,
+        () = tokio::time::sleep(AFTER_START) => give_back(),
+    }
+    program.await
+}
+
+/// Returns memory to the system after peaks: an allocator keeps what one large message took until something allocates again.
 async fn give_back_after_peaks(give_back: fn()) {
+    tokio::time::sleep(AFTER_START + BETWEEN_LOOKS).await;
     let Some(mut memory) = resident_bytes().map(Memory::of) else { return };
     loop {
         tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -73,9 +88,46 @@ impl Memory {
     }
 }
 
+/// Returns where the code and the constants of this program are mapped, unchanged parts of its file. Most of their pages in
+/// memory were used by the start alone, and each page fault maps 64 KiB.
+pub fn code_of_program() -> Vec<Range<usize>> {
+    match (env::current_exe(), fs::read_to_string("/proc/self/maps")) {
+        (Ok(program), Ok(maps)) => code_in(&maps, &program),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the mappings of a program up to its code. None of them is ever written to: what the dynamic linker relocates
+/// follows the code.
+fn code_in(maps: &str, program: &Path) -> Vec<Range<usize>> {
+    let mut code = Vec::new();
+    for line in maps.lines() {
+        // Start and end, permissions, offset, device, inode, path.
+        let mut parts = line.splitn(6, ' ');
+        let (Some(addresses), Some(permissions), Some(path)) = (parts.next(), parts.next(), parts.nth(3)) else {
+            continue;
+        };
+        if Path::new(path.trim_start()) != program {
+            continue;
+        }
+        let address = |text: &str| usize::from_str_radix(text, 16).ok();
+        let range = addresses.split_once('-').and_then(|(start, end)| Some(address(start)?..address(end)?));
+        match (permissions, range) {
+            ("r--p", Some(range)) => code.push(range),
+            ("r-xp", Some(range)) => {
+                code.push(range);
+                return code;
+            }
+            _ => break,
+        }
+    }
+    // A layout that is not known.
+    Vec::new()
+}
+
 /// What this process holds of the machine's memory; `None` where the system does not tell.
 fn resident_bytes() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let text = fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     kilobytes.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1 << 10)
 }
@@ -95,6 +147,22 @@ mod tests {
         let asked = (0..100).filter(|_| memory.has_peaked(200 << 20)).count();
         assert_eq!(asked, LOOKS_AT_A_PEAK as usize, "what is held all the time is needed");
         assert!(memory.has_peaked(217 << 20));
+    }
+
+    #[test]
+    fn code_is_what_is_mapped_before_relocated_data() {
+        let maps = "55d0000-55d2000 r--p 00000000 fe:00 12                     /opt/a b/toolstead\n\
+                    55d2000-55d8000 r-xp 00002000 fe:00 12                     /opt/a b/toolstead\n\
+                    55d8000-55d9000 r--p 00008000 fe:00 12                     /opt/a b/toolstead\n\
+                    55d9000-55da000 rw-p 00009000 fe:00 12                     /opt/a b/toolstead\n\
+                    7ff0000-7ff1000 r-xp 00000000 fe:00 13                     /usr/lib/libc.so.6\n\
+                    7ff1000-7ff2000 rw-p 00000000 00:00 0 \n";
+        let program = Path::new("/opt/a b/toolstead");
+        assert_eq!(code_in(maps, program), [0x55d_0000..0x55d_2000, 0x55d_2000..0x55d_8000]);
+        assert!(code_in(maps, Path::new("/opt/other")).is_empty());
+        let writable_first = maps.replacen("r--p", "rw-p", 1);
+        assert!(code_in(&writable_first, program).is_empty());
+        assert!(!code_of_program().is_empty());
     }
 
     #[test]

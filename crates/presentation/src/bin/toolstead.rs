@@ -30,12 +30,20 @@ fn is_server() -> bool {
     name.is_some_and(|name| Path::new(&name).file_name() == Some(OsStr::new("toolstead-server")))
 }
 
-/// Returns free memory to the system.
-#[expect(unsafe_code, reason = "the allocator is written in C, and its crate does not offer this")]
+/// Returns free memory to the system, and unmaps the code of this program. The system maps again what runs.
+#[expect(
+    unsafe_code,
+    reason = "the allocator is written in C, and its crate does not offer this; the kernel takes addresses"
+)]
 fn give_back() {
     unsafe extern "C" {
         fn mi_collect(force: bool);
     }
     // SAFETY: it takes no pointer, and may be called by any thread at any time.
     unsafe { mi_collect(true) }
+    for range in runtime::code_of_program() {
+        let pages = std::ptr::with_exposed_provenance_mut(range.start);
+        // SAFETY: the range is a private mapping of a file that nothing writes to: the next access reads the same bytes.
+        unsafe { libc::madvise(pages, range.len(), libc::MADV_DONTNEED) };
+    }
 }

@@ -8,6 +8,9 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use toolstead_application::tool_registry::ToolRegistry;
 use toolstead_infrastructure::sandbox::{launcher::Launcher, self_test};
 
+/// Time before the sandbox is tried, which takes a processor for some 50 milliseconds: clients that wait for the server come
+/// first.
+const BEFORE_TRIAL: Duration = Duration::from_millis(200);
 /// Time to wait for the first lists of MCP servers before tools are counted.
 const FIRST_LISTS: Duration = Duration::from_secs(30);
 
@@ -29,6 +32,7 @@ pub(super) async fn ready(registry: Arc<ToolRegistry>, sandbox: SandboxSettings)
 
 /// Tries the sandbox with a launcher of its own: that of commands starts with the first of them.
 async fn tier(settings: &SandboxSettings) -> String {
+    tokio::time::sleep(BEFORE_TRIAL).await;
     match Launcher::start() {
         Ok(launcher) => {
             let launcher =
