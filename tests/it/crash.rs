@@ -31,11 +31,9 @@ async fn rows(file: &Path, condition: &'static str) -> Vec<(String, String)> {
     let options =
         sqlx::sqlite::SqliteConnectOptions::new().filename(file).read_only(true).busy_timeout(Duration::from_secs(20));
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    let statement = match condition {
-        "all" => "SELECT coalesce(arguments, ''), outcome FROM tool_executions",
-        _ => "SELECT coalesce(arguments, ''), outcome FROM tool_executions WHERE outcome = 'running'",
-    };
-    let rows = sqlx::query_as(statement).fetch_all(&pool).await.unwrap();
+    let statement = "SELECT coalesce(json_extract(record, '$.arguments'), ''), outcome FROM tool_executions
+        WHERE $1 = 'all' OR outcome = 'running'";
+    let rows = sqlx::query_as(statement).bind(condition).fetch_all(&pool).await.unwrap();
     pool.close().await;
     rows
 }

@@ -19,8 +19,10 @@ mod connection;
 mod contents;
 mod conversation_store;
 mod execution_log;
+mod execution_record;
 mod execution_row;
 mod fault;
+mod former_row;
 #[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
 mod instance;
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test compares the list with the folder"))]
@@ -29,8 +31,8 @@ mod migrations;
 #[cfg(test)]
 mod new_database;
 mod output_store;
-mod packed_row;
 mod passed_time;
+mod pending_record;
 mod question_store;
 mod recorder;
 mod retention;

@@ -7,7 +7,11 @@
 //! Whoever reads the trail reads these files as well. Writing a row a second time has no effect, so the next process that
 //! opens the database writes what it finds of dead ones.
 
-use super::{execution_row::RecordedRow, fault::Fault, packed_row::PackedRow};
+use super::{
+    execution_record::{self, DecodedRecord},
+    fault::Fault,
+    pending_record::PendingRecord,
+};
 use std::{
     collections::BTreeSet,
     ffi::OsString,
@@ -22,6 +26,7 @@ use std::{
     },
 };
 use tokio::sync::Notify;
+use toolstead_domain::tool_call::CallId;
 use uuid::Uuid;
 
 /// As many rows gather at most between two commits; further ones wait for the database.
@@ -32,8 +37,6 @@ const ENOUGH_ROWS: usize = 256;
 const MAX_FILE_BYTES: usize = 4 << 20;
 /// A longer row goes to the database at once, in bytes.
 const MAX_ROW_BYTES: usize = 64 << 10;
-/// About as much as a row takes beside its long texts, in bytes.
-const ROW_BYTES: usize = 1 << 10;
 /// A file of this length is followed by a new one when its rows are committed, in bytes.
 const LONG_FILE_BYTES: usize = 256 << 10;
 
@@ -54,7 +57,7 @@ pub(super) struct Backlog {
     is_used: bool,
     files: RwLock<Files>,
     /// Taken with `files` held, so that rows and files stay together; and never longer than for a push.
-    rows: Mutex<Vec<PackedRow>>,
+    rows: Mutex<Vec<PendingRecord>>,
     news: Notify,
     /// Told where there are [`ENOUGH_ROWS`].
     enough: Notify,
@@ -78,7 +81,7 @@ struct Files {
 /// What is to be committed, and the files that may go afterwards.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    pub(super) rows: Vec<PackedRow>,
+    pub(super) rows: Vec<PendingRecord>,
     full: Vec<PathBuf>,
 }
 
@@ -113,14 +116,15 @@ impl Place {
         Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
     }
 
-    /// Returns all rows on record, whichever process recorded them; some of them are in the database by now. Those of
-    /// one process are in their order, and none of them is older than what the database had before.
-    pub(super) fn rows(&self) -> Result<Vec<RecordedRow<'static>>, Fault> {
-        let mut rows = Vec::new();
+    /// Returns the records of these calls, whichever process wrote them; some of them are in the database by now. Those
+    /// of one process are in their order, and none of them is older than what the database had before.
+    pub(super) fn records(&self, is_wanted: impl Fn(CallId) -> bool) -> Result<Vec<DecodedRecord>, Fault> {
+        let mut records = Vec::new();
         for (path, file) in self.opened().map_err(Fault::Files)? {
-            rows.extend(read_rows(file, &path).map_err(Fault::Files)?.rows);
+            let read = read_records(file, &path, &is_wanted).map_err(Fault::Files)?;
+            records.extend(read.records.into_iter().map(|(_, record)| record));
         }
-        Ok(rows)
+        Ok(records)
     }
 
     /// Opens every file before the first is read. A file may be deleted at any time, once its rows are in the database.
@@ -157,38 +161,31 @@ impl Backlog {
         Self { place, instance, is_used, files, rows, news, enough }
     }
 
-    /// Puts a row on record. One that comes back has to be committed before it counts.
-    pub(super) fn append(&self, row: &RecordedRow<'_>) -> Result<(), Box<PackedRow>> {
-        let packed = PackedRow::of(row);
-        if !self.is_used || row.bytes() > MAX_ROW_BYTES {
-            return Err(packed.into());
+    /// Appends a record to the file. A record that is returned counts once it is committed.
+    pub(super) fn append(&self, record: PendingRecord) -> Result<(), Box<PendingRecord>> {
+        if !self.is_used || record.line().len() > MAX_ROW_BYTES {
+            return Err(record.into());
         }
-        // What another one may have written by half is not to become the beginning of this one.
-        let mut line = Vec::with_capacity(row.bytes() + ROW_BYTES);
-        line.push(b'\n');
-        if serde_json::to_writer(&mut line, row).is_err() {
-            return Err(packed.into());
-        }
-        line.push(b'\n');
+        let line = record.line();
         let files = self.begun();
-        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(packed.into()) };
+        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(record.into()) };
         if files.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len() > MAX_FILE_BYTES
             || self.rows().len() >= MAX_ROWS
         {
-            return Err(packed.into());
+            return Err(record.into());
         }
         // In one piece or not at all: the rest of a line would stand behind the line of another call.
-        match { file }.write(&line) {
+        match { file }.write(line.as_bytes()) {
             Ok(written) if written == line.len() => {}
-            Ok(_) => return Err(packed.into()),
+            Ok(_) => return Err(record.into()),
             Err(error) => {
                 drop(files);
                 tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
-                return Err(packed.into());
+                return Err(record.into());
             }
         }
         let mut rows = self.rows();
-        rows.push(packed);
+        rows.push(record);
         let waiting = rows.len();
         drop((rows, files));
         match waiting {
@@ -326,35 +323,43 @@ impl Backlog {
         self.files.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rows(&self) -> MutexGuard<'_, Vec<PackedRow>> {
+    fn rows(&self) -> MutexGuard<'_, Vec<PendingRecord>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What stands in a file.
+/// The records of a file.
 #[derive(Debug, Default)]
 pub(super) struct Read {
-    pub(super) rows: Vec<RecordedRow<'static>>,
+    /// Each as the row to write and decoded.
+    pub(super) records: Vec<(PendingRecord, DecodedRecord)>,
     /// Whether a whole line was no row: the file is damaged, or of a later version.
     pub(super) is_damaged: bool,
 }
 
 /// Reads a file. A missing file was committed.
-pub(super) fn rows_in(path: &Path) -> io::Result<Read> {
+pub(super) fn records_in(path: &Path) -> io::Result<Read> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::default()),
-        file => read_rows(file?, path),
+        file => read_records(file?, path, &|_| true),
     }
 }
 
-/// Reads an open file. A half-written row was never acknowledged.
-fn read_rows(mut file: File, path: &Path) -> io::Result<Read> {
+/// Reads an open file. A half-written record was never acknowledged.
+fn read_records(mut file: File, path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> io::Result<Read> {
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
     let mut read = Read::default();
-    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() > 1 && line.ends_with(b"\n")) {
-        match serde_json::from_slice(line) {
-            Ok(row) => read.rows.push(row),
+    let lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    for line in lines.filter(|line| !line.is_empty()) {
+        if execution_record::id_of(line).is_some_and(|id| !is_wanted(id)) {
+            continue;
+        }
+        match DecodedRecord::decode(line) {
+            Ok(record) if is_wanted(record.execution.id) => {
+                read.records.push((PendingRecord::read(line, &record), record));
+            }
+            Ok(_) => {}
             Err(error) => {
                 let (error, file) = (&error as &dyn std::error::Error, path.display());
                 tracing::warn!(error, %file, "a waiting row of the audit trail cannot be read");
@@ -386,7 +391,10 @@ pub(super) fn put_away(path: PathBuf, read: &Read) {
 
 /// Tells of rows that the database refuses for themselves. It would refuse them again, and only the program's log knows
 /// of them.
-pub(super) fn refused<'a>(rows: impl Iterator<Item = &'a PackedRow>, written: impl Iterator<Item = Result<(), Fault>>) {
+pub(super) fn refused<'a>(
+    rows: impl Iterator<Item = &'a PendingRecord>,
+    written: impl Iterator<Item = Result<(), Fault>>,
+) {
     for (row, written) in rows.zip(written) {
         if let Err(fault) = written {
             let fault: &(dyn std::error::Error + 'static) = &fault;
@@ -414,15 +422,15 @@ mod tests {
     }
 
     fn append(backlog: &Backlog, number: u32) -> bool {
-        backlog.append(&RecordedRow::new(&samples::execution(number), MINE)).is_ok()
+        backlog.append(PendingRecord::new(&samples::execution(number), MINE)).is_ok()
     }
 
-    fn ids(rows: &[RecordedRow<'_>]) -> Vec<Uuid> {
-        rows.iter().map(|row| row.id).collect()
+    fn waiting(backlog: &Backlog) -> Vec<Uuid> {
+        backlog.place().records(|_| true).unwrap().iter().map(|record| record.execution.id.0).collect()
     }
 
-    fn packed(rows: &[PackedRow]) -> Vec<Uuid> {
-        rows.iter().map(PackedRow::id).collect()
+    fn pending(rows: &[PendingRecord]) -> Vec<Uuid> {
+        rows.iter().map(PendingRecord::id).collect()
     }
 
     fn of<const N: usize>(numbers: [u32; N]) -> [Uuid; N] {
@@ -443,19 +451,19 @@ mod tests {
         for number in [1, 2] {
             assert!(append(&backlog, number));
         }
-        assert_eq!(ids(&backlog.place().rows().unwrap()), of([1, 2]));
+        assert_eq!(waiting(&backlog), of([1, 2]));
         let taken = backlog.take();
-        assert_eq!(packed(&taken.rows), of([1, 2]));
+        assert_eq!(pending(&taken.rows), of([1, 2]));
         backlog.failed(taken, &full());
         assert!(backlog.has_failed() && !append(&backlog, 3), "whoever records has to hear of it");
         let again = backlog.take();
-        assert_eq!(packed(&again.rows), of([1, 2]));
+        assert_eq!(pending(&again.rows), of([1, 2]));
         backlog.committed(again);
         assert!(!backlog.has_failed());
         assert_eq!(count(&folder), 0, "an idle process has no file");
         assert!(append(&backlog, 3));
         backlog.close();
-        assert_eq!(ids(&backlog.place().rows().unwrap()), of([3]), "what is not committed stays");
+        assert_eq!(waiting(&backlog), of([3]), "what is not committed stays");
         assert!(!append(&backlog, 4));
     }
 
@@ -465,7 +473,7 @@ mod tests {
         assert!(append(&backlog, 1));
         drop(backlog.take());
         backlog.close();
-        assert_eq!(ids(&backlog.place().rows().unwrap()), of([1]));
+        assert_eq!(waiting(&backlog), of([1]));
     }
 
     #[tokio::test]
@@ -476,7 +484,7 @@ mod tests {
         backlog.failed(backlog.take(), &full());
         backlog.committed(Taken::default());
         backlog.news().await;
-        assert_eq!(packed(&backlog.take().rows), of([1]));
+        assert_eq!(pending(&backlog.take().rows), of([1]));
     }
 
     #[tokio::test]
@@ -500,11 +508,11 @@ mod tests {
         assert!(append(&backlog, 6000));
         assert_eq!(count(&folder), 2, "a long file is followed by a new one");
         backlog.committed(taken);
-        assert_eq!(ids(&backlog.place().rows().unwrap()), of([6000]));
+        assert_eq!(waiting(&backlog), of([6000]));
         let append_large = |number, length| {
             let mut execution = samples::execution(number);
             execution.arguments = "x".repeat(length).into();
-            backlog.append(&RecordedRow::new(&execution, MINE)).is_ok()
+            backlog.append(PendingRecord::new(&execution, MINE)).is_ok()
         };
         assert!(!append_large(6001, MAX_ROW_BYTES));
         let accepted = (7000..).take_while(|number| append_large(*number, MAX_ROW_BYTES / 2)).count();
@@ -521,23 +529,23 @@ mod tests {
         for (more, is_damaged) in [(&whole[..whole.len() - 1], false), (&whole[..9], false), (b"{}\n".as_slice(), true)]
         {
             fs::write(&path, [&whole, more].concat()).unwrap();
-            let read = rows_in(&path).unwrap();
-            assert_eq!((ids(&read.rows), read.is_damaged), (of([1]).to_vec(), is_damaged));
+            let read = records_in(&path).unwrap();
+            let ids: Vec<Uuid> = read.records.iter().map(|(row, _)| row.id()).collect();
+            assert_eq!((ids, read.is_damaged), (of([1]).to_vec(), is_damaged));
         }
     }
 
     #[test]
     fn a_file_that_goes_while_others_are_read_leaves_no_older_state_of_its_rows() {
         let folder = tempfile::tempdir().unwrap();
-        let row =
-            |execution| [serde_json::to_vec(&RecordedRow::new(&execution, MINE)).unwrap(), b"\n".to_vec()].concat();
+        let row = |execution| PendingRecord::new(&execution, MINE).line().as_bytes().to_vec();
         let [older, newer] = [0, 1].map(|number| place(&folder).file(MINE, number));
         // A named pipe blocks its reader until it is opened for writing.
         rustix::fs::mknodat(rustix::fs::CWD, &older, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         fs::write(&newer, row(samples::execution(1))).unwrap();
         let read = std::thread::spawn({
             let place = place(&folder);
-            move || place.rows().unwrap().last().map(|row| row.ended)
+            move || place.records(|_| true).unwrap().last().map(|record| record.execution.ended)
         });
         let mut pipe = OpenOptions::new().write(true).open(&older).unwrap();
         // Both are committed, and are deleted in this order.
@@ -557,19 +565,23 @@ mod tests {
         for number in 0..2 {
             std::os::unix::fs::symlink(folder.path().join("missing"), place(&folder).file(MINE, number)).unwrap();
         }
-        assert!(place(&folder).rows().unwrap().is_empty());
+        assert!(place(&folder).records(|_| true).unwrap().is_empty());
     }
 
-    /// A row as this version writes it. A later one has to read it.
+    /// A process of such a version may have been killed before the upgrade.
     #[test]
-    fn a_row_of_this_version_can_be_read() {
+    fn rows_of_versions_before_the_canonical_form_are_read_and_rewritten() {
         let line = r#"{"id":"00000000-0000-7000-8000-000000000007","tool":"echo","called_as":"Echo","source":"built-in","principal":"local","session":"s","client":"c 1","arguments":"{\"a\":1}","arguments_digest":"d","accesses":"[\"read /x\"]","verdict":"allow","reason":"r","approved_by":null,"started":1,"ended":2,"outcome":"failed","error_kind":"timeout","detail":"late","result_bytes":3,"result_digest":null,"instance":null,"trace":"[]","metadata":"{\"lines\":1}"}"#;
-        let row: RecordedRow = serde_json::from_str(line).unwrap();
-        assert_eq!(serde_json::to_string(&row).unwrap(), line);
-        assert_eq!(row.into_execution().unwrap().accesses, ["read /x"]);
-        let before = line.replace(r#","metadata":"{\"lines\":1}""#, "");
-        let row: RecordedRow = serde_json::from_str(&before).unwrap();
-        assert_eq!(row.into_execution().unwrap().metadata, serde_json::Value::Null);
+        let (folder, before) = (tempfile::tempdir().unwrap(), line.replace(r#","metadata":"{\"lines\":1}""#, ""));
+        let path = folder.path().join("rows");
+        fs::write(&path, format!("\n{line}\n\n{before}\n")).unwrap();
+        let read = records_in(&path).unwrap();
+        let [(row, record), (_, older)] = read.records.as_slice() else { panic!("{read:?}") };
+        assert_eq!(record.execution.accesses, ["read /x"]);
+        assert_eq!(older.execution.metadata, serde_json::Value::Null);
+        let rewritten = DecodedRecord::decode(row.line().trim().as_bytes()).unwrap();
+        assert!(rewritten.is_canonical);
+        assert_eq!(rewritten.execution, record.execution);
     }
 
     #[test]
@@ -590,6 +602,6 @@ mod tests {
         drop(folder);
         assert!(!append(&backlog, 1));
         assert!(backlog.take().rows.is_empty());
-        assert!(matches!(backlog.place().rows(), Err(Fault::Files(_))));
+        assert!(matches!(backlog.place().records(|_| true), Err(Fault::Files(_))));
     }
 }

@@ -1,9 +1,10 @@
 //! The audit trail.
 
 use super::{
-    backlog,
-    execution_row::{self, RecordedRow, select_executions},
+    backlog, execution_record,
+    execution_row::{self, select_executions},
     fault::{Fault, store_error},
+    pending_record::PendingRecord,
     writer::Writer,
 };
 use async_trait::async_trait;
@@ -85,7 +86,7 @@ impl SqliteExecutionLog {
                 .bind(limit)
                 .bind(filter.client.clone())
                 .bind(filter.since.map(|since| since.0))
-                .bind(filter.label.as_ref().map(|(name, value)| execution_row::written_label(name, value)))
+                .bind(filter.label.as_ref().map(|(name, value)| execution_record::encoded_label(name, value)))
                 .bind(filter.parent.map(|parent| parent.0))
                 .bind(filter.kind.map(RequestKind::as_str))
                 .fetch_all(&self.readers)
@@ -132,8 +133,7 @@ impl SqliteExecutionLog {
         let backlog = self.backlog.clone();
         let rows = tokio::task::spawn_blocking(move || {
             let (mut rows, mut places) = (Vec::<ToolExecution>::new(), HashMap::<CallId, usize>::new());
-            for row in backlog.rows()?.into_iter().filter(|row| is_wanted(CallId(row.id))) {
-                let row = row.into_execution()?;
+            for row in backlog.records(is_wanted)?.into_iter().map(|record| record.execution) {
                 match places.get(&row.id) {
                     // As in the database: a final row is never changed.
                     Some(place) if rows[*place].outcome.is_final() => {}
@@ -187,10 +187,10 @@ impl ExecutionLog for SqliteExecutionLog {
         let id = execution.id;
         let failed = |fault| store_error(format!("record the call {id}"), fault);
         let writer = self.writer().map_err(failed)?;
-        let recorded = writer.record(&RecordedRow::new(&execution, writer.instance()));
-        // Where the row waits, it waits in one piece.
+        let row = PendingRecord::new(&execution, writer.instance());
+        // A record that waits is kept once.
         drop(execution);
-        recorded.await.map_err(failed)
+        writer.record(row).await.map_err(failed)
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
@@ -223,7 +223,7 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
                 "AND ($6 IS NULL OR client = $6 OR substr(client, 1, length($6) + 1) = $6 || ' ') ",
                 "AND ($7 IS NULL OR started >= $7) ",
                 "AND ($8 IS NULL OR instr(labels, $8) > 0) AND ($9 IS NULL OR parent = $9) ",
-                "AND ($10 IS NULL OR kind = $10) ",
+                "AND ($10 IS NULL OR coalesce(kind, 'tool') = $10) ",
                 "ORDER BY seq DESC LIMIT $5",
             )
         };

@@ -7,7 +7,6 @@
 use super::{
     backlog::{self, Place},
     fault::Fault,
-    packed_row::PackedRow,
     recorder::Recorder,
 };
 use sqlx::SqliteConnection;
@@ -112,10 +111,10 @@ pub(super) async fn recover_dead_instances(
 fn write_rows(recorder: &mut Recorder, backlogs: &Place, id: Uuid) -> Result<bool, Fault> {
     let mut wrote = false;
     for (_, path) in backlogs.files().map_err(Fault::Files)?.into_iter().filter(|(owner, _)| *owner == id) {
-        let read = backlog::rows_in(&path).map_err(Fault::Files)?;
-        if !read.rows.is_empty() {
-            let rows: Vec<PackedRow> = read.rows.iter().map(PackedRow::of).collect();
-            backlog::refused(rows.iter(), recorder.record(rows.iter())?.into_iter());
+        let read = backlog::records_in(&path).map_err(Fault::Files)?;
+        if !read.records.is_empty() {
+            let rows = || read.records.iter().map(|(row, _)| row);
+            backlog::refused(rows(), recorder.record(rows())?.into_iter());
             wrote = true;
         }
         backlog::put_away(path, &read);
@@ -165,8 +164,8 @@ mod tests {
     use crate::sqlite::{
         backlog::Backlog,
         connection::readers,
-        execution_row::RecordedRow,
         new_database::{NewDatabase, new_database},
+        pending_record::PendingRecord,
     };
     use toolstead_domain::{
         testing::samples,
@@ -174,7 +173,7 @@ mod tests {
     };
 
     fn append(backlog: &Backlog, execution: ToolExecution, instance: Uuid) {
-        backlog.append(&RecordedRow::new(&execution, instance)).unwrap();
+        backlog.append(PendingRecord::new(&execution, instance)).unwrap();
     }
 
     #[tokio::test]
@@ -198,7 +197,7 @@ mod tests {
         append(&backlog, samples::execution(1), dead_id);
         // Where a file should be stands something that cannot be read; its call runs by the database.
         let running = samples::running_execution(3);
-        recorder.record([PackedRow::of(&RecordedRow::new(&running, unclear_id))].iter()).unwrap();
+        recorder.record([PendingRecord::new(&running, unclear_id)].iter()).unwrap();
         std::fs::create_dir(instances.join(format!("{unclear_id}.0.test.db.rows"))).unwrap();
         // Another database of the folder, and a process that lives.
         let other = Backlog::new(Place::new(&instances, Path::new("other.db")), dead_id, true);

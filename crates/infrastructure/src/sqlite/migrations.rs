@@ -40,6 +40,7 @@ fn migrations() -> Vec<Migration> {
         migration!(14, "0014_plans.sql"),
         migration!(15, "0015_deferred_questions.sql"),
         migration!(16, "0016_handed_over_conversations.sql"),
+        migration!(17, "0017_one_record_a_row.sql"),
     ]
 }
 
@@ -117,7 +118,45 @@ async fn missing(connection: &mut SqliteConnection, migrations: &[Migration]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::{
+        connection::connect_writer,
+        database_options::DatabaseOptions,
+        execution_row::{self, select_executions},
+        pending_record::PendingRecord,
+        recorder::Recorder,
+    };
+    use serde_json::json;
     use std::path::Path;
+    use tempfile::TempDir;
+    use toolstead_domain::{
+        ports::clock::Timestamp,
+        testing::samples,
+        tool_execution::{RecordedDecision, ToolExecution},
+    };
+    use uuid::Uuid;
+
+    struct FormerDatabase {
+        _folder: TempDir,
+        options: DatabaseOptions,
+        connection: SqliteConnection,
+    }
+
+    impl FormerDatabase {
+        fn recorder(&self) -> Recorder {
+            Recorder::open(&self.options.path, &self.options).unwrap()
+        }
+    }
+
+    /// A database with the first steps of the schema.
+    async fn new_database_at(version: usize) -> FormerDatabase {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DatabaseOptions::at(folder.path().join("test.db"));
+        std::fs::write(&options.path, "").unwrap();
+        let mut connection = connect_writer(&options.path, &options).await.unwrap();
+        let before = migrations().into_iter().take(version).collect();
+        Migrator::with_migrations(before).run(&mut connection).await.unwrap();
+        FormerDatabase { _folder: folder, options, connection }
+    }
 
     /// What was kept before workspaces were told apart is nobody's, and numbers go on behind it.
     #[tokio::test]
@@ -149,6 +188,60 @@ mod tests {
         assert_eq!(kept, (7, 1, 7));
         let broken = sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut connection).await.unwrap();
         assert!(broken.is_empty());
+    }
+
+    /// A log of the version before records can be read and grows on.
+    #[tokio::test]
+    async fn rows_from_before_records_are_read_beside_new_ones() {
+        let mut database = new_database_at(16).await;
+        for (number, outcome, instance) in [(1, "succeeded", "NULL"), (2, "running", "x'07'")] {
+            let statement = format!(
+                "INSERT INTO tool_executions (id, tool, called_as, source, principal, session, client, arguments,
+                    arguments_digest, accesses, verdict, reason, started, ended, outcome, result_bytes, result_digest,
+                    instance, trace, metadata)
+                 VALUES (x'{}', 'echo', 'echo', 'built-in', 'local', 'session-1', 'test 1.0',
+                    '{{\"text\":\"hello\",\"number\":1}}', 'd', '[\"read /x\"]', 'allow', 'r', 5, 6, '{outcome}', 7, 'e',
+                    {instance}, '[]', '{{\"lines\":1}}')",
+                samples::call_id(number).0.simple()
+            );
+            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut database.connection).await.unwrap();
+        }
+        migrate(&mut database.connection).await.unwrap();
+        let required: Vec<String> =
+            sqlx::query_scalar("SELECT name FROM pragma_table_info('tool_executions') WHERE \"notnull\" ORDER BY cid")
+                .fetch_all(&mut database.connection)
+                .await
+                .unwrap();
+        assert_eq!(required, ["id", "tool", "principal", "client", "started", "outcome"]);
+        let check: Vec<String> =
+            sqlx::query_scalar("PRAGMA integrity_check").fetch_all(&mut database.connection).await.unwrap();
+        assert_eq!(check, ["ok"]);
+        // The end of a call that began before, and a new call.
+        let rows = [2, 3].map(|number| PendingRecord::new(&samples::execution(number), Uuid::nil()));
+        assert!(database.recorder().record(rows.iter()).unwrap().iter().all(Result::is_ok));
+        let stored = sqlx::query(select_executions!("ORDER BY seq")).fetch_all(&mut database.connection).await.unwrap();
+        let stored: Vec<ToolExecution> = stored.iter().map(|row| execution_row::read(row).unwrap()).collect();
+        let former = ToolExecution {
+            arguments_digest: "d".into(),
+            accesses: vec!["read /x".into()],
+            decision: Some(RecordedDecision {
+                verdict: "allow".into(),
+                reason: "r".into(),
+                approved_by: None,
+                trace: json!([]),
+            }),
+            started: Timestamp(5),
+            ended: Some(Timestamp(6)),
+            result_bytes: 7,
+            result_digest: Some("e".into()),
+            ..samples::execution(1)
+        };
+        assert_eq!(stored, [former, samples::execution(2), samples::execution(3)]);
+        let instances: i64 = sqlx::query_scalar("SELECT count(*) FROM tool_executions WHERE instance IS NOT NULL")
+            .fetch_one(&mut database.connection)
+            .await
+            .unwrap();
+        assert_eq!(instances, 0);
     }
 
     #[test]

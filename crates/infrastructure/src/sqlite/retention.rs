@@ -125,9 +125,8 @@ async fn forget(connection: &mut SqliteConnection, is_output: bool, seq: i64) ->
 mod tests {
     use super::*;
     use crate::sqlite::{
-        execution_row::RecordedRow,
         new_database::{NewDatabase, new_database},
-        packed_row::PackedRow,
+        pending_record::PendingRecord,
     };
     use toolstead_domain::{testing::samples, tool_execution::ToolExecution};
     use uuid::Uuid;
@@ -135,8 +134,8 @@ mod tests {
     /// Records the rows, deletes what has to go, and compares what is left.
     async fn check(rows: &[ToolExecution], expiry: Expiry, left: &[u32]) {
         let NewDatabase { folder: _folder, mut connection, mut recorder, .. } = new_database().await;
-        let recorded: Vec<PackedRow> =
-            rows.iter().map(|execution| PackedRow::of(&RecordedRow::new(execution, Uuid::max()))).collect();
+        let recorded: Vec<PendingRecord> =
+            rows.iter().map(|execution| PendingRecord::new(execution, Uuid::max())).collect();
         assert!(recorder.record(recorded.iter()).unwrap().iter().all(Result::is_ok));
         let mut deleted = 0;
         loop {

@@ -7,10 +7,9 @@
 
 use super::{
     backlog::{self, Backlog, Taken},
-    execution_row::RecordedRow,
     fault::Fault,
     instance::Instance,
-    packed_row::PackedRow,
+    pending_record::PendingRecord,
     recorder::Recorder,
     retention::{self, Expiry},
     tool_row::{self, CatalogueRows},
@@ -56,7 +55,7 @@ type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()
 
 enum Write {
     /// A row of the audit trail that the backlog did not take.
-    Record(Box<PackedRow>, Done<()>),
+    Record(Box<PendingRecord>, Done<()>),
     SaveCatalogue(CatalogueRows, Done<()>),
     SetEnabled {
         tool: String,
@@ -99,10 +98,7 @@ impl Writer {
 
     /// Writes a row of the audit trail. Once it is in the backlog or the queue it is written, also if nobody waits any
     /// more. What is returned holds no more of it than waits.
-    pub(super) fn record<'a>(
-        &'a self,
-        row: &RecordedRow<'_>,
-    ) -> impl Future<Output = Result<(), Arc<Fault>>> + use<'a> {
+    pub(super) fn record<'a>(&'a self, row: PendingRecord) -> impl Future<Output = Result<(), Arc<Fault>>> + use<'a> {
         let refused = self.backlog.append(row).err();
         async move {
             match refused {
@@ -260,7 +256,7 @@ impl Drop for Closing<'_> {
 struct Batch {
     /// Those that are on record, for which nobody waits.
     taken: Taken,
-    rows: Vec<(Box<PackedRow>, Done<()>)>,
+    rows: Vec<(Box<PendingRecord>, Done<()>)>,
     bytes: usize,
 }
 
@@ -325,12 +321,8 @@ mod tests {
         (writer, log, folder)
     }
 
-    fn packed(execution: &ToolExecution, instance: Uuid) -> PackedRow {
-        PackedRow::of(&RecordedRow::new(execution, instance))
-    }
-
     async fn record(writer: &Writer, number: u32) -> Result<(), Arc<Fault>> {
-        writer.record(&RecordedRow::new(&samples::execution(number), Uuid::nil())).await
+        writer.record(PendingRecord::new(&samples::execution(number), Uuid::nil())).await
     }
 
     #[tokio::test]
@@ -341,7 +333,7 @@ mod tests {
         let bad = samples::call_id(7);
         let trigger = trigger.replace("BAD", &bad.0.simple().to_string());
         sqlx::query(sqlx::AssertSqlSafe(trigger)).execute(&mut database.connection).await.unwrap();
-        let rows = [1, 7, 2].map(|number| packed(&samples::execution(number), Uuid::nil()));
+        let rows = [1, 7, 2].map(|number| PendingRecord::new(&samples::execution(number), Uuid::nil()));
         let written = database.recorder.record(rows.iter()).unwrap();
         assert!(matches!(written.as_slice(), [Ok(()), Err(Fault::Refused(_)), Ok(())]), "{written:?}");
         let (writer, log, _folder) = start(database, false);
@@ -508,7 +500,7 @@ mod tests {
         let (writer, log, _folder) = start(database, true);
         let bad = ToolExecution { tool: "bad".into(), ..samples::execution(2) };
         for execution in [samples::execution(1), bad, samples::execution(3)] {
-            writer.record(&RecordedRow::new(&execution, Uuid::nil())).await.unwrap();
+            writer.record(PendingRecord::new(&execution, Uuid::nil())).await.unwrap();
         }
         until_committed(&options, 2).await;
         record(&writer, 4).await.unwrap();
@@ -529,7 +521,7 @@ mod tests {
         let listed = other.execution_log().list(&Default::default()).await.unwrap();
         assert_eq!(listed, [2, 1].map(samples::execution));
         // What runs by the database has ended if the backlog says so.
-        let running = packed(&samples::running_execution(3), Uuid::max());
+        let running = PendingRecord::new(&samples::running_execution(3), Uuid::max());
         writer.write(|done| Write::Record(running.into(), done)).await.unwrap();
         record(&writer, 3).await.unwrap();
         assert_eq!(log.find(samples::call_id(3)).await.unwrap(), Some(samples::execution(3)));

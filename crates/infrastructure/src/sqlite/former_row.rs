@@ -1,0 +1,123 @@
+//! Records of versions before the canonical form, in lines of the backlog and in columns: each member by itself, the
+//! longer ones as JSON within a text.
+
+use super::{
+    execution_record::{kind, labels, outcome, unreadable},
+    fault::Fault,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use sqlx::{Row, sqlite::SqliteRow};
+use toolstead_domain::{
+    ports::clock::Timestamp,
+    tool_call::CallId,
+    tool_execution::{Outcome, RecordedDecision, ToolExecution},
+};
+use uuid::Uuid;
+
+/// The detail of an unfinished call that waits for its client.
+const WAITS: &str = "input_required";
+
+/// Columns of a former row, in the order of [`FormerRow::read`].
+pub(super) const COLUMNS: usize = 25;
+
+/// A record in the former form.
+#[derive(Debug, Deserialize)]
+pub(super) struct FormerRow {
+    id: Uuid,
+    tool: String,
+    called_as: String,
+    source: String,
+    principal: String,
+    session: String,
+    client: String,
+    arguments: Option<String>,
+    arguments_digest: String,
+    accesses: String,
+    verdict: Option<String>,
+    reason: Option<String>,
+    approved_by: Option<String>,
+    started: i64,
+    ended: Option<i64>,
+    outcome: String,
+    error_kind: Option<String>,
+    detail: Option<String>,
+    result_bytes: i64,
+    result_digest: Option<String>,
+    /// The process in which an unfinished call runs.
+    pub(super) instance: Option<Uuid>,
+    trace: Option<String>,
+    metadata: Option<String>,
+    labels: Option<String>,
+    parent: Option<Uuid>,
+    kind: Option<String>,
+}
+
+impl FormerRow {
+    /// Reads a row of a statement that begins with `select_executions!`.
+    pub(super) fn read(row: &SqliteRow) -> Result<Self, Fault> {
+        Ok(Self {
+            id: row.try_get(0)?,
+            tool: row.try_get(1)?,
+            called_as: row.try_get(2)?,
+            source: row.try_get(3)?,
+            principal: row.try_get(4)?,
+            session: row.try_get(5)?,
+            client: row.try_get(6)?,
+            arguments: row.try_get(7)?,
+            arguments_digest: row.try_get(8)?,
+            accesses: row.try_get(9)?,
+            verdict: row.try_get(10)?,
+            reason: row.try_get(11)?,
+            approved_by: row.try_get(12)?,
+            started: row.try_get(13)?,
+            ended: row.try_get(14)?,
+            outcome: row.try_get(15)?,
+            error_kind: row.try_get(16)?,
+            detail: row.try_get(17)?,
+            result_bytes: row.try_get(18)?,
+            result_digest: row.try_get(19)?,
+            instance: None,
+            trace: row.try_get(20)?,
+            metadata: row.try_get(21)?,
+            labels: row.try_get(22)?,
+            parent: row.try_get(23)?,
+            kind: row.try_get(24)?,
+        })
+    }
+
+    /// Converts the row into the record of a call.
+    pub(super) fn into_execution(self) -> Result<ToolExecution, Fault> {
+        let parse = |text: Option<String>| text.map_or(Ok(Value::Null), |text| text.parse().map_err(unreadable));
+        let trace = parse(self.trace)?;
+        let (reason, approved_by) = (self.reason.unwrap_or_default(), self.approved_by);
+        let outcome = match outcome(&self.outcome, self.error_kind.as_deref(), self.detail.clone().unwrap_or_default())?
+        {
+            Outcome::Running if self.detail.as_deref() == Some(WAITS) => Outcome::InputRequired,
+            outcome => outcome,
+        };
+        let all_labels = self.labels.map_or_else(|| Ok(Default::default()), |text| serde_json::from_str(&text));
+        Ok(ToolExecution {
+            id: CallId(self.id),
+            parent: self.parent.map(CallId),
+            kind: kind(self.kind.as_deref())?,
+            tool: self.tool,
+            called_as: self.called_as,
+            source: self.source,
+            principal: self.principal,
+            session: self.session,
+            client: self.client,
+            arguments: parse(self.arguments)?,
+            arguments_digest: self.arguments_digest,
+            accesses: serde_json::from_str(&self.accesses).map_err(unreadable)?,
+            decision: self.verdict.map(|verdict| RecordedDecision { verdict, reason, approved_by, trace }),
+            started: Timestamp(self.started),
+            ended: self.ended.map(Timestamp),
+            outcome,
+            result_bytes: u64::try_from(self.result_bytes).unwrap_or(0),
+            result_digest: self.result_digest,
+            metadata: parse(self.metadata)?,
+            labels: labels(all_labels.map_err(unreadable)?)?,
+        })
+    }
+}
