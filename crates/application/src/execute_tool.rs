@@ -89,7 +89,7 @@ use toolstead_domain::{
     suggestion::SuggestionFormatter,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
-    tool_execution::CancelReason,
+    tool_execution::{CancelReason, ExecutionRef},
     tool_failure::ToolFailure,
 };
 use uuid::Uuid;
@@ -488,7 +488,7 @@ impl ExecuteToolHandler {
 
     /// The arguments of a call as its row and its events keep them.
     pub(crate) fn kept_arguments(&self, id: CallId, command: &ExecuteToolCommand) -> Value {
-        Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).row().arguments.clone()
+        Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).execution().arguments.to_value()
     }
 
     /// True once everything ends, and no call is let in any more.
@@ -537,18 +537,26 @@ impl ExecuteToolHandler {
         let outcome = work
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
-        let telling = (self.settings.tells_details && self.ports.events.is_watched()).then(|| record.clone());
-        let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
+        record.conclude(&outcome, self.ports.clock.as_ref());
+        // Copied for hooks, which may change it.
+        let mut changed = None;
         let budget = self.settings.bounded_output();
         let outcome = match self.ports.hooks.as_slice() {
             [] => outcome,
             // Boxed: large, and most have no hooks.
-            hooks => Box::pin(hooked.after(hooks, &command, &mut execution, outcome, budget)).await,
+            hooks => {
+                let execution = changed.insert(record.execution().to_execution());
+                Box::pin(hooked.after(hooks, &command, execution, outcome, budget)).await
+            }
         };
+        let execution = changed.as_ref().map_or_else(|| record.execution(), ExecutionRef::from);
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
-        let details = telling.and_then(|record| events::details(&record, &execution, &outcome));
+        let details = match self.settings.tells_details && self.ports.events.is_watched() {
+            true => events::details(&record, &execution, &outcome),
+            false => None,
+        };
         let line = CallLine::of(&execution);
-        if let Err(source) = self.ports.log.record(execution).await {
+        if let Err(source) = self.ports.log.record_ref(execution).await {
             // Whatever could not be recorded first is what happened.
             return Err(match outcome {
                 Err(first @ ExecuteToolError::NotRecorded { .. }) => first,
@@ -606,7 +614,7 @@ impl ExecuteToolHandler {
             let policy = self.permissions.policy_of(&command.scope);
             let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.asks_nobody());
             record.decided(&accesses, &decision, &self.told);
-            events::permission_requested(&self.ports.events, &call, &decision, record.row());
+            events::permission_requested(&self.ports.events, &call, &decision, record);
             let approvals = self.approvals(&policy, provider);
             let obtained = approvals.obtain(command, &call, &references, &accesses, &decision, record).await;
             events::permission_resolved(&self.ports.events, &call, &decision, &obtained);
@@ -638,10 +646,10 @@ impl ExecuteToolHandler {
         }
         let is_on_record = can_change(&call.tool, &accesses);
         if is_on_record {
-            let recorded = self.ports.log.record(record.started()).await;
+            let recorded = self.ports.log.record_ref(record.execution()).await;
             recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
         }
-        events::started(&self.ports.events, &call, record.row());
+        events::started(&self.ports.events, &call, record);
         let grant = Grant::new(policy, call.tool.clone(), by_person);
         let running = Running { command, grant: &grant, record, is_on_record };
         let mut outcome = running::run(self, provider, &call, &running).await;

@@ -52,6 +52,148 @@ pub struct ToolExecution {
     pub labels: Labels,
 }
 
+/// The members of a [`ToolExecution`], borrowed. A log that writes them at once needs no copy.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecutionRef<'a> {
+    /// [`ToolExecution::id`].
+    pub id: CallId,
+    /// [`ToolExecution::parent`].
+    pub parent: Option<CallId>,
+    /// [`ToolExecution::kind`].
+    pub kind: RequestKind,
+    /// [`ToolExecution::tool`].
+    pub tool: &'a str,
+    /// [`ToolExecution::called_as`].
+    pub called_as: &'a str,
+    /// [`ToolExecution::source`].
+    pub source: &'a str,
+    /// [`ToolExecution::principal`].
+    pub principal: &'a str,
+    /// [`ToolExecution::session`].
+    pub session: &'a str,
+    /// [`ToolExecution::client`].
+    pub client: &'a str,
+    /// [`ToolExecution::arguments`].
+    pub arguments: JsonRef<'a>,
+    /// [`ToolExecution::arguments_digest`].
+    pub arguments_digest: &'a str,
+    /// [`ToolExecution::accesses`].
+    pub accesses: &'a [String],
+    /// [`ToolExecution::decision`].
+    pub decision: Option<DecisionRef<'a>>,
+    /// [`ToolExecution::started`].
+    pub started: Timestamp,
+    /// [`ToolExecution::ended`].
+    pub ended: Option<Timestamp>,
+    /// [`ToolExecution::outcome`].
+    pub outcome: &'a Outcome,
+    /// [`ToolExecution::result_bytes`].
+    pub result_bytes: u64,
+    /// [`ToolExecution::result_digest`].
+    pub result_digest: Option<&'a str>,
+    /// [`ToolExecution::metadata`].
+    pub metadata: JsonRef<'a>,
+    /// [`ToolExecution::labels`].
+    pub labels: &'a Labels,
+}
+
+/// A JSON value, parsed or as compact text.
+#[derive(Debug, Clone, Copy)]
+pub enum JsonRef<'a> {
+    /// The value.
+    Value(&'a Value),
+    /// Its compact text.
+    Text(&'a str),
+}
+
+impl JsonRef<'_> {
+    /// Returns the value; `Null` for a text that is not JSON.
+    pub fn to_value(self) -> Value {
+        match self {
+            Self::Value(value) => value.clone(),
+            Self::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+        }
+    }
+}
+
+/// The members of a [`RecordedDecision`], borrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct DecisionRef<'a> {
+    /// [`RecordedDecision::verdict`].
+    pub verdict: &'a str,
+    /// [`RecordedDecision::reason`].
+    pub reason: &'a str,
+    /// [`RecordedDecision::approved_by`].
+    pub approved_by: Option<&'a str>,
+    /// [`RecordedDecision::trace`].
+    pub trace: &'a Value,
+}
+
+impl ExecutionRef<'_> {
+    /// Copies the members.
+    pub fn to_execution(&self) -> ToolExecution {
+        ToolExecution {
+            id: self.id,
+            parent: self.parent,
+            kind: self.kind,
+            tool: self.tool.into(),
+            called_as: self.called_as.into(),
+            source: self.source.into(),
+            principal: self.principal.into(),
+            session: self.session.into(),
+            client: self.client.into(),
+            arguments: self.arguments.to_value(),
+            arguments_digest: self.arguments_digest.into(),
+            accesses: self.accesses.to_vec(),
+            decision: self.decision.map(|decision| RecordedDecision {
+                verdict: decision.verdict.into(),
+                reason: decision.reason.into(),
+                approved_by: decision.approved_by.map(Into::into),
+                trace: decision.trace.clone(),
+            }),
+            started: self.started,
+            ended: self.ended,
+            outcome: self.outcome.clone(),
+            result_bytes: self.result_bytes,
+            result_digest: self.result_digest.map(Into::into),
+            metadata: self.metadata.to_value(),
+            labels: self.labels.clone(),
+        }
+    }
+}
+
+impl<'a> From<&'a ToolExecution> for ExecutionRef<'a> {
+    fn from(execution: &'a ToolExecution) -> Self {
+        Self {
+            id: execution.id,
+            parent: execution.parent,
+            kind: execution.kind,
+            tool: &execution.tool,
+            called_as: &execution.called_as,
+            source: &execution.source,
+            principal: &execution.principal,
+            session: &execution.session,
+            client: &execution.client,
+            arguments: JsonRef::Value(&execution.arguments),
+            arguments_digest: &execution.arguments_digest,
+            accesses: &execution.accesses,
+            decision: execution.decision.as_ref().map(|decision| DecisionRef {
+                verdict: &decision.verdict,
+                reason: &decision.reason,
+                approved_by: decision.approved_by.as_deref(),
+                trace: &decision.trace,
+            }),
+            started: execution.started,
+            ended: execution.ended,
+            outcome: &execution.outcome,
+            result_bytes: execution.result_bytes,
+            result_digest: execution.result_digest.as_deref(),
+            metadata: JsonRef::Value(&execution.metadata),
+            labels: &execution.labels,
+        }
+    }
+}
+
 /// What a row is about. Requests for what is no tool take the path of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]

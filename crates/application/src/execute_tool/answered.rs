@@ -1,6 +1,6 @@
 //! The bound of what answers a request that is no call of a tool. A cut resource is another one, so nothing is cut out of it.
 
-use super::{ExecuteToolError, record::digest};
+use super::{ExecuteToolError, record::each_piece};
 use serde_json::json;
 use toolstead_domain::{error_kind::ErrorKind, ports::tool_provider::CallOutcome, tool_failure::ToolFailure};
 
@@ -11,7 +11,7 @@ pub(super) fn bound(
 ) -> Result<CallOutcome, ExecuteToolError> {
     let outcome = outcome?;
     let bytes = match &outcome {
-        CallOutcome::Done(result) => digest(result.as_object()).1,
+        CallOutcome::Done(result) => each_piece(result.as_object(), |_| ()),
         CallOutcome::InputRequired(_) => return Ok(outcome),
     };
     if bytes <= at_most as u64 {

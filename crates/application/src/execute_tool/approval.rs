@@ -121,7 +121,7 @@ impl Approvals<'_> {
         let said = {
             // Also where somebody beside the client is asked, that is no time of the calls that this one comes out of.
             let _wait = command.parent.as_ref().map(|nesting| nesting.waiting().begin());
-            let caller = Asking::new(command, call, record.row(), self.previews.ports, self.open_calls);
+            let caller = Asking::new(command, call, record, self.previews.ports, self.open_calls);
             let request = ApprovalRequest {
                 call,
                 references,
@@ -250,7 +250,7 @@ fn write_rule(tool: &Tool, part: &mut ApprovalPart, scope: &mut ApprovalScope, w
 fn identity(call: &ToolCall) -> CallIdentity {
     let mut arguments = Value::Object(call.arguments.clone());
     arguments.sort_all_objects();
-    CallIdentity { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0 }
+    CallIdentity { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0.into() }
 }
 
 /// Returns the refusal by a decision that denies.

@@ -6,6 +6,7 @@ use super::{
     ExecuteToolCommand, ExecuteToolPorts, Nesting,
     at_work::{AtWork, Lean},
     events,
+    record::Record,
     waiting_time::{Wait, WaitingTime},
 };
 use crate::open_calls::OpenCalls;
@@ -35,8 +36,8 @@ pub(super) struct Asking<'a> {
     /// For all that is asked while the call runs.
     time: WaitingTime,
     at_work: Arc<AtWork>,
-    /// The row of the call, as it is before anything is asked.
-    row: &'a ToolExecution,
+    /// The record of the call, as it is before anything is asked.
+    record: &'a Record,
     /// Made with the first question, which most calls never ask.
     telling: OnceLock<Arc<Telling>>,
     /// Those of the call's own tool; `None` before it runs.
@@ -64,7 +65,7 @@ impl<'a> Asking<'a> {
     pub(super) fn new(
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
-        row: &'a ToolExecution,
+        record: &'a Record,
         ports: &'a ExecuteToolPorts,
         open_calls: &Arc<OpenCalls>,
     ) -> Self {
@@ -76,7 +77,7 @@ impl<'a> Asking<'a> {
             ports,
             time,
             at_work: AtWork::new(root, open_calls),
-            row,
+            record,
             telling: OnceLock::new(),
             questions: None,
         }
@@ -106,7 +107,8 @@ impl<'a> Asking<'a> {
 
     fn telling(&self) -> &Arc<Telling> {
         self.telling.get_or_init(|| {
-            let (log, row, own) = (self.ports.log.clone(), self.row.clone(), WaitingTime::below(Some(&self.time)));
+            let (log, own) = (self.ports.log.clone(), WaitingTime::below(Some(&self.time)));
+            let row = self.record.execution().to_execution();
             Arc::new(Telling { log, row, own, lock: tokio::sync::Mutex::default() })
         })
     }

@@ -5,7 +5,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     ports::clock::Timestamp,
     tool_call::CallId,
-    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
+    tool_execution::{ExecutionRef, OutcomeKind, RequestKind},
 };
 use tracing::Level;
 
@@ -30,20 +30,20 @@ pub(super) struct CallLine {
 impl CallLine {
     /// Returns the line for this final record; `None` if calls are not logged. Boxed, because it is kept while the record
     /// is stored, and most calls have none.
-    pub(super) fn of(record: &ToolExecution) -> Option<Box<Self>> {
+    pub(super) fn of(record: &ExecutionRef<'_>) -> Option<Box<Self>> {
         if !tracing::enabled!(target: CALLS, Level::INFO) {
             return None;
         }
-        let decision = record.decision.as_ref();
+        let decision = record.decision;
         Some(Box::new(Self {
             call: record.id,
             parent: record.parent,
             kind: record.kind,
-            tool: record.tool.clone(),
-            principal: record.principal.clone(),
-            session: record.session.clone(),
-            decision: decision.map(|decision| decision.verdict.clone()),
-            approved_by: decision.and_then(|decision| decision.approved_by.clone()),
+            tool: record.tool.to_owned(),
+            principal: record.principal.to_owned(),
+            session: record.session.to_owned(),
+            decision: decision.map(|decision| decision.verdict.to_owned()),
+            approved_by: decision.and_then(|decision| decision.approved_by.map(str::to_owned)),
             outcome: record.outcome.kind(),
             error: record.outcome.error_kind(),
             duration: record.ended.unwrap_or(Timestamp(0)).since(record.started),

@@ -15,14 +15,15 @@ use toolstead_domain::{
         tool_provider::CallOutcome,
     },
     tool_call::ToolCall,
-    tool_execution::{Outcome, ToolExecution},
+    tool_execution::{ExecutionRef, Outcome},
 };
 
 /// Somebody is to be asked. The texts are those of the row.
-pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &Decision, row: &ToolExecution) {
+pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &Decision, record: &Record) {
     if decision.verdict == Verdict::Ask && bus.is_watched() {
-        let reason = row.decision.as_ref().map(|decision| decision.reason.clone()).unwrap_or_default();
-        let kind = EventKind::PermissionRequested { tool: tool(call), reason, accesses: row.accesses.clone() };
+        let row = record.execution();
+        let reason = row.decision.map(|decision| decision.reason.to_owned()).unwrap_or_default();
+        let kind = EventKind::PermissionRequested { tool: tool(call), reason, accesses: row.accesses.to_vec() };
         bus.send(of(call), kind);
     }
 }
@@ -62,9 +63,10 @@ pub(super) fn question_closed(bus: &EventBus, call: &ToolCall, method: &str, out
 }
 
 /// The call is about to run. The row has the arguments that may be seen.
-pub(super) fn started(bus: &EventBus, call: &ToolCall, row: &ToolExecution) {
+pub(super) fn started(bus: &EventBus, call: &ToolCall, record: &Record) {
     if bus.is_watched() {
-        bus.send(of(call), EventKind::ToolCallStarted { tool: tool(call), arguments: row.arguments.clone() });
+        let arguments = record.execution().arguments.to_value();
+        bus.send(of(call), EventKind::ToolCallStarted { tool: tool(call), arguments });
     }
 }
 
@@ -72,7 +74,7 @@ pub(super) fn started(bus: &EventBus, call: &ToolCall, row: &ToolExecution) {
 pub(super) fn end(
     bus: &EventBus,
     command: &ExecuteToolCommand,
-    row: &ToolExecution,
+    row: &ExecutionRef<'_>,
 ) -> (EventOrigin, Option<EventKind>) {
     match bus.is_watched() {
         true => (EventOrigin::call(&command.scope.principal, &command.scope.session, row.id), end_of(row)),
@@ -90,15 +92,15 @@ pub(super) fn ended(bus: &EventBus, origin: EventOrigin, end: Option<EventKind>,
 /// Input and answer of the call in the end, hooks included; nothing of one that waits.
 pub(super) fn details(
     record: &Record,
-    row: &ToolExecution,
+    row: &ExecutionRef<'_>,
     outcome: &Result<CallOutcome, ExecuteToolError>,
 ) -> Option<EventKind> {
     let (response, is_error) = match outcome {
         Ok(CallOutcome::Done(result)) => (record.response(result), result.is_error()),
         Ok(CallOutcome::InputRequired(_)) => return None,
-        Err(_) => (words_of(&row.outcome).into(), true),
+        Err(_) => (words_of(row.outcome).into(), true),
     };
-    Some(EventKind::ToolCallDetails { tool: row.tool.clone(), input: row.arguments.clone(), response, is_error })
+    Some(EventKind::ToolCallDetails { tool: row.tool.to_owned(), input: row.arguments.to_value(), response, is_error })
 }
 
 /// The reason why there is no result, as the row tells it.
@@ -110,10 +112,10 @@ fn words_of(outcome: &Outcome) -> String {
     }
 }
 
-fn end_of(row: &ToolExecution) -> Option<EventKind> {
-    let tool = row.tool.clone();
+fn end_of(row: &ExecutionRef<'_>) -> Option<EventKind> {
+    let tool = row.tool.to_owned();
     let duration = row.ended.unwrap_or(Timestamp(0)).since(row.started);
-    Some(match &row.outcome {
+    Some(match row.outcome {
         Outcome::Succeeded => EventKind::ToolCallCompleted { tool, duration, result_bytes: row.result_bytes },
         Outcome::Refused(ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout, reason) => {
             EventKind::ToolCallDenied { tool, reason: reason.clone() }

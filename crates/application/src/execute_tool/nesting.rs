@@ -252,7 +252,7 @@ impl<'a> Nested<'a> {
 
     /// Puts the row of the running call on record, so that no call has a parent of which nothing is known.
     async fn recorded(&self) -> Result<(), ToolFailure> {
-        let record = || self.handler.ports.log.record(self.record.started());
+        let record = || self.handler.ports.log.record_ref(self.record.execution());
         self.on_record
             .get_or_try_init(record)
             .await

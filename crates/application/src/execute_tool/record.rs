@@ -4,23 +4,33 @@ use super::{
     ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments,
     told_decisions::{Told, ToldDecisions},
 };
-use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_secret_name, redacted};
+use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_plain_value, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use std::{io, sync::Arc};
+use std::{
+    borrow::Cow,
+    io,
+    sync::{Arc, LazyLock},
+};
 use toolstead_domain::{
     access::{Access, AccessKind},
+    client_profile::ClientProfile,
     error_kind::ErrorKind,
     labels::{LONGEST_VALUE, Labels},
     permission::{
         decision::{Cause, Decision, Finding},
         rule::RuleOrigin,
     },
-    ports::{clock::Clock, tool_provider::CallOutcome},
-    tool::Tool,
+    ports::{
+        clock::{Clock, Timestamp},
+        tool_provider::CallOutcome,
+    },
+    principal::Principal,
+    tool::{BUILT_IN, Tool, ToolSource},
     tool_call::CallId,
-    tool_execution::{Outcome, RecordedDecision, ToolExecution},
+    tool_execution::{DecisionRef, ExecutionRef, JsonRef, Outcome, RecordedDecision, RequestKind},
     tool_failure::ToolFailure,
+    tool_name::ToolName,
     tool_result::ToolResult,
 };
 
@@ -37,63 +47,149 @@ const TOLD_BYTES: usize = 256 << 10;
 /// A longer member of structured content that is no text is not kept, in bytes of JSON.
 const KEPT_MEMBER: u64 = 4 << 10;
 
-/// So many bytes of JSON are gathered before they are hashed.
+/// Arguments and results whose texts are longer in all than this are not looked through for being plain, in bytes.
+const PLAIN_BYTES: usize = KEPT_BYTES / 2;
+
+/// Bytes of JSON that are gathered before they are hashed. Most pieces are a few bytes, and hashing one by itself costs
+/// more than hashing these.
 const HASHED_AT_ONCE: usize = 512;
 
 /// What stands in place of a text that may tell of arguments, where those are not kept.
 const NOT_KEPT: &str = "[not kept]";
 
-/// One row in the making. What of the call stands in it, stands in it as `[audit] arguments` says.
-#[derive(Debug, Clone)]
+/// The redaction of calls without secrets, shared by all of them.
+static NO_SECRETS: LazyLock<Arc<Redaction>> = LazyLock::new(Arc::default);
+
+/// The audit record of a running call. It has of the call what `[audit] arguments` allows.
+#[derive(Debug)]
 pub(super) struct Record {
-    row: ToolExecution,
+    id: CallId,
+    parent: Option<CallId>,
+    kind: RequestKind,
+    /// `None` until the tool is resolved.
+    tool: Option<ToolName>,
+    called_as: String,
+    source: Cow<'static, str>,
+    principal: Principal,
+    session: Arc<str>,
+    client: Arc<ClientProfile>,
+    arguments: RecordedJson,
+    arguments_digest: HexDigest,
+    decided: Option<Arc<Told>>,
+    approved_by: Option<String>,
+    started: Timestamp,
+    ended: Option<Timestamp>,
+    outcome: Outcome,
+    result_bytes: u64,
+    result_digest: Option<HexDigest>,
+    metadata: RecordedJson,
+    labels: Labels,
     keep: RecordedArguments,
     redaction: Arc<Redaction>,
 }
 
+/// JSON of a record. Values without secrets are recorded as the text of which the digest is made.
+#[derive(Debug)]
+enum RecordedJson {
+    Value(Value),
+    Text(String),
+}
+
+impl RecordedJson {
+    fn borrowed(&self) -> JsonRef<'_> {
+        match self {
+            Self::Value(value) => JsonRef::Value(value),
+            Self::Text(text) => JsonRef::Text(text),
+        }
+    }
+}
+
 impl Record {
     pub(super) fn begin(id: CallId, command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
-        // It may be as long as a message.
-        let name: String = Redaction::default().text(&command.tool).chars().take(128).collect();
-        let redaction = match keep {
-            RecordedArguments::Redacted => Redaction::of(&command.arguments),
-            RecordedArguments::Full | RecordedArguments::None => Redaction::default(),
+        let plain = match keep {
+            RecordedArguments::Redacted => plain_json(&command.arguments).filter(|text| text.len() <= KEPT_BYTES),
+            RecordedArguments::Full | RecordedArguments::None => None,
         };
-        let row = ToolExecution {
+        let redaction = match keep {
+            RecordedArguments::Redacted if plain.is_none() => Redaction::of(&command.arguments).into(),
+            _ => NO_SECRETS.clone(),
+        };
+        let arguments_digest = match &plain {
+            Some(text) => HexDigest::new(&Sha256::digest(text)),
+            None => digest(&command.arguments).0,
+        };
+        let mut record = Self {
             id,
             parent: command.parent.as_ref().map(Nesting::parent).or(command.began_by),
             kind: command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default(),
-            tool: name.clone(),
-            called_as: name,
-            source: String::new(),
-            principal: command.scope.principal.id().to_owned(),
-            session: command.scope.session.to_string(),
-            client: command.client.client.clone(),
-            arguments: Value::Null,
-            arguments_digest: digest(&command.arguments).0,
-            accesses: Vec::new(),
-            decision: None,
+            tool: None,
+            called_as: first_chars(&Redaction::default().text(&command.tool), 128).to_owned(),
+            source: Cow::Borrowed(""),
+            principal: command.scope.principal.clone(),
+            session: command.scope.session.clone(),
+            client: command.client.clone(),
+            arguments: RecordedJson::Value(Value::Null),
+            arguments_digest,
+            decided: None,
+            approved_by: None,
             started: clock.now(),
             ended: None,
             outcome: Outcome::Running,
             result_bytes: 0,
             result_digest: None,
-            metadata: Value::Null,
+            metadata: RecordedJson::Value(Value::Null),
             labels: Labels::default(),
+            keep,
+            redaction,
         };
-        let mut record = Self { row, keep, redaction: redaction.into() };
-        record.row.arguments = record.kept(&command.arguments, "arguments");
-        record.labelled(&command.labels);
+        record.arguments = match plain {
+            Some(text) => RecordedJson::Text(text),
+            None => RecordedJson::Value(record.kept(&command.arguments, "arguments")),
+        };
+        if !command.labels.is_empty() {
+            record.labelled(&command.labels);
+        }
         record
     }
 
     pub(super) fn id(&self) -> CallId {
-        self.row.id
+        self.id
     }
 
-    /// The row as it is now.
-    pub(super) fn row(&self) -> &ToolExecution {
-        &self.row
+    /// The record as it is now.
+    pub(super) fn execution(&self) -> ExecutionRef<'_> {
+        let told = self.decided.as_deref();
+        ExecutionRef {
+            id: self.id,
+            parent: self.parent,
+            kind: self.kind,
+            tool: self.tool.as_ref().map_or(self.called_as.as_str(), ToolName::as_str),
+            called_as: &self.called_as,
+            source: &self.source,
+            principal: self.principal.id(),
+            session: &self.session,
+            client: &self.client.client,
+            arguments: self.arguments.borrowed(),
+            arguments_digest: self.arguments_digest.as_str(),
+            accesses: told.map_or(&[][..], |told| &told.accesses[..]),
+            decision: told.map(|told| DecisionRef {
+                verdict: &told.decision.verdict,
+                reason: &told.decision.reason,
+                approved_by: self.approved_by.as_deref(),
+                trace: &told.decision.trace,
+            }),
+            started: self.started,
+            ended: self.ended,
+            outcome: &self.outcome,
+            result_bytes: self.result_bytes,
+            result_digest: self.result_digest.as_ref().map(HexDigest::as_str),
+            metadata: self.metadata.borrowed(),
+            labels: &self.labels,
+        }
+    }
+
+    pub(super) fn labels(&self) -> &Labels {
+        &self.labels
     }
 
     /// What takes the secrets of this call out of its texts; `None` where no text of the call may be told.
@@ -102,33 +198,36 @@ impl Record {
     }
 
     pub(super) fn resolved(&mut self, tool: &Tool) {
-        self.row.tool = tool.name().to_string();
-        self.row.source = tool.source().label();
+        self.tool = Some(tool.name().clone());
+        self.source = match tool.source() {
+            ToolSource::BuiltIn => Cow::Borrowed(BUILT_IN),
+            source => source.label().into(),
+        };
     }
 
     /// References among the arguments were replaced by what they name. The row keeps the references, and its digest
     /// stands for what the call gets.
     pub(super) fn substituted(&mut self, arguments: &Map<String, Value>) {
-        self.row.arguments_digest = digest(arguments).0;
+        self.arguments_digest = digest(arguments).0;
         self.learn(&Value::Object(arguments.clone()));
     }
 
     /// A hook gave the call other arguments. It saw values, so the row keeps values from now on, and no references.
     pub(super) fn rewritten(&mut self, arguments: &Map<String, Value>) {
         let arguments = Value::Object(arguments.clone());
-        self.row.arguments_digest = digest(&arguments).0;
+        self.arguments_digest = digest(&arguments).0;
         self.learn(&arguments);
-        self.row.arguments = self.kept(&arguments, "arguments");
+        self.arguments = RecordedJson::Value(self.kept(&arguments, "arguments"));
     }
 
     pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision, known: &ToldDecisions) {
         // Where the arguments hold secrets, a rule may have one of them in its words.
         let told = match self.keep == RecordedArguments::Redacted && self.redaction.is_empty() {
             true => known.of(accesses, decision, || self.told(accesses, decision)),
-            false => self.told(accesses, decision),
+            false => self.told(accesses, decision).into(),
         };
-        self.row.accesses = told.accesses;
-        self.row.decision = Some(told.decision);
+        self.decided = Some(told);
+        self.approved_by = None;
     }
 
     fn told(&self, accesses: &[Access], decision: &Decision) -> Told {
@@ -151,16 +250,15 @@ impl Record {
         }
     }
 
+    /// Has no effect before a decision.
     pub(super) fn approved_by(&mut self, by: String) {
-        if let Some(decision) = &mut self.row.decision {
-            decision.approved_by = Some(by);
-        }
+        self.approved_by = self.decided.is_some().then_some(by);
     }
 
     /// More labels. Those that are there stay as they are, and what has no room is left out. Returns how many were.
     pub(super) fn labelled(&mut self, labels: &Labels) -> usize {
-        let left_out = self.row.labels.add(labels);
-        self.row.labels = self.clean(&self.row.labels);
+        let left_out = self.labels.add(labels);
+        self.labels = self.clean(&self.labels);
         left_out
     }
 
@@ -172,29 +270,26 @@ impl Record {
         })
     }
 
-    /// The row that says that the call is about to run.
-    pub(super) fn started(&self) -> ToolExecution {
-        self.row.clone()
+    /// Completes the record.
+    pub(super) fn conclude(&mut self, outcome: &Result<CallOutcome, ExecuteToolError>, clock: &dyn Clock) {
+        self.outcome = self.concluded(outcome);
+        self.ended = Some(clock.now());
     }
 
-    /// The final row.
-    pub(super) fn conclude(
-        mut self,
-        outcome: &Result<CallOutcome, ExecuteToolError>,
-        clock: &dyn Clock,
-    ) -> ToolExecution {
-        self.row.outcome = match outcome {
+    fn concluded(&mut self, outcome: &Result<CallOutcome, ExecuteToolError>) -> Outcome {
+        match outcome {
             Ok(CallOutcome::Done(result)) => {
                 let (digest, bytes) = digest(result.as_object());
-                (self.row.result_digest, self.row.result_bytes) = (Some(digest), bytes);
+                (self.result_digest, self.result_bytes) = (Some(digest), bytes);
                 if result.is_task() {
                     let task = |name: &str| result.as_object().get(name).cloned().unwrap_or_default();
-                    self.row.metadata = json!({"task": task("taskId"), "status": task("status")});
-                    self.row.outcome = Outcome::Succeeded;
-                    self.row.ended = Some(clock.now());
-                    return self.row;
+                    let metadata = json!({"task": task("taskId"), "status": task("status")});
+                    self.metadata = RecordedJson::Value(metadata);
+                    return Outcome::Succeeded;
                 }
-                self.row.metadata = result.structured_content().map_or(Value::Null, |content| self.metadata(content));
+                if let Some(content) = result.structured_content() {
+                    self.metadata = self.metadata(content);
+                }
                 match result.is_error() {
                     true => Outcome::Failed(
                         result.error_kind().unwrap_or(ErrorKind::ExecutionFailed),
@@ -217,15 +312,13 @@ impl Record {
             Err(error @ ExecuteToolError::NotRecorded { .. }) => {
                 Outcome::Failed(ErrorKind::Internal, error.to_string())
             }
-        };
-        self.row.ended = Some(clock.now());
-        self.row
+        }
     }
 
     fn learn(&mut self, arguments: &Value) {
         if self.keep == RecordedArguments::Redacted {
             Arc::make_mut(&mut self.redaction).learn(arguments);
-            self.row.labels = self.clean(&self.row.labels);
+            self.labels = self.clean(&self.labels);
         }
     }
 
@@ -314,10 +407,16 @@ impl Record {
     }
 
     /// What is kept of structured content: each member that is not too long.
-    fn metadata(&self, content: &Value) -> Value {
-        let Some(members) = content.as_object() else { return Value::Null };
-        if self.keep == RecordedArguments::None {
-            return Value::Null;
+    fn metadata(&self, content: &Value) -> RecordedJson {
+        let Some(members) = content.as_object().filter(|_| self.keep != RecordedArguments::None) else {
+            return RecordedJson::Value(Value::Null);
+        };
+        let may_be_plain = self.keep == RecordedArguments::Redacted && self.redaction.is_empty();
+        if may_be_plain
+            && members.len() <= KEPT_FINDINGS
+            && let Some(text) = plain_json(content).filter(|text| text.len() as u64 <= KEPT_MEMBER)
+        {
+            return RecordedJson::Text(text);
         }
         let mut left = KEPT_BYTES as u64;
         let mut kept = Map::new();
@@ -336,12 +435,12 @@ impl Record {
             left = rest;
             kept.insert(self.text(name, KEPT_TEXT), value);
         }
-        kept.into()
+        RecordedJson::Value(kept.into())
     }
 
     /// Why a call was refused; without the values of arguments where those are not kept in full.
     fn refusal(&self, failure: &ToolFailure) -> String {
-        let reason = || self.row.decision.as_ref().map(|decision| decision.reason.clone());
+        let reason = || self.decided.as_ref().map(|told| told.decision.reason.clone());
         match (self.keep, failure.kind) {
             (RecordedArguments::Full, _) => shortened(&failure.message, KEPT_TEXT),
             (RecordedArguments::None, ErrorKind::InvalidInput) => "the arguments do not fit".into(),
@@ -424,28 +523,57 @@ fn without_arguments(decision: &Decision) -> Decision {
     }
 }
 
-/// SHA-256 and length of the value as compact JSON, without writing all of it anywhere.
-pub(super) fn digest(value: &impl serde::Serialize) -> (String, u64) {
-    let mut hasher = Sha256::new();
-    // Most pieces are a few bytes, and to hash one by itself costs more than to hash these bytes.
-    let mut gathered = Vec::with_capacity(HASHED_AT_ONCE);
-    let bytes = each_piece(value, |piece| {
-        if gathered.len() + piece.len() > HASHED_AT_ONCE {
-            hasher.update(&gathered);
-            gathered.clear();
+/// A SHA-256 digest in lower-case hexadecimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HexDigest([u8; 64]);
+
+impl HexDigest {
+    fn new(digest: &[u8]) -> Self {
+        let mut digits = [b'0'; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(digest) {
+            let hex = b"0123456789abcdef";
+            pair.copy_from_slice(&[hex[usize::from(byte >> 4)], hex[usize::from(byte & 15)]]);
         }
-        match piece.len() > HASHED_AT_ONCE {
-            true => hasher.update(piece),
-            false => gathered.extend_from_slice(piece),
+        Self(digits)
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        // Digits are ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<HexDigest> for String {
+    fn from(digest: HexDigest) -> Self {
+        digest.as_str().to_owned()
+    }
+}
+
+/// Returns SHA-256 and length of the value as compact JSON, without storing all of it.
+pub(super) fn digest(value: &impl serde::Serialize) -> (HexDigest, u64) {
+    let mut hasher = Sha256::new();
+    let (mut gathered, mut length) = ([0; HASHED_AT_ONCE], 0);
+    let bytes = each_piece(value, |piece| {
+        if length + piece.len() > HASHED_AT_ONCE {
+            hasher.update(&gathered[..length]);
+            length = 0;
+        }
+        match gathered.get_mut(length..length + piece.len()) {
+            Some(free) => {
+                free.copy_from_slice(piece);
+                length += piece.len();
+            }
+            None => hasher.update(piece),
         }
     });
-    hasher.update(&gathered);
-    let mut text = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
-        text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
-    }
-    (text, bytes)
+    hasher.update(&gathered[..length]);
+    (HexDigest::new(&hasher.finalize()), bytes)
+}
+
+/// Returns the compact JSON of a value that is recorded unchanged; `None` where that is not certain.
+fn plain_json(value: &Value) -> Option<String> {
+    let is_plain = is_plain_value(value, KEPT_TEXT, &mut { PLAIN_BYTES });
+    is_plain.then(|| serde_json::to_string(value).ok()).flatten()
 }
 
 /// Hands out the value as compact JSON, piece by piece, and returns how many bytes that were.
@@ -483,13 +611,19 @@ fn has_at_most(value: &Value, left: &mut usize) -> bool {
 }
 
 fn shortened(text: &str, at_most: usize) -> String {
+    match first_chars(text, at_most) {
+        whole if whole.len() == text.len() => text.to_owned(),
+        beginning => cut(beginning, text),
+    }
+}
+
+/// Returns at most that many characters of a text.
+fn first_chars(text: &str, at_most: usize) -> &str {
+    // That many bytes have no more characters.
     if text.len() <= at_most {
-        return text.to_owned();
+        return text;
     }
-    match text.char_indices().nth(at_most) {
-        Some((at, _)) => cut(&text[..at], text),
-        None => text.to_owned(),
-    }
+    text.char_indices().nth(at_most).map_or(text, |(end, _)| &text[..end])
 }
 
 /// The beginning of a text, and how long that was.
@@ -501,10 +635,7 @@ fn cut(beginning: &str, whole: &str) -> String {
 mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
-    use toolstead_domain::{
-        ports::clock::Timestamp,
-        testing::{fixed_clock::FixedClock, samples},
-    };
+    use toolstead_domain::testing::{fixed_clock::FixedClock, samples};
 
     fn record(arguments: Value, keep: RecordedArguments) -> Record {
         let command = ExecuteToolCommand::new("t", arguments);
@@ -513,7 +644,7 @@ mod tests {
 
     #[test]
     fn long_arguments_are_shortened_and_never_lost_in_silence() {
-        let kept = |arguments| record(arguments, RecordedArguments::Redacted).row.arguments;
+        let kept = |arguments| record(arguments, RecordedArguments::Redacted).execution().arguments.to_value();
         for length in [5000, LOOKED_AT + 1] {
             let content = kept(json!({"content": "x".repeat(length)}))["content"].as_str().unwrap().to_owned();
             assert!(content.ends_with(&format!("… ({length} bytes in all)")) && content.len() < 2100, "{content}");
@@ -534,7 +665,8 @@ mod tests {
             "path": "a", "token": "abcdef", "url": "https://u:pw@h/", "echoed": "it is tok-1",
             "lines": vec!["x"; 4000], "content": "y".repeat(9000), "n": 3,
         });
-        let metadata = |keep| record(json!({"env": {"MY_TOKEN": "tok-1"}}), keep).metadata(&content);
+        let metadata =
+            |keep| record(json!({"env": {"MY_TOKEN": "tok-1"}}), keep).metadata(&content).borrowed().to_value();
         let kept = metadata(RecordedArguments::Redacted);
         assert_eq!(
             (&kept["path"], &kept["token"], &kept["url"], &kept["echoed"], &kept["n"]),
@@ -544,6 +676,19 @@ mod tests {
         assert!(kept["content"].as_str().unwrap().ends_with("… (9000 bytes in all)"));
         assert_eq!(metadata(RecordedArguments::Full)["token"], "abcdef");
         assert_eq!(metadata(RecordedArguments::None), Value::Null);
+    }
+
+    #[test]
+    fn plain_arguments_and_results_are_recorded_as_the_text_that_is_hashed() {
+        let arguments = json!({"message": "hello", "lines": [1, 2.50, null], "more": {"is_new": true}});
+        let plain = record(arguments.clone(), RecordedArguments::Redacted);
+        assert!(matches!(&plain.arguments, RecordedJson::Text(text) if *text == arguments.to_string()));
+        assert_eq!(plain.arguments_digest, digest(&arguments).0);
+        assert!(matches!(plain.metadata(&arguments), RecordedJson::Text(text) if text == arguments.to_string()));
+        assert!(matches!(plain.metadata(&json!(["a"])), RecordedJson::Value(Value::Null)));
+        for other in [json!({"token": "abcdef"}), json!({"text": "a-b"}), json!({"text": "x".repeat(KEPT_TEXT + 1)})] {
+            assert!(matches!(record(other, RecordedArguments::Redacted).arguments, RecordedJson::Value(_)));
+        }
     }
 
     #[test]
@@ -557,7 +702,8 @@ mod tests {
         fn a_digest_is_that_of_all_pieces_in_their_order(lengths in vec(0..3 * HASHED_AT_ONCE, 0..8)) {
             let texts: Vec<String> = lengths.iter().enumerate().map(|(at, length)| at.to_string().repeat(*length)).collect();
             let whole: String = Sha256::digest(json!(texts).to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
-            prop_assert_eq!(digest(&texts), (whole, json!(texts).to_string().len() as u64));
+            let (hex, bytes) = digest(&texts);
+            prop_assert_eq!((hex.as_str(), bytes), (whole.as_str(), json!(texts).to_string().len() as u64));
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) async fn run(
     let redaction = record.redaction();
     let in_own_words = provider.asks_in_own_words(&call.tool);
     let questions = Questions::new(call, grant, record, ports, in_own_words);
-    let asking = Asking::new(command, call, record.row(), ports, &handler.open_calls).for_tool(questions);
+    let asking = Asking::new(command, call, record, ports, &handler.open_calls).for_tool(questions);
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);
     let nested = Nested::new(handler, command, call, context.deadline, &asking, record, is_on_record);
@@ -94,7 +94,7 @@ pub(super) async fn run(
         Some(WHOLE_OUTPUT) => WHOLE_PAGE,
         Some(wanted) => context.output_characters.min(wanted),
     };
-    let context = CallContext { calls: &calls, output_characters, labels: &record.row().labels, ..context };
+    let context = CallContext { calls: &calls, output_characters, labels: record.labels(), ..context };
     // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
     let ended = {
         let work = pin!(to_its_end(provider, call, &context, command.answers.clone()));

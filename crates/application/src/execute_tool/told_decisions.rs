@@ -18,7 +18,7 @@ const KEPT: usize = 64;
 
 /// Those that were told last.
 #[derive(Debug, Default)]
-pub(super) struct ToldDecisions(Mutex<VecDeque<Arc<(Question, Told)>>>);
+pub(super) struct ToldDecisions(Mutex<VecDeque<(Question, Arc<Told>)>>);
 
 /// What the texts depend on.
 #[derive(Debug, PartialEq)]
@@ -28,7 +28,7 @@ struct Question {
 }
 
 /// The texts.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Told {
     /// What the call would touch.
     pub(super) accesses: Vec<String>,
@@ -38,27 +38,27 @@ pub(super) struct Told {
 
 impl ToldDecisions {
     /// The texts, made by `tell` where they are not known. It must tell the same whatever the arguments of the call are.
-    pub(super) fn of(&self, accesses: &[Access], decision: &Decision, tell: impl FnOnce() -> Told) -> Told {
+    pub(super) fn of(&self, accesses: &[Access], decision: &Decision, tell: impl FnOnce() -> Told) -> Arc<Told> {
         if !is_alike_for_all(accesses, decision) {
-            return tell();
+            return tell().into();
         }
         if let Some(known) = self.find(accesses, decision) {
-            return known.1.clone();
+            return known;
         }
-        let told = tell();
+        let told = Arc::new(tell());
         let question = Question { accesses: accesses.to_vec(), decision: decision.clone() };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() == KEPT {
             known.pop_back();
         }
-        known.push_front(Arc::new((question, told.clone())));
+        known.push_front((question, told.clone()));
         told
     }
 
-    fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<(Question, Told)>> {
+    fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<Told>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_asked = |one: &&Arc<(Question, Told)>| one.0.accesses == accesses && one.0.decision == *decision;
-        known.iter().find(is_asked).cloned()
+        let is_asked = |(one, _): &&(Question, Arc<Told>)| one.accesses == accesses && one.decision == *decision;
+        known.iter().find(is_asked).map(|(_, told)| told.clone())
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
                 };
                 Told { accesses: accesses.iter().map(ToString::to_string).collect(), decision: recorded }
             });
-            assert_eq!((texts.decision.reason, texts.accesses.len()), (decision.reason(), accesses.len()));
+            assert_eq!((&texts.decision.reason, texts.accesses.len()), (&decision.reason(), accesses.len()));
             made.get()
         };
         let by_default = |tool: &str| decision(Cause::Default("words"), Some(upstream(tool)));

@@ -3,7 +3,7 @@
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
     tool_call::CallId,
-    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
+    tool_execution::{ExecutionRef, OutcomeKind, RequestKind, ToolExecution},
 };
 use async_trait::async_trait;
 
@@ -80,6 +80,14 @@ pub trait ExecutionLog: Send + Sync {
     /// # Errors
     /// [`StoreError`] when it is not known to be on record.
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError>;
+
+    /// Does the same for borrowed members. The default copies them.
+    ///
+    /// # Errors
+    /// Those of [`record`](Self::record).
+    async fn record_ref(&self, execution: ExecutionRef<'_>) -> Result<(), StoreError> {
+        self.record(execution.to_execution()).await
+    }
 
     /// The row of a call; `None` when there is none.
     ///

@@ -8,6 +8,7 @@ use super::{
     writer::Writer,
 };
 use async_trait::async_trait;
+use futures::future::{self, BoxFuture};
 use sqlx::SqlitePool;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
@@ -19,7 +20,7 @@ use toolstead_domain::{
         tool_repository::StoreError,
     },
     tool_call::CallId,
-    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
+    tool_execution::{ExecutionRef, OutcomeKind, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -45,6 +46,19 @@ impl SqliteExecutionLog {
 
     fn writer(&self) -> Result<&Writer, Arc<Fault>> {
         self.writer.as_ref().ok_or_else(|| Fault::Closed.into())
+    }
+
+    fn put(&self, execution: ExecutionRef<'_>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let id = execution.id;
+        let failed = move |fault: Arc<Fault>| store_error(format!("record the call {id}"), fault);
+        let writer = match self.writer() {
+            Ok(writer) => writer,
+            Err(fault) => return Box::pin(future::ready(Err(failed(fault)))),
+        };
+        match writer.append(PendingRecord::new(execution, writer.instance())) {
+            Ok(()) => Box::pin(future::ready(Ok(()))),
+            Err(record) => Box::pin(async move { writer.commit(record).await.map_err(failed) }),
+        }
     }
 
     async fn rows(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, Fault> {
@@ -184,13 +198,23 @@ enum Place {
 #[async_trait]
 impl ExecutionLog for SqliteExecutionLog {
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError> {
-        let id = execution.id;
-        let failed = |fault| store_error(format!("record the call {id}"), fault);
-        let writer = self.writer().map_err(failed)?;
-        let row = PendingRecord::new(&execution, writer.instance());
-        // A record that waits is kept once.
+        // Dropped before the future is polled: a record that waits is kept once.
+        let recorded = self.put((&execution).into());
         drop(execution);
-        writer.record(row).await.map_err(failed)
+        recorded.await
+    }
+
+    /// Records before it returns, unless a commit has to be waited for: the future of most calls is a few bytes.
+    fn record_ref<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        execution: ExecutionRef<'life1>,
+    ) -> BoxFuture<'async_trait, Result<(), StoreError>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        self.put(execution)
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {

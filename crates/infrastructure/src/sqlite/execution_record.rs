@@ -10,7 +10,9 @@ use toolstead_domain::{
     labels::Labels,
     ports::clock::Timestamp,
     tool_call::CallId,
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
+    tool_execution::{
+        CancelReason, ExecutionRef, JsonRef, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution,
+    },
 };
 use uuid::Uuid;
 
@@ -24,15 +26,14 @@ const UUID_BYTES: usize = 36;
 const FIXED_BYTES: usize = 640;
 
 /// Returns the estimated length of the record of a call with short arguments, in bytes.
-pub(super) fn estimated_bytes(execution: &ToolExecution) -> usize {
-    let texts = [&execution.tool, &execution.called_as, &execution.session, &execution.client];
-    let decision = execution.decision.as_ref().map_or(0, |decision| 2 * decision.reason.len());
-    FIXED_BYTES + texts.map(String::len).iter().sum::<usize>() + decision
+pub(super) fn estimated_bytes(execution: &ExecutionRef<'_>) -> usize {
+    let texts = [execution.tool, execution.called_as, execution.session, execution.client];
+    let decision = execution.decision.map_or(0, |decision| 2 * decision.reason.len());
+    FIXED_BYTES + texts.map(str::len).iter().sum::<usize>() + decision
 }
 
 /// Appends the record of a call. `instance` is the process in which an unfinished call runs.
-pub(super) fn encode(execution: &ToolExecution, instance: Uuid, buffer: &mut Vec<u8>) {
-    let decision = execution.decision.as_ref();
+pub(super) fn encode(execution: &ExecutionRef<'_>, instance: Uuid, buffer: &mut Vec<u8>) {
     let mut record = Encoder(buffer);
     record.uuid(r#"{"v":1,"id":"#, execution.id.0);
     if let Some(parent) = execution.parent {
@@ -41,36 +42,36 @@ pub(super) fn encode(execution: &ToolExecution, instance: Uuid, buffer: &mut Vec
     if execution.kind != RequestKind::Tool {
         record.text(r#","kind":"#, execution.kind.as_str());
     }
-    record.text(r#","tool":"#, &execution.tool);
-    record.text(r#","called_as":"#, &execution.called_as);
-    record.text(r#","source":"#, &execution.source);
-    record.text(r#","principal":"#, &execution.principal);
-    record.text(r#","session":"#, &execution.session);
-    record.text(r#","client":"#, &execution.client);
-    record.value(r#","arguments":"#, &execution.arguments);
-    record.text(r#","arguments_digest":"#, &execution.arguments_digest);
+    record.text(r#","tool":"#, execution.tool);
+    record.text(r#","called_as":"#, execution.called_as);
+    record.text(r#","source":"#, execution.source);
+    record.text(r#","principal":"#, execution.principal);
+    record.text(r#","session":"#, execution.session);
+    record.text(r#","client":"#, execution.client);
+    record.value(r#","arguments":"#, execution.arguments);
+    record.text(r#","arguments_digest":"#, execution.arguments_digest);
     if !execution.accesses.is_empty() {
         record.json(r#","accesses":"#, &execution.accesses);
     }
-    if let Some(decision) = decision {
-        record.text(r#","verdict":"#, &decision.verdict);
-        record.text(r#","reason":"#, &decision.reason);
-        record.optional(r#","approved_by":"#, decision.approved_by.as_deref());
-        record.value(r#","trace":"#, &decision.trace);
+    if let Some(decision) = execution.decision {
+        record.text(r#","verdict":"#, decision.verdict);
+        record.text(r#","reason":"#, decision.reason);
+        record.optional(r#","approved_by":"#, decision.approved_by);
+        record.value(r#","trace":"#, JsonRef::Value(decision.trace));
     }
     record.json(r#","started":"#, &execution.started.0);
     if let Some(ended) = execution.ended {
         record.json(r#","ended":"#, &ended.0);
     }
     record.text(r#","outcome":"#, execution.outcome.kind().as_str());
-    record.optional(r#","error_kind":"#, error_kind(&execution.outcome));
-    record.optional(r#","detail":"#, detail(&execution.outcome));
+    record.optional(r#","error_kind":"#, error_kind(execution.outcome));
+    record.optional(r#","detail":"#, detail(execution.outcome));
     record.json(r#","result_bytes":"#, &execution.result_bytes);
-    record.optional(r#","result_digest":"#, execution.result_digest.as_deref());
-    record.value(r#","metadata":"#, &execution.metadata);
+    record.optional(r#","result_digest":"#, execution.result_digest);
+    record.value(r#","metadata":"#, execution.metadata);
     if !execution.labels.is_empty() {
         record.name(r#","labels":"#);
-        encode_labels(&execution.labels, record.0);
+        encode_labels(execution.labels, record.0);
     }
     if !execution.outcome.is_final() {
         record.uuid(r#","instance":"#, instance);
@@ -105,9 +106,14 @@ impl Encoder<'_> {
     }
 
     /// `Null` is left out.
-    fn value(&mut self, name: &str, value: &Value) {
-        if !value.is_null() {
-            self.json(name, value);
+    fn value(&mut self, name: &str, value: JsonRef<'_>) {
+        match value {
+            JsonRef::Value(Value::Null) => {}
+            JsonRef::Value(value) => self.json(name, value),
+            JsonRef::Text(text) => {
+                self.name(name);
+                self.name(text);
+            }
         }
     }
 
@@ -167,7 +173,7 @@ pub(super) struct DecodedRecord {
     pub(super) execution: ToolExecution,
     /// The process in which an unfinished call runs.
     pub(super) instance: Option<Uuid>,
-    /// Whether the text is in the canonical form of this version.
+    /// True for a line in the canonical form of this version.
     pub(super) is_canonical: bool,
 }
 
@@ -313,7 +319,7 @@ mod tests {
 
     fn encoded(execution: &ToolExecution) -> String {
         let mut buffer = Vec::new();
-        encode(execution, INSTANCE, &mut buffer);
+        encode(&execution.into(), INSTANCE, &mut buffer);
         String::from_utf8(buffer).unwrap()
     }
 
@@ -334,8 +340,12 @@ mod tests {
             outcome: Outcome::Failed(ErrorKind::Timeout, "ä".into()),
             ..samples::execution(1)
         };
-        let line = r#"{"v":1,"id":"01990273-7c01-7000-8000-000000000001","parent":"01990273-7c09-7000-8000-000000000009","kind":"prompt","tool":"echo","called_as":"a\n\"b\\","source":"built-in","principal":"local","session":"session-1","client":"test 1.0","arguments":{"text":"hello","number":1},"arguments_digest":"0000000000000000000000000000000000000000000000000000000000000001","accesses":["read /srv/1.txt"],"verdict":"ask","reason":"","approved_by":"user","trace":["trace"],"started":1756684800001000,"ended":1756684800001250,"outcome":"failed","error_kind":"timeout","detail":"ä","result_bytes":120,"result_digest":"0000000000000000000000000000000000000000000000000000000000000002","metadata":{"lines":1},"labels":{"label":"a \"value\""}}"#;
+        let line = r#"{"v":1,"id":"01990292-d001-7000-8000-000000000001","parent":"01990292-d009-7000-8000-000000000009","kind":"prompt","tool":"echo","called_as":"a\n\"b\\","source":"built-in","principal":"local","session":"session-1","client":"test 1.0","arguments":{"text":"hello","number":1},"arguments_digest":"0000000000000000000000000000000000000000000000000000000000000001","accesses":["read /srv/1.txt"],"verdict":"ask","reason":"","approved_by":"user","trace":["trace"],"started":1756684800001000,"ended":1756684800001250,"outcome":"failed","error_kind":"timeout","detail":"ä","result_bytes":120,"result_digest":"0000000000000000000000000000000000000000000000000000000000000002","metadata":{"lines":1},"labels":{"label":"a \"value\""}}"#;
         assert_eq!(encoded(&execution), line);
+        let (arguments, mut buffer) = (execution.arguments.to_string(), Vec::new());
+        let as_text = ExecutionRef { arguments: JsonRef::Text(&arguments), ..(&execution).into() };
+        encode(&as_text, INSTANCE, &mut buffer);
+        assert_eq!(buffer, line.as_bytes());
         assert_eq!(DecodedRecord::decode(line.as_bytes()).unwrap().execution, execution);
         let running = ToolExecution {
             arguments: Value::Null,
@@ -343,7 +353,7 @@ mod tests {
             decision: None,
             ..samples::running_execution(2)
         };
-        let line = r#"{"v":1,"id":"01990273-7c02-7000-8000-000000000002","tool":"echo","called_as":"echo","source":"built-in","principal":"local","session":"session-1","client":"test 1.0","arguments_digest":"0000000000000000000000000000000000000000000000000000000000000002","started":1756684800002000,"outcome":"running","result_bytes":0,"instance":"00000000-0000-0000-0000-000000000001"}"#;
+        let line = r#"{"v":1,"id":"01990292-d002-7000-8000-000000000002","tool":"echo","called_as":"echo","source":"built-in","principal":"local","session":"session-1","client":"test 1.0","arguments_digest":"0000000000000000000000000000000000000000000000000000000000000002","started":1756684800002000,"outcome":"running","result_bytes":0,"instance":"00000000-0000-0000-0000-000000000001"}"#;
         assert_eq!(encoded(&running), line);
         let decoded = DecodedRecord::decode(line.as_bytes()).unwrap();
         assert_eq!((decoded.execution, decoded.instance), (running, Some(INSTANCE)));

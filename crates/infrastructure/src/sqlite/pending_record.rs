@@ -5,10 +5,7 @@ use super::{
     execution_row::{PARAMETERS, stored_as},
 };
 use rusqlite::Statement;
-use toolstead_domain::{
-    labels::Labels,
-    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
-};
+use toolstead_domain::tool_execution::{ExecutionRef, OutcomeKind, RequestKind};
 use uuid::Uuid;
 
 /// A record and the columns of its row. All texts share one allocation: it is freed on another thread, and by then is in
@@ -29,32 +26,33 @@ pub(super) struct PendingRecord {
 
 impl PendingRecord {
     /// Encodes the record of a call of this process.
-    pub(super) fn new(execution: &ToolExecution, instance: Uuid) -> Self {
-        let mut line = Vec::with_capacity(estimated_bytes(execution));
+    pub(super) fn new<'a>(execution: impl Into<ExecutionRef<'a>>, instance: Uuid) -> Self {
+        let execution = execution.into();
+        let mut line = Vec::with_capacity(estimated_bytes(&execution));
         // The half-written line of another record must not become the beginning of this one.
         line.push(b'\n');
-        encode(execution, instance, &mut line);
+        encode(&execution, instance, &mut line);
         line.push(b'\n');
-        Self::with_line(line, execution, Some(instance))
+        Self::with_line(line, &execution, Some(instance))
     }
 
     /// Returns a record of a backlog file. One in the canonical form keeps its bytes.
     pub(super) fn read(line: &[u8], record: &DecodedRecord) -> Self {
         let (execution, instance) = (&record.execution, record.instance);
         if record.is_canonical {
-            return Self::with_line([b"\n", line, b"\n"].concat(), execution, instance);
+            return Self::with_line([b"\n", line, b"\n"].concat(), &execution.into(), instance);
         }
         Self { instance, ..Self::new(execution, instance.unwrap_or_default()) }
     }
 
-    fn with_line(mut texts: Vec<u8>, execution: &ToolExecution, instance: Option<Uuid>) -> Self {
+    fn with_line(mut texts: Vec<u8>, execution: &ExecutionRef<'_>, instance: Option<Uuid>) -> Self {
         let line = texts.len();
-        let [tool, principal, client] = [&execution.tool, &execution.principal, &execution.client].map(|column| {
+        let [tool, principal, client] = [execution.tool, execution.principal, execution.client].map(|column| {
             texts.extend_from_slice(column.as_bytes());
             texts.len()
         });
-        if execution.labels != Labels::EMPTY {
-            encode_labels(&execution.labels, &mut texts);
+        if !execution.labels.is_empty() {
+            encode_labels(execution.labels, &mut texts);
         }
         Self {
             id: execution.id.0,
@@ -124,8 +122,9 @@ mod tests {
     use serde_json::json;
     use toolstead_domain::{
         error_kind::ErrorKind,
+        labels::Labels,
         testing::samples,
-        tool_execution::{Outcome, RecordedDecision},
+        tool_execution::{Outcome, RecordedDecision, ToolExecution},
     };
 
     #[tokio::test]

@@ -12,19 +12,24 @@ use uuid::Uuid;
 /// statements: the cursors of table and indexes are opened once.
 const STATEMENT_ROWS: [usize; 3] = [16, 4, 1];
 
+/// Rows after which an idle writer makes a checkpoint: some 1,000 pages, of the 8,000 after which SQLite makes one.
+const CHECKPOINT_ROWS: usize = 4096;
+
 /// Writes rows. Blocks for as long as SQLite does.
 #[derive(Debug)]
 pub(super) struct Recorder {
     connection: Connection,
     /// The statements of [`STATEMENT_ROWS`].
     statements: [(usize, String); STATEMENT_ROWS.len()],
+    /// Rows since the last checkpoint of [`checkpoint`](Self::checkpoint).
+    rows: usize,
 }
 
 impl Recorder {
     /// Opens the connection to a database whose schema is up to date.
     pub(super) fn open(path: &Path, options: &DatabaseOptions) -> Result<Self, Fault> {
         let statements = STATEMENT_ROWS.map(|rows| (rows, record_statement(rows)));
-        Ok(Self { connection: connect_recorder(path, options)?, statements })
+        Ok(Self { connection: connect_recorder(path, options)?, statements, rows: 0 })
     }
 
     /// Writes the rows in one transaction. What is returned is what became of each of them, once it is on the disk: one
@@ -42,7 +47,22 @@ impl Recorder {
             // SQLite has said already what is wrong, and does not begin again before this one is over.
             self.execute("ROLLBACK")?;
         }
+        self.rows += written.as_ref().map_or(0, Vec::len);
         written
+    }
+
+    /// Returns `true` if a checkpoint is worth its two waits for the disk.
+    pub(super) fn is_checkpoint_due(&self) -> bool {
+        self.rows >= CHECKPOINT_ROWS
+    }
+
+    /// Copies the write-ahead log into the database as far as no reader needs it, so that SQLite seldom does so within a
+    /// commit. That bounds the log under constant load.
+    pub(super) fn checkpoint(&mut self) {
+        self.rows = 0;
+        if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the write-ahead log stays as long as it is");
+        }
     }
 
     /// Writes something small, so that it is known whether rows could be written.
@@ -148,9 +168,12 @@ fn steps(rows: &[&PendingRecord]) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::new_database::new_database;
+    use crate::sqlite::{connection::readers_of_the_file_alone, new_database::new_database};
     use sqlx::Row;
-    use toolstead_domain::{testing::samples, tool_execution::ToolExecution};
+    use toolstead_domain::{
+        testing::samples,
+        tool_execution::{Outcome, ToolExecution},
+    };
 
     /// Records these rows at once; returns which of them were taken, how many were written, and what stands there, in order.
     async fn record(refused: &str, rows: &[ToolExecution]) -> (Vec<bool>, u64, Vec<(Uuid, String)>) {
@@ -181,6 +204,36 @@ mod tests {
         let (taken, changes, stored) = record("none", &rows).await;
         assert_eq!((taken, changes), (vec![true; 7], 3));
         assert_eq!(stored, [stands(1, "succeeded"), stands(2, "succeeded"), stands(3, "running")]);
+    }
+
+    #[tokio::test]
+    async fn a_checkpoint_brings_the_rows_into_the_file() {
+        let mut database = new_database().await;
+        let rows: Vec<_> =
+            (0..4096).map(|number| PendingRecord::new(&samples::execution(number), Uuid::nil())).collect();
+        let (some, rest) = rows.split_at(4000);
+        database.recorder.record(some.iter()).unwrap();
+        assert!(!database.recorder.is_checkpoint_due());
+        database.recorder.record(rest.iter()).unwrap();
+        assert!(database.recorder.is_checkpoint_due());
+        database.recorder.checkpoint();
+        assert!(!database.recorder.is_checkpoint_due());
+        let file = readers_of_the_file_alone(&database.options.path, &database.options);
+        let found: i64 = sqlx::query_scalar("SELECT count(*) FROM tool_executions").fetch_one(&file).await.unwrap();
+        assert_eq!(found, 4096);
+    }
+
+    #[tokio::test]
+    async fn a_refused_row_harms_none_of_its_statement() {
+        let row = |number| match number {
+            3 | 20 => ToolExecution { outcome: Outcome::Interrupted, ..samples::execution(number) },
+            _ => samples::execution(number),
+        };
+        let rows: Vec<ToolExecution> = (0..40).map(row).collect();
+        let (taken, _, stored) = record("interrupted", &rows).await;
+        assert_eq!(taken, (0..40).map(|number| ![3, 20].contains(&number)).collect::<Vec<_>>());
+        assert_eq!(stored.len(), 38);
+        assert!(stored.is_sorted());
     }
 
     #[tokio::test]

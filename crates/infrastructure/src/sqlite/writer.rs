@@ -37,6 +37,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Rows that could not be committed are tried again after this time, unless somebody records before.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Time without work after which the write-ahead log is copied into the database.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// Where a row could be written so short a time ago, it is not tried again: anybody may ask, and each try writes.
 const TRIED_LATELY: Duration = Duration::from_secs(1);
 
@@ -96,16 +99,14 @@ impl Writer {
         self.instance
     }
 
-    /// Writes a row of the audit trail. Once it is in the backlog or the queue it is written, also if nobody waits any
-    /// more. What is returned holds no more of it than waits.
-    pub(super) fn record<'a>(&'a self, row: PendingRecord) -> impl Future<Output = Result<(), Arc<Fault>>> + use<'a> {
-        let refused = self.backlog.append(row).err();
-        async move {
-            match refused {
-                None => Ok(()),
-                Some(row) => self.write(|done| Write::Record(row, done)).await,
-            }
-        }
+    /// Appends a record to the backlog. A record that is returned counts once it is [committed](Self::commit).
+    pub(super) fn append(&self, record: PendingRecord) -> Result<(), Box<PendingRecord>> {
+        self.backlog.append(record)
+    }
+
+    /// Commits a record. Once it is in the queue it is written, also if the future is dropped.
+    pub(super) async fn commit(&self, record: Box<PendingRecord>) -> Result<(), Arc<Fault>> {
+        self.write(|done| Write::Record(record, done)).await
     }
 
     /// Where rows wait that are on record, of all processes.
@@ -174,6 +175,8 @@ async fn run(
     let closing = Closing(backlog);
     loop {
         let retry = async { if backlog.has_failed() { sleep(RETRY).await } else { future::pending().await } };
+        let is_checkpoint_due = recorder.is_checkpoint_due();
+        let idle = async { if is_checkpoint_due { sleep(IDLE).await } else { future::pending().await } };
         let is_over = tokio::select! {
             biased;
             taken = queue.recv_many(&mut writes, BATCH_ROWS) => taken == 0,
@@ -184,6 +187,10 @@ async fn run(
                 () = sleep(GATHERING) => false,
             },
             () = retry => false,
+            () = idle => {
+                recorder.checkpoint();
+                false
+            }
         };
         let mut batch = Batch { taken: backlog.take(), ..Batch::default() };
         for write in writes.drain(..) {
@@ -322,7 +329,10 @@ mod tests {
     }
 
     async fn record(writer: &Writer, number: u32) -> Result<(), Arc<Fault>> {
-        writer.record(PendingRecord::new(&samples::execution(number), Uuid::nil())).await
+        match writer.append(PendingRecord::new(&samples::execution(number), Uuid::nil())) {
+            Ok(()) => Ok(()),
+            Err(record) => writer.commit(record).await,
+        }
     }
 
     #[tokio::test]
@@ -500,7 +510,7 @@ mod tests {
         let (writer, log, _folder) = start(database, true);
         let bad = ToolExecution { tool: "bad".into(), ..samples::execution(2) };
         for execution in [samples::execution(1), bad, samples::execution(3)] {
-            writer.record(PendingRecord::new(&execution, Uuid::nil())).await.unwrap();
+            writer.append(PendingRecord::new(&execution, Uuid::nil())).unwrap();
         }
         until_committed(&options, 2).await;
         record(&writer, 4).await.unwrap();

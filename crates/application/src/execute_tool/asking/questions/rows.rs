@@ -63,19 +63,19 @@ pub(super) fn begun(call: &ToolCall, record: &Record, request: &InputRequest, cl
     if let Some(url) = params.get_mut("url") {
         *url = host_of(url.as_str().unwrap_or_default()).unwrap_or("?").into();
     }
-    let of_call = record.row();
+    let of_call = record.execution();
     ToolExecution {
         id: CallId(Uuid::now_v7()),
         parent: Some(call.id),
         kind: RequestKind::Question,
         tool: request.method.chars().take(128).collect(),
         called_as: call.tool.server().map_or_else(|| call.tool.name().to_string(), ToString::to_string),
-        source: of_call.source.clone(),
-        principal: of_call.principal.clone(),
-        session: of_call.session.clone(),
-        client: of_call.client.clone(),
+        source: of_call.source.to_owned(),
+        principal: of_call.principal.to_owned(),
+        session: of_call.session.to_owned(),
+        client: of_call.client.to_owned(),
         arguments: record.kept(&params, "questions"),
-        arguments_digest: digest(&request.params).0,
+        arguments_digest: digest(&request.params).0.into(),
         accesses: Vec::new(),
         decision: None,
         started: clock.now(),
