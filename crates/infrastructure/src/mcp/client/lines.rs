@@ -179,7 +179,14 @@ impl LineRequest<'_> {
     /// # Errors
     /// [`RequestError`].
     pub(super) async fn exchange(&self, text: Vec<u8>) -> Result<Answer, RequestError> {
-        self.transport.send(text).await?;
+        let LineTransport { sender, limit, peer, .. } = self.transport;
+        check_size(&text, *limit)?;
+        // Lines of calls that are made at the same time are written together by one task; a lone call wakes no task.
+        let sent = match peer.in_flight.call_count() {
+            0 | 1 => sender.send_directly(text).await,
+            _ => sender.send(text).await,
+        };
+        sent.map_err(|closed| RequestError::Lost(closed.to_string()))?;
         self.waiting.outcome().await
     }
 }

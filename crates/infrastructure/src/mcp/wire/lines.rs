@@ -1,9 +1,16 @@
 //! Messages as lines (MCP 2025-11-25, basic/transports, "stdio"), bounded while they are read.
 
-use std::{io, sync::Arc};
+use std::{
+    fmt,
+    future::poll_fn,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{Semaphore, SemaphorePermit},
     task::{JoinHandle, yield_now},
 };
 
@@ -15,8 +22,10 @@ const MAX_QUEUED_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 const KEPT_BYTES: usize = 4 << 10;
 /// What is kept of the end of such a line: some servers write the id last.
 const KEPT_END_BYTES: usize = 256;
-/// So many lines become one write at most.
-const LINES_AT_ONCE: usize = 64;
+/// Least room of a line in the queue, in bytes: at most 256 lines wait.
+const MIN_ROOM: usize = MAX_QUEUED_BYTES / 256;
+/// Size of the buffers that are retained for the next lines, in bytes.
+const RETAINED_BYTES: usize = 64 << 10;
 
 /// Reads lines of at most a given length and never holds more than that.
 #[derive(Debug)]
@@ -61,7 +70,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
             if chunk.is_empty() {
                 return Ok((!self.line.is_empty() || self.too_long).then(|| self.take()));
             }
-            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let end = memchr::memchr(b'\n', chunk);
             let part = &chunk[..end.unwrap_or(chunk.len())];
             if self.too_long || self.line.len() + part.len() > self.limit {
                 if !self.too_long {
@@ -102,46 +111,53 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
     }
 }
 
-/// Sends messages as lines through one task, so that no two are ever mixed and many become one write. What waits to be
-/// written is bounded in number and in bytes.
+/// Sends messages as lines, so that no two are ever mixed. One task writes all that wait at once; what waits is bounded
+/// in number and in bytes.
 #[derive(Debug, Clone)]
-pub struct LineSender {
-    queue: mpsc::Sender<Queued>,
-    room: Arc<Semaphore>,
+pub struct LineSender(Arc<Sending>);
+
+/// Ends the writing task with the last sender.
+#[derive(Debug)]
+struct Sending(Arc<LineQueue>);
+
+#[derive(Debug)]
+struct LineQueue {
+    /// Room for lines, in bytes. A line holds its room until all of it is written.
+    room: Semaphore,
+    state: Mutex<QueueState>,
 }
 
-/// A line with the room that it takes.
-type Queued = (Vec<u8>, OwnedSemaphorePermit);
+#[derive(Default)]
+struct QueueState {
+    /// `None` while the task writes, and once it has ended.
+    writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// The lines that wait, with their line breaks.
+    bytes: Vec<u8>,
+    /// The room that these lines hold.
+    held_room: usize,
+    /// Whether bytes were written that have to be flushed.
+    is_unflushed: bool,
+    /// Wakes the task while it waits for lines.
+    task: Option<Waker>,
+    /// The error of a write outside of the task, which ends it.
+    error: Option<io::Error>,
+    /// Whether all senders are gone.
+    is_complete: bool,
+    /// Whether the task has ended.
+    is_closed: bool,
+}
+
+/// Closes the queue with the writing task, however that ends.
+struct CloseOnDrop(Arc<LineQueue>);
 
 impl LineSender {
     /// Starts the writing task. It ends when every sender is gone, or with the first error.
-    pub fn spawn<W: AsyncWrite + Unpin + Send + 'static>(mut writer: W) -> (Self, JoinHandle<io::Result<()>>) {
-        let (sender, mut queue) = mpsc::channel::<Queued>(256);
-        let task = tokio::spawn(async move {
-            let mut lines = Vec::new();
-            let mut bytes = Vec::new();
-            while queue.recv_many(&mut lines, LINES_AT_ONCE).await > 0 {
-                // Woken by the first line, this runs before whoever is about to send the next one. One write, and one
-                // look of the other side, takes them all.
-                yield_now().await;
-                while lines.len() < LINES_AT_ONCE
-                    && let Ok(line) = queue.try_recv()
-                {
-                    lines.push(line);
-                }
-                for (line, _) in &lines {
-                    bytes.extend_from_slice(line);
-                    bytes.push(b'\n');
-                }
-                writer.write_all(&bytes).await?;
-                writer.flush().await?;
-                lines.clear();
-                bytes.clear();
-                bytes.shrink_to(1 << 20);
-            }
-            writer.shutdown().await
-        });
-        (Self { queue: sender, room: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)) }, task)
+    pub fn spawn<W: AsyncWrite + Unpin + Send + 'static>(writer: W) -> (Self, JoinHandle<io::Result<()>>) {
+        let state = QueueState { writer: Some(Box::new(writer)), ..QueueState::default() };
+        let queue = Arc::new(LineQueue { room: Semaphore::new(MAX_QUEUED_BYTES), state: Mutex::new(state) });
+        let closing = CloseOnDrop(queue.clone());
+        let task = tokio::spawn(async move { closing.0.write_lines().await });
+        (Self(Arc::new(Sending(queue))), task)
     }
 
     /// Queues one message (without line breaks); waits while the other side does not read.
@@ -149,20 +165,189 @@ impl LineSender {
     /// # Errors
     /// [`LinesClosed`] when the writing task has ended.
     pub async fn send(&self, line: Vec<u8>) -> Result<(), LinesClosed> {
-        let room = self.room.clone().acquire_many_owned(room_of(&line)).await.map_err(|_| LinesClosed)?;
-        self.queue.send((line, room)).await.map_err(|_| LinesClosed)
+        let room = self.wait_for_room(&line).await?;
+        self.queue().push(&line, room)
+    }
+
+    /// Writes one message in the caller's task if nothing else waits to be written, as far as the other side takes it
+    /// without waiting. Queues the rest.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub async fn send_directly(&self, mut line: Vec<u8>) -> Result<(), LinesClosed> {
+        let room = self.wait_for_room(&line).await?;
+        line.push(b'\n');
+        self.queue().write_or_push(&line, room)
     }
 
     /// Queues one message unless the queue is full. For what may be lost: progress, logs.
     pub fn try_send(&self, line: Vec<u8>) -> bool {
-        let room = self.room.clone().try_acquire_many_owned(room_of(&line));
-        room.is_ok_and(|room| self.queue.try_send((line, room)).is_ok())
+        let room = room_of(&line);
+        self.queue().take_room(room) && self.queue().push(&line, room).is_ok()
+    }
+
+    /// Takes the room of a line, and returns its size.
+    async fn wait_for_room(&self, line: &[u8]) -> Result<u32, LinesClosed> {
+        let room = room_of(line);
+        if !self.queue().take_room(room) {
+            self.queue().room.acquire_many(room).await.map_err(|_| LinesClosed)?.forget();
+        }
+        Ok(room)
+    }
+
+    fn queue(&self) -> &LineQueue {
+        &self.0.0
     }
 }
 
-/// A single message always fits, however large it is.
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let task = {
+            let mut state = self.0.state();
+            state.is_complete = true;
+            state.task.take()
+        };
+        task.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.room.close();
+        let mut state = self.0.state();
+        *state = QueueState { is_closed: true, ..QueueState::default() };
+    }
+}
+
+impl LineQueue {
+    fn take_room(&self, room: u32) -> bool {
+        self.room.try_acquire_many(room).map(SemaphorePermit::forget).is_ok()
+    }
+
+    fn push(&self, line: &[u8], room: u32) -> Result<(), LinesClosed> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(LinesClosed);
+        }
+        state.bytes.extend_from_slice(line);
+        state.bytes.push(b'\n');
+        state.held_room += room as usize;
+        wake_task(state);
+        Ok(())
+    }
+
+    /// Writes a line with its line break, or as much of it as can be written now.
+    fn write_or_push(&self, line: &[u8], room: u32) -> Result<(), LinesClosed> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(LinesClosed);
+        }
+        let written = state.write_now(line);
+        if written == line.len() && !state.is_unflushed {
+            drop(state);
+            self.room.add_permits(room as usize);
+            return Ok(());
+        }
+        state.bytes.extend_from_slice(&line[written..]);
+        state.held_room += room as usize;
+        wake_task(state);
+        Ok(())
+    }
+
+    /// Writes what is queued until all senders are gone.
+    async fn write_lines(&self) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        while poll_fn(|context| self.poll_lines(context)).await? {
+            // Woken by the first line, the task runs before the callers that are about to send the next ones. One write,
+            // and one read of the other side, takes them all.
+            yield_now().await;
+            let (mut writer, room) = {
+                let mut state = self.state();
+                std::mem::swap(&mut state.bytes, &mut bytes);
+                state.is_unflushed = false;
+                let Some(writer) = state.writer.take() else { return Ok(()) };
+                (writer, std::mem::take(&mut state.held_room))
+            };
+            writer.write_all(&bytes).await?;
+            writer.flush().await?;
+            bytes.clear();
+            bytes.shrink_to(RETAINED_BYTES);
+            self.state().writer = Some(writer);
+            self.room.add_permits(room);
+        }
+        let writer = self.state().writer.take();
+        match writer {
+            Some(mut writer) => writer.shutdown().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns `true` when there is something to write, and `false` once there never will be.
+    fn poll_lines(&self, context: &Context<'_>) -> Poll<io::Result<bool>> {
+        let mut state = self.state();
+        if let Some(error) = state.error.take() {
+            return Poll::Ready(Err(error));
+        }
+        if !state.bytes.is_empty() || state.is_unflushed {
+            return Poll::Ready(Ok(true));
+        }
+        if state.is_complete {
+            return Poll::Ready(Ok(false));
+        }
+        state.task = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueState {
+    /// Writes as much as can be written without waiting, unless lines wait before it. Returns the number of bytes.
+    fn write_now(&mut self, line: &[u8]) -> usize {
+        let Some(writer) = self.writer.as_mut().filter(|_| self.bytes.is_empty() && !self.is_unflushed) else {
+            return 0;
+        };
+        // The task has to write the rest, and then waits for the other side with a waker of its own.
+        let mut context = Context::from_waker(Waker::noop());
+        let mut written = 0;
+        while written < line.len() {
+            match Pin::new(&mut *writer).poll_write(&mut context, &line[written..]) {
+                Poll::Ready(Ok(0)) => self.error = Some(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(bytes)) => {
+                    written += bytes;
+                    continue;
+                }
+                Poll::Ready(Err(error)) => self.error = Some(error),
+                Poll::Pending => {}
+            }
+            return written;
+        }
+        match Pin::new(writer).poll_flush(&mut context) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => (self.error, self.is_unflushed) = (Some(error), true),
+            Poll::Pending => self.is_unflushed = true,
+        }
+        written
+    }
+}
+
+impl fmt::Debug for QueueState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueState").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
+}
+
+fn wake_task(mut state: MutexGuard<'_, QueueState>) {
+    let task = state.task.take();
+    drop(state);
+    task.into_iter().for_each(Waker::wake);
+}
+
+/// The room of a line in the queue. A single message always fits, however large it is.
 fn room_of(line: &[u8]) -> u32 {
-    u32::try_from(line.len().min(MAX_QUEUED_BYTES)).unwrap_or(u32::MAX)
+    u32::try_from(line.len().clamp(MIN_ROOM, MAX_QUEUED_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// The other side does not read any more.
@@ -173,6 +358,7 @@ pub struct LinesClosed;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
 
     async fn read(input: &[u8], limit: usize) -> Vec<Line> {
         let mut lines = BoundedLines::new(input, limit);
@@ -229,6 +415,52 @@ mod tests {
         task.await.unwrap().unwrap();
         let expected: Vec<Line> = (0..500).map(|n: i32| Line::Whole(n.to_string().into_bytes())).collect();
         assert_eq!(reading.await.unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn a_message_is_written_by_its_sender_where_nothing_waits_before_it() {
+        let (reader, writer) = tokio::io::duplex(16);
+        let (sender, task) = LineSender::spawn(writer);
+        let mut lines = BoundedLines::new(reader, 1 << 20);
+        for round in 0..3 {
+            // The writing task cannot run before the reader waits.
+            sender.send_directly(b"short".to_vec()).now_or_never().unwrap().unwrap();
+            let read = lines.next().now_or_never().expect("the sender wrote it");
+            assert_eq!(read.unwrap(), Some(Line::Whole("short".into())), "{round}");
+        }
+        for line in ["first, larger than the pipe", "second", "third, also larger"] {
+            sender.send_directly(line.into()).now_or_never().unwrap().unwrap();
+        }
+        sender.send(b"fourth".to_vec()).await.unwrap();
+        drop(sender);
+        let mut all = Vec::new();
+        while let Some(Line::Whole(line)) = lines.next().await.unwrap() {
+            all.push(String::from_utf8(line).unwrap());
+        }
+        assert_eq!(all, ["first, larger than the pipe", "second", "third, also larger", "fourth"]);
+        task.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_direct_write_that_fails_ends_the_task_with_its_error() {
+        let (reader, writer) = tokio::io::duplex(16);
+        let (sender, task) = LineSender::spawn(writer);
+        drop(reader);
+        sender.send_directly(b"lost".to_vec()).await.unwrap();
+        assert_eq!(task.await.unwrap().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(sender.send(b"late".to_vec()).await, Err(LinesClosed));
+    }
+
+    #[tokio::test]
+    async fn the_number_of_lines_that_wait_is_bounded() {
+        let (mut reader, writer) = tokio::io::duplex(1 << 20);
+        let (sender, task) = LineSender::spawn(writer);
+        assert_eq!((0..1000).filter(|_| sender.try_send(b"x".to_vec())).count(), 256);
+        drop(sender);
+        let mut all = Vec::new();
+        tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut all).await.unwrap();
+        task.await.unwrap().unwrap();
+        assert_eq!(all.len(), 512);
     }
 
     #[tokio::test]

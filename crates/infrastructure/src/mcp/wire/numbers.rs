@@ -29,14 +29,14 @@ pub fn first_inexact(json: &[u8]) -> Option<&str> {
 
 /// The place after the closing quote.
 fn after_string(json: &[u8], mut at: usize) -> usize {
-    while at < json.len() {
+    while let Some(length) = json.get(at..).and_then(|rest| memchr::memchr2(b'\\', b'"', rest)) {
+        at += length;
         match json[at] {
             b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
+            _ => return at + 1,
         }
     }
-    at
+    json.len()
 }
 
 fn is_exact(number: &str) -> bool {
