@@ -23,9 +23,13 @@ const RAW_VALUE: &str = "$serde_json::private::RawValue";
 /// Tells whether the values of a JSON text are more than are taken, or cannot be counted because it
 /// [hides some](hides_values). The text need not be JSON; then it counts as what it looks like.
 pub fn has_too_many_values(json: &[u8]) -> bool {
+    has_too_much_memory(json) || hides_values(json)
+}
+
+/// Returns `true` if the values of a JSON text that [hides none](hides_values) are more than are taken.
+pub fn has_too_much_memory(json: &[u8]) -> bool {
     // No value takes more for each byte of its text than an object with one nameless member.
-    let is_heavy = json.len() > MAX_VALUE_BYTES / (AT_ONCE * MEMBER) && memory(json) > MAX_VALUE_BYTES;
-    is_heavy || hides_values(json)
+    json.len() > MAX_VALUE_BYTES / (AT_ONCE * MEMBER) && memory(json) > MAX_VALUE_BYTES
 }
 
 /// Tells whether a JSON text may hold a string that is read as values of the whole when the text is parsed. Nothing bounds

@@ -1,12 +1,15 @@
 //! A message as it came in, an answer's content still as text.
 
-use crate::mcp::wire::message::{Envelope, Id, Malformed, Message, RpcError, parse_exact};
+use crate::mcp::wire::message::{Envelope, Id, Malformed, Message, RpcError, parse_visible};
 use serde_json::Value;
 use std::ops::Range;
-use toolstead_domain::json_memory::has_too_many_values;
+use toolstead_domain::json_memory::{has_too_much_memory, hides_values};
 
-/// One message. Answers are not parsed beyond their id, so that whoever takes them off the wire can hand them to the
-/// one who waits for them at little cost, and so that one bad part of an answer does not spoil the rest of it.
+/// The longest message whose result is parsed with it, in bytes. A longer one is parsed by the task that waits for it.
+const MAX_PLAIN_BYTES: usize = 64 << 10;
+
+/// One message. Long answers are not parsed beyond their id, so that the task that reads them passes them on at little
+/// cost, and so that one bad part of an answer does not spoil the rest of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
     /// Answers a request.
@@ -23,6 +26,8 @@ pub struct Answer {
     /// Where the content stands in the text.
     content: Range<usize>,
     is_error: bool,
+    /// The result, where it was parsed with the message.
+    result: Option<Value>,
 }
 
 /// Bytes that are no message, and why.
@@ -53,6 +58,9 @@ impl Incoming {
                 return Err(Box::new(Unreadable { malformed, bytes: error.into_bytes() }));
             }
         };
+        if let Some((id, content, result)) = plain_answer(&text) {
+            return Ok(Self::Answer(Answer { id, text, content, is_error: false, result: Some(result) }));
+        }
         let envelope = match Envelope::parse(&text) {
             Ok(envelope) => envelope,
             Err(malformed) => return Err(Box::new(Unreadable { malformed, bytes: text.into_bytes() })),
@@ -65,13 +73,38 @@ impl Incoming {
         if let (Some((content, is_error)), Ok(Some(id))) = (content, envelope.read_id()) {
             let start = content.as_ptr().addr() - text.as_ptr().addr();
             let content = start..start + content.len();
-            return Ok(Self::Answer(Answer { id, content, is_error, text }));
+            return Ok(Self::Answer(Answer { id, content, is_error, text, result: None }));
         }
         match envelope.into_message() {
             Ok(message) => Ok(Self::Other(message)),
             Err(malformed) => Err(Box::new(Unreadable { malformed, bytes: text.into_bytes() })),
         }
     }
+}
+
+/// Reads an answer of usual size in one of the two usual forms at once: with `jsonrpc` and `id` before its result, or
+/// behind it. `None` for every other message, and for one that has other members or a result that cannot be taken.
+fn plain_answer(text: &str) -> Option<(Id, Range<usize>, Value)> {
+    const MEMBERS: &str = r#""jsonrpc":"2.0","id":"#;
+    const RESULT: &str = r#""result":"#;
+    let inner = text.strip_prefix('{')?.strip_suffix('}').filter(|_| text.len() <= MAX_PLAIN_BYTES)?;
+    let (id, content) = match inner.strip_prefix(MEMBERS) {
+        Some(rest) => {
+            let (id, rest) = rest.split_once(',')?;
+            (id, rest.strip_prefix(RESULT)?)
+        }
+        None => {
+            let (rest, id) = inner.strip_prefix(RESULT)?.rsplit_once(':')?;
+            (id, rest.strip_suffix(&MEMBERS[..MEMBERS.len() - 1])?.strip_suffix(',')?)
+        }
+    };
+    let is_number = id.bytes().all(|byte| byte.is_ascii_digit()) && (id == "0" || !id.starts_with('0'));
+    let id = id.parse().ok().filter(|_| is_number).map(Id::Number)?;
+    if hides_values(text.as_bytes()) {
+        return None;
+    }
+    let start = content.as_ptr().addr() - text.as_ptr().addr();
+    Some((id, start..start + content.len(), parse_visible(content).ok()?))
 }
 
 impl Answer {
@@ -92,8 +125,12 @@ impl Answer {
     /// The result as text, if its values would take much more memory than they are worth: see
     /// [`into_outcome`](Self::into_outcome).
     pub fn heavy_result(&self) -> Option<&str> {
+        if self.result.is_some() {
+            return None;
+        }
         let content = &self.text[self.content.clone()];
-        (!self.is_error && has_too_many_values(content.as_bytes())).then_some(content)
+        // No message that was read hides values.
+        (!self.is_error && has_too_much_memory(content.as_bytes())).then_some(content)
     }
 
     /// The result or the error.
@@ -101,9 +138,12 @@ impl Answer {
     /// # Errors
     /// [`MalformedAnswer`] when it holds too many values, a number that cannot be carried exactly, is nested too deep, or the error is
     /// no JSON-RPC error.
-    pub fn into_outcome(self) -> Result<Result<Value, RpcError>, MalformedAnswer> {
+    pub fn into_outcome(mut self) -> Result<Result<Value, RpcError>, MalformedAnswer> {
+        if let Some(result) = self.result.take() {
+            return Ok(Ok(result));
+        }
         match self.result_text()? {
-            Ok(text) => parse_exact(text).map(Ok).map_err(|reason| MalformedAnswer(reason.to_string())),
+            Ok(text) => parse_visible(text).map(Ok).map_err(|reason| MalformedAnswer(reason.to_string())),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -134,6 +174,41 @@ mod tests {
         let error = RpcError::new(-32602, "no").with_data(json!(1));
         let failed = answer(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no","data":1}}"#);
         assert_eq!((failed.result_text(), failed.clone().into_outcome()), (Ok(Err(error.clone())), Ok(Err(error))));
+    }
+
+    #[test]
+    fn an_answer_means_the_same_in_every_form() {
+        let result = r#"{"a": ["}", 1.50, {"id":9}], "jsonrpc":"2.0"}"#;
+        let padding = "x".repeat(MAX_PLAIN_BYTES);
+        for (text, is_parsed) in [
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#), true),
+            (format!(r#"{{"result":{result},"jsonrpc":"2.0","id":7}}"#), true),
+            (format!(r#"{{"id":7,"jsonrpc":"2.0","result":{result}}}"#), false),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result} }}"#), true),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}} "#), false),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result},"x":"{padding}"}}"#), false),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result},"x":1}}"#), false),
+            (format!(r#"{{"result":{result},"x":1,"jsonrpc":"2.0","id":7}}"#), false),
+            (format!(r#"{{"result":{result},"jsonrpc":"2.0","id":7,"x":1}}"#), false),
+        ] {
+            let answer = answer(&text);
+            assert_eq!((answer.id(), answer.result.is_some()), (&Id::Number(7), is_parsed), "{text:.90}");
+            let read = answer.result_text().map(|result| result.map(str::trim_end));
+            assert_eq!((read, answer.heavy_result()), (Ok(Ok(result)), None), "{text:.90}");
+            assert_eq!(answer.into_outcome(), Ok(Ok(serde_json::from_str(result).unwrap())), "{text:.90}");
+        }
+        for text in [
+            r#"{"jsonrpc":"2.0","id":07,"result":1}"#,
+            r#"{"jsonrpc":"2.0","id":+7,"result":1}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":1}}"#,
+            r#"{"result":{"a":1,"jsonrpc":"2.0","id":7}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":1,"id":8}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":1,"result":2}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"$serde_json::private::RawValue":"[0]"}}"#,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -7,7 +7,10 @@ use crate::mcp::wire::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{borrow::Cow, fmt, sync::Arc};
-use toolstead_domain::{error_kind::ErrorKind, json_memory::has_too_many_values};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    json_memory::{has_too_many_values, has_too_much_memory},
+};
 
 /// Length of a small result.
 pub const RESULT_BYTES: usize = 192;
@@ -136,11 +139,11 @@ fn of_kind(code: i64, kind: ErrorKind, message: impl Into<String>) -> RpcError {
 /// The members of a message, those of the application still as text.
 #[derive(Deserialize)]
 pub(super) struct Envelope<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "borrowed")]
     pub(super) jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "borrowed")]
     pub(super) method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
@@ -153,6 +156,13 @@ pub(super) struct Envelope<'a> {
 /// `null` is something that was said; serde takes it for absence.
 fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Deserializes a text without a copy where it has no escapes: serde copies a `Cow` within an `Option`.
+fn borrowed<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    Ok(Option::<Text<'a>>::deserialize(deserializer)?.map(|Text(text)| text))
 }
 
 #[derive(Deserialize)]
@@ -375,6 +385,18 @@ pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
     if has_too_many_values(text.as_bytes()) {
         return Err(NotTaken::TooManyValues);
     }
+    parse_light(text)
+}
+
+/// Parses part of a message that hides no values, otherwise as [`parse_exact`].
+pub(super) fn parse_visible(text: &str) -> Result<Value, NotTaken> {
+    if has_too_much_memory(text.as_bytes()) {
+        return Err(NotTaken::TooManyValues);
+    }
+    parse_light(text)
+}
+
+fn parse_light(text: &str) -> Result<Value, NotTaken> {
     if let Some(number) = numbers::first_inexact(text.as_bytes()) {
         return Err(NotTaken::Number(number.to_owned()));
     }
