@@ -13,6 +13,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 use http_body_util::Full;
+use hyper::body::Body;
 use std::{
     net::IpAddr,
     sync::{Arc, Mutex},
@@ -116,6 +117,17 @@ fn target(origin: &Origin, url: &Url) -> Result<Uri, HttpError> {
     target.map_err(|_| unusable(url))
 }
 
+fn decimal(number: u64) -> HeaderValue {
+    let (mut digits, mut at, mut rest) = ([0; 20], 20, number);
+    while at == 20 || rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    // Digits are always a valid value.
+    HeaderValue::from_bytes(&digits[at..]).unwrap_or_else(|_| HeaderValue::from(number))
+}
+
 fn unusable(url: &Url) -> HttpError {
     HttpError::Address(format!("{}{}", url.origin().ascii_serialization(), url.path()))
 }
@@ -154,11 +166,7 @@ impl Endpoint {
         *outgoing.method_mut() = request.method;
         *outgoing.uri_mut() = self.target.clone();
         *outgoing.headers_mut() = request.headers;
-        outgoing.headers_mut().insert(header::HOST, self.named.clone());
-        // hyper would believe them, and the server take the rest of the body for another request.
-        for length in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING] {
-            outgoing.headers_mut().remove(length);
-        }
+        self.set_framing(&mut outgoing);
         while let Some(mut connection) = self.origin.take_idle().await {
             match connection.send(outgoing).await {
                 Ok(response) => return Ok(Response::of(response, connection, self.origin.clone())),
@@ -168,10 +176,28 @@ impl Endpoint {
             }
         }
         // Boxed: rare, and larger than all the rest.
-        let mut connection = Box::new(Box::pin(self.origin.connect()).await?);
-        match connection.send(outgoing).await {
+        Box::pin(self.send_on_new_connection(outgoing)).await
+    }
+
+    async fn send_on_new_connection(&self, request: http::Request<Full<Bytes>>) -> Result<Response, HttpError> {
+        let mut connection = Box::new(self.origin.connect().await?);
+        match connection.send(request).await {
             Ok(response) => Ok(Response::of(response, connection, self.origin.clone())),
             Err((error, _)) => Err(HttpError::broken(error)),
+        }
+    }
+
+    /// Sets the host, and the length of the body whatever the caller's headers say: hyper would use them, and the server
+    /// would read the rest of the body as another request.
+    fn set_framing(&self, request: &mut http::Request<Full<Bytes>>) {
+        let length = request.body().size_hint().exact().unwrap_or(0);
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, self.named.clone());
+        headers.remove(header::TRANSFER_ENCODING);
+        match length {
+            0 => _ = headers.remove(header::CONTENT_LENGTH),
+            // A value of exactly its digits: one from an integer takes a second allocation.
+            length => _ = headers.insert(header::CONTENT_LENGTH, decimal(length)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One connection, driven by the task that uses it: a call to a server nearby then wakes no other task.
 
 use bytes::Bytes;
-use futures::FutureExt;
+use futures::{FutureExt, task::AtomicWaker};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::{
@@ -12,7 +12,11 @@ use hyper_util::rt::TokioIo;
 use std::{
     future::poll_fn,
     pin::pin,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 use tokio::{net::TcpStream, time::Instant};
 use tokio_rustls::client::TlsStream;
@@ -21,12 +25,50 @@ use tokio_util::either::Either;
 /// The bytes, with TLS or without. Boxed: what TLS keeps is large.
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// One connection. It makes progress only while somebody polls it.
+/// Number of times that a connection is polled in a row while it causes its own wake-ups.
+const POLLS_IN_A_ROW: u8 = 2;
+
+/// One connection. It makes progress only while a task polls it.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// `None` once it is over. While it lives it holds on to a request that it has not taken, and nobody hears of that.
-    driver: Option<http1::Connection<TokioIo<Stream>, Full<Bytes>>>,
+    driver: Driver,
+    task: Arc<ConnectionTask>,
+    /// Wakes `task`.
+    waker: Waker,
     pub(super) idle_since: Instant,
+}
+
+/// The half of a connection that reads and writes. `None` once it is over. While it lives it holds on to a request that
+/// it has not taken.
+pub(super) struct Driver(Option<http1::Connection<TokioIo<Stream>, Full<Bytes>>>);
+
+/// Wakes the task that uses a connection, except by what that task does itself while it polls the connection: hyper
+/// passes requests and bodies through channels, and each of them would have the task polled once more.
+struct ConnectionTask {
+    state: AtomicU8,
+    waker: AtomicWaker,
+}
+
+impl ConnectionTask {
+    /// No task polls the connection.
+    const IDLE: u8 = 0;
+    /// A task polls it.
+    const POLLED: u8 = 1;
+    /// The same, and it was woken meanwhile.
+    const WOKEN: u8 = 2;
+}
+
+impl Wake for ConnectionTask {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let woken = self.state.compare_exchange(Self::POLLED, Self::WOKEN, Ordering::AcqRel, Ordering::Acquire);
+        if woken == Err(Self::IDLE) {
+            self.waker.wake();
+        }
+    }
 }
 
 impl Connection {
@@ -36,7 +78,9 @@ impl Connection {
     /// hyper's.
     pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
-        Ok(Self { sender, driver: Some(driver), idle_since: Instant::now() })
+        let task = Arc::new(ConnectionTask { state: AtomicU8::new(ConnectionTask::IDLE), waker: AtomicWaker::new() });
+        let waker = task.clone().into();
+        Ok(Self { sender, driver: Driver(Some(driver)), task, waker, idle_since: Instant::now() })
     }
 
     /// Sends the request. Gives it back where the connection ended before it was written.
@@ -44,10 +88,14 @@ impl Connection {
         &mut self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, (hyper::Error, Option<Request<Full<Bytes>>>)> {
+        // The driver is polled below, and need not be woken for the request.
+        self.task.state.store(ConnectionTask::POLLED, Ordering::Release);
         let mut response = pin!(self.sender.try_send_request(request));
         let sent = poll_fn(|context| {
-            self.drive(context);
-            response.as_mut().poll(context)
+            self.poll(context, |driver, context| {
+                driver.drive(context);
+                response.as_mut().poll(context)
+            })
         });
         sent.await.map_err(|mut failed| {
             let unsent = failed.take_message();
@@ -55,35 +103,127 @@ impl Connection {
         })
     }
 
-    /// Makes what progress there is to be made.
-    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
-        if self.driver.as_mut().is_some_and(|driver| driver.poll_unpin(context).is_ready()) {
-            self.driver = None;
+    /// Polls something that depends on the driver alone.
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Driver, &mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.task.waker.register(context.waker());
+        for _ in 0..POLLS_IN_A_ROW {
+            self.task.state.store(ConnectionTask::POLLED, Ordering::Release);
+            let polled = poll(&mut self.driver, &mut Context::from_waker(&self.waker));
+            let state = self.task.state.swap(ConnectionTask::IDLE, Ordering::AcqRel);
+            // What is ready needs no wake-up: the next poll reads what has come by then.
+            if polled.is_ready() || state == ConnectionTask::POLLED {
+                return polled;
+            }
         }
+        // Other tasks first.
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Nothing has ended it, as far as it was driven.
     pub(super) fn is_open(&self) -> bool {
-        self.driver.is_some()
+        self.driver.0.is_some()
     }
 
     /// Looks whether the server has closed it meanwhile. `true` if it takes a request.
     pub(super) async fn is_usable(&mut self) -> bool {
         poll_fn(|context| {
-            self.drive(context);
-            Poll::Ready(self.is_open() && self.sender.is_ready())
+            self.poll(context, |driver, context| {
+                driver.drive(context);
+                Poll::Ready(())
+            })
         })
-        .await
+        .await;
+        self.is_open() && self.sender.is_ready()
+    }
+
+    /// Leaves the connection without a task until its next use.
+    pub(super) fn rest(&mut self) {
+        self.idle_since = Instant::now();
+        drop(self.task.waker.take());
     }
 
     #[cfg(test)]
     pub(super) fn into_stream(self) -> Stream {
-        self.driver.unwrap().into_parts().io.into_inner()
+        self.driver.0.unwrap().into_parts().io.into_inner()
+    }
+}
+
+impl Driver {
+    /// Makes what progress there is to be made.
+    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+        if self.0.as_mut().is_some_and(|driver| driver.poll_unpin(context).is_ready()) {
+            self.0 = None;
+        }
     }
 }
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("is_open", &self.is_open()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+    use std::sync::atomic::AtomicUsize;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_response_wakes_its_task_once_and_a_request_does_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        let mut connection = Connection::over(Stream::Left(client)).await.unwrap();
+        for round in 1..=3 {
+            assert!(connection.is_usable().await);
+            let wakes = Arc::new(Wakes::default());
+            let waker = wakes.clone().into();
+            let mut context = Context::from_waker(&waker);
+            let mut response = {
+                let mut sending = pin!(connection.send(Request::new(Full::new("x".into()))));
+                assert!(sending.as_mut().poll(&mut context).is_pending());
+                assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "{round}");
+                assert!(server.read(&mut [0; 1000]).await.unwrap() > 0);
+                server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+                while wakes.0.load(Ordering::Relaxed) == 0 {
+                    tokio::task::yield_now().await;
+                }
+                match sending.poll(&mut context) {
+                    Poll::Ready(response) => response.unwrap(),
+                    Poll::Pending => panic!("{round}"),
+                }
+            };
+            let body = response.body_mut();
+            let mut next = || {
+                connection.poll(&mut context, |driver, context| {
+                    driver.drive(context);
+                    body.frame().poll_unpin(context)
+                })
+            };
+            assert!(matches!(next(), Poll::Ready(Some(Ok(frame))) if frame.data_ref().unwrap() == "ok"), "{round}");
+            assert!(matches!(next(), Poll::Ready(None)), "{round}");
+            assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "{round}");
+            connection.rest();
+        }
     }
 }

@@ -18,7 +18,7 @@ use std::{
 use tokio::{
     net::TcpStream,
     runtime::Handle,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 /// How long a connection may take to come about, from the name to the end of the TLS handshake.
@@ -69,15 +69,15 @@ impl Origin {
 
     /// Keeps a connection whose response has been read to its end.
     pub(super) fn keep(self: &Arc<Self>, mut connection: Box<Connection>) {
-        let Ok(runtime) = Handle::try_current() else { return };
-        connection.idle_since = Instant::now();
+        connection.rest();
         let mut idle = self.lock();
-        if idle.connections.len() < MAX_IDLE {
-            idle.connections.push(connection);
-        }
         if !idle.is_swept {
+            let Ok(runtime) = Handle::try_current() else { return };
             idle.is_swept = true;
             runtime.spawn(sweep(Arc::downgrade(self)));
+        }
+        if idle.connections.len() < MAX_IDLE {
+            idle.connections.push(connection);
         }
     }
 

@@ -29,13 +29,16 @@ pub struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: Body,
-    received: Arc<AtomicU64>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "nearly every body is plain")]
 enum Body {
-    Plain(Box<PlainBody>),
+    Plain(PlainBody),
     /// Unpacked on the way.
-    Packed(Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send + Sync>>),
+    Packed {
+        unpacked: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send + Sync>>,
+        received: Arc<AtomicU64>,
+    },
 }
 
 /// A body that comes by the connection that it holds.
@@ -43,21 +46,21 @@ struct PlainBody {
     incoming: Incoming,
     connection: Option<Box<Connection>>,
     origin: Arc<Origin>,
-    /// So many bytes came.
-    received: Arc<AtomicU64>,
+    /// Number of bytes that came.
+    received: u64,
+    /// The same number for the owner of a packed body.
+    reported: Option<Arc<AtomicU64>>,
 }
 
 impl Response {
     /// A response whose body comes by this connection, which is kept afterwards.
     pub(super) fn of(response: http::Response<Incoming>, connection: Box<Connection>, origin: Arc<Origin>) -> Self {
         let (head, incoming) = response.into_parts();
-        let received = Arc::<AtomicU64>::default();
-        let body = PlainBody { incoming, connection: Some(connection), origin, received: received.clone() };
+        let body = PlainBody { incoming, connection: Some(connection), origin, received: 0, reported: None };
         let is_packed = head.headers.get(header::CONTENT_ENCODING).is_some_and(is_gzip);
         // An empty body has nothing to unpack, not even the head of a packed one.
-        let body =
-            if is_packed && !body.incoming.is_end_stream() { unpacked(body) } else { Body::Plain(Box::new(body)) };
-        Self { status: head.status, headers: head.headers, body, received }
+        let body = if is_packed && !body.incoming.is_end_stream() { unpacked(body) } else { Body::Plain(body) };
+        Self { status: head.status, headers: head.headers, body }
     }
 
     /// The status. A redirect is not followed.
@@ -70,9 +73,12 @@ impl Response {
         &self.headers
     }
 
-    /// So many bytes of the body came by now, before they were unpacked.
+    /// Number of bytes of the body that came by now, before they were unpacked.
     pub fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
+        match &self.body {
+            Body::Plain(body) => body.received,
+            Body::Packed { received, .. } => received.load(Ordering::Relaxed),
+        }
     }
 
     /// The next piece of the body, unpacked; `None` at its end.
@@ -82,7 +88,7 @@ impl Response {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         match &mut self.body {
             Body::Plain(body) => body.chunk().await,
-            Body::Packed(body) => body.next().await.transpose().map_err(HttpError::broken),
+            Body::Packed { unpacked, .. } => unpacked.next().await.transpose().map_err(HttpError::broken),
         }
     }
 
@@ -95,7 +101,7 @@ impl Response {
         let announced = match &self.body {
             Body::Plain(body) => body.incoming.size_hint().exact().unwrap_or(0),
             // Nothing is said of what it will be unpacked.
-            Body::Packed(_) => 0,
+            Body::Packed { .. } => 0,
         };
         if announced > limit as u64 {
             return Err(HttpError::TooLong { limit });
@@ -116,7 +122,9 @@ fn is_gzip(coding: &HeaderValue) -> bool {
     ["gzip", "x-gzip"].iter().any(|gzip| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(gzip.as_bytes()))
 }
 
-fn unpacked(body: PlainBody) -> Body {
+fn unpacked(mut body: PlainBody) -> Body {
+    let received = Arc::<AtomicU64>::default();
+    body.reported = Some(received.clone());
     let packed = stream::unfold(body, |mut body| async move {
         match body.chunk().await {
             Ok(chunk) => chunk.map(|chunk| (Ok(chunk), body)),
@@ -126,28 +134,32 @@ fn unpacked(body: PlainBody) -> Body {
     let mut decoder = GzipDecoder::new(StreamReader::new(Box::pin(packed)));
     // Several members in a row are one body (RFC 1952, section 2.2); the first alone would be a part that looks whole.
     decoder.multiple_members(true);
-    Body::Packed(Box::pin(ReaderStream::with_capacity(decoder, UNPACKED_AT_ONCE)))
+    Body::Packed { unpacked: Box::pin(ReaderStream::with_capacity(decoder, UNPACKED_AT_ONCE)), received }
 }
 
 impl PlainBody {
     async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
             let frame = poll_fn(|context| {
-                // The body first: only what somebody waits for is read.
-                let frame = self.incoming.frame().poll_unpin(context);
-                match &mut self.connection {
-                    Some(connection) if frame.is_pending() => {
-                        connection.drive(context);
-                        self.incoming.frame().poll_unpin(context)
+                let Some(connection) = &mut self.connection else { return self.incoming.frame().poll_unpin(context) };
+                connection.poll(context, |driver, context| {
+                    // The body first: only what is needed is read.
+                    let frame = self.incoming.frame().poll_unpin(context);
+                    if frame.is_ready() {
+                        return frame;
                     }
-                    _ => frame,
-                }
+                    driver.drive(context);
+                    self.incoming.frame().poll_unpin(context)
+                })
             });
             match frame.await {
                 // Trailers say nothing here.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
-                        self.received.fetch_add(data.len() as u64, Ordering::Relaxed);
+                        self.received += data.len() as u64;
+                        if let Some(reported) = &self.reported {
+                            reported.store(self.received, Ordering::Relaxed);
+                        }
                         return Ok(Some(data));
                     }
                     Err(_) => continue,
@@ -180,7 +192,7 @@ impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Plain(_) => "Plain",
-            Self::Packed(_) => "Packed",
+            Self::Packed { .. } => "Packed",
         })
     }
 }

@@ -36,8 +36,8 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use request_headers::Mirrored;
 pub(super) use request_headers::configured_headers;
+use request_headers::{Mirrored, prepared_headers};
 use serde_json::{Map, Value};
 use std::{
     pin::pin,
@@ -63,6 +63,8 @@ pub(super) struct HttpTransport {
     url: Url,
     /// Those of every request: of the configuration, of the protocol, and of HTTP.
     headers: HeaderMap,
+    /// Those of requests of 2026-07-28, once there is one.
+    modern_headers: OnceLock<HeaderMap>,
     limit: usize,
     session: ArcSwapOption<Session>,
     /// Held while a new session is opened in the place of one that the server has ended.
@@ -75,6 +77,8 @@ pub(super) struct HttpTransport {
 #[derive(Debug)]
 struct Session {
     id: HeaderValue,
+    /// Those of every request in it.
+    headers: HeaderMap,
 }
 
 /// A request that has been registered. Dropping it unfinished takes it back.
@@ -93,12 +97,13 @@ impl HttpTransport {
     /// The reason why its address or a header of its configuration cannot be used.
     pub(super) fn new(client: &HttpClient, server: &HttpServer, peer: Arc<Peer>, limit: usize) -> Result<Self, String> {
         let endpoint = client.endpoint(&server.url).map_err(|error| error.to_string())?;
-        let headers = configured_headers(endpoint.headers(), &server.headers)?;
+        let headers = prepared_headers(configured_headers(endpoint.headers(), &server.headers)?);
         Ok(Self {
             peer,
             endpoint,
             url: server.url.clone(),
             headers,
+            modern_headers: OnceLock::new(),
             limit,
             session: ArcSwapOption::empty(),
             renewing: Mutex::new(()),
@@ -125,8 +130,7 @@ impl HttpTransport {
     /// [`RequestError`] when the server did not take it.
     async fn send(&self, writer: &RequestWriter, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
-        let mut headers = self.headers.clone();
-        self.add_session(&mut headers, Some(writer.version));
+        let headers = self.message_headers(Some(writer.version));
         let sending = self.execute(Method::POST, headers, text.into());
         let response = timeout(MESSAGE_TIMEOUT, sending).await.map_err(|_| RequestError::Late(MESSAGE_TIMEOUT))?;
         let status = response?.status();
@@ -153,11 +157,24 @@ impl HttpTransport {
             outcome = waiting.outcome() => return outcome,
             posted = self.post(writer, waiting, text.clone(), headers) => posted?,
         };
-        if let Posted::Answered(answer) = posted {
-            return Ok(answer);
+        match posted {
+            Posted::Answered(answer) => Ok(answer),
+            Posted::SessionEnded => {
+                Box::pin(self.exchange_in_new_session(writer, waiting, text, mirrored, session)).await
+            }
         }
-        // Refused unseen, so that sending it once more cannot do anything twice.
-        self.renew(writer, session).await?;
+    }
+
+    /// Sends a request again that the server refused unseen, so that it cannot have an effect twice.
+    async fn exchange_in_new_session(
+        &self,
+        writer: &RequestWriter,
+        waiting: &Arc<Waiting>,
+        text: Bytes,
+        mirrored: &Mirrored<'_>,
+        ended: Option<Arc<Session>>,
+    ) -> Result<Answer, RequestError> {
+        self.renew(writer, ended).await?;
         let headers = self.headers_of(writer, mirrored)?;
         match self.post(writer, waiting, text, headers).await? {
             Posted::Answered(answer) => Ok(answer),
@@ -297,8 +314,7 @@ impl Transport for HttpTransport {
         if version.is_some_and(|version| version.generation() == Generation::Modern) {
             return;
         }
-        let mut headers = self.headers.clone();
-        self.add_session(&mut headers, version);
+        let headers = self.message_headers(version);
         let sending = self.execute(Method::POST, headers, request::answer(id, outcome).into());
         if let Err(error) = timeout(MESSAGE_TIMEOUT, sending).await.map_err(drop).and_then(|sent| sent.map_err(drop)) {
             tracing::debug!(server = %self.peer.server, %id, ?error, "could not answer a request of the server");
@@ -319,6 +335,7 @@ impl Transport for HttpTransport {
         self.peer.lose("the connection was closed");
         if let Some(session) = self.session.swap(None) {
             let mut headers = self.headers.clone();
+            headers.remove(headers::PROTOCOL_VERSION);
             headers.insert(headers::SESSION_ID, session.id.clone());
             let sending = self.execute(Method::DELETE, headers, Bytes::new());
             // Courtesy: the server ends the session sooner or later.
@@ -349,8 +366,7 @@ impl Drop for HttpRequest<'_> {
             return;
         }
         let transport = self.transport;
-        let mut headers = transport.headers.clone();
-        transport.add_session(&mut headers, transport.version.get().copied());
+        let headers = transport.message_headers(transport.version.get().copied());
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
         let endpoint = transport.endpoint.clone();
         if let Ok(runtime) = Handle::try_current() {

@@ -60,10 +60,11 @@ impl HttpTransport {
             _ if status == StatusCode::NOT_FOUND && had_session => Ok(Posted::SessionEnded),
             MediaType::Json => self.read_object(waiting, response, had_session).await,
             MediaType::EventStream if status.is_success() => {
-                self.read_to_answer(writer, waiting, response).await.map(Posted::Answered)
+                // Boxed: larger than all the rest of a call.
+                Box::pin(self.read_to_answer(writer, waiting, response)).await.map(Posted::Answered)
             }
             MediaType::EventStream | MediaType::Other if !status.is_success() => {
-                Err(http_error(&self.url, response).await)
+                Err(Box::pin(http_error(&self.url, response)).await)
             }
             MediaType::EventStream | MediaType::Other => {
                 let kind = response.headers().get(header::CONTENT_TYPE);
@@ -84,7 +85,9 @@ impl HttpTransport {
         }
         self.session.store(id.map(|mut id| {
             id.set_sensitive(true);
-            Arc::new(Session { id })
+            let mut headers = self.headers.clone();
+            headers.insert(headers::SESSION_ID, id.clone());
+            Arc::new(Session { id, headers })
         }));
         Ok(())
     }
@@ -137,7 +140,9 @@ impl HttpTransport {
 
 /// Notes for how long the server wants to be left alone, if it says so.
 pub(in crate::mcp::client) fn note_wish(peer: &Peer, response: &Response) {
-    if let Some(wish) = wanted_pause(response.headers()).filter(|_| !response.status().is_success()) {
+    if !response.status().is_success()
+        && let Some(wish) = wanted_pause(response.headers())
+    {
         peer.leave_alone_for(wish);
     }
 }
@@ -185,7 +190,11 @@ enum MediaType {
 }
 
 fn media_type(response: &Response) -> MediaType {
-    let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let value = response.headers().get(header::CONTENT_TYPE);
+    if value.is_some_and(|value| value == "application/json") {
+        return MediaType::Json;
+    }
+    let value = value.and_then(|value| value.to_str().ok()).unwrap_or("");
     let kind = value.split(';').next().unwrap_or("").trim();
     if kind.eq_ignore_ascii_case("application/json") {
         MediaType::Json

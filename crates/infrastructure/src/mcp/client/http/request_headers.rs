@@ -37,6 +37,9 @@ pub(in crate::mcp::client) fn configured_headers(
     Ok(headers)
 }
 
+/// The method of nearly all requests, which the prepared headers name.
+const CALL: &str = "tools/call";
+
 /// What the headers of a request to a new server repeat of its body.
 pub(super) struct Mirrored<'a> {
     pub(super) method: &'a str,
@@ -64,37 +67,61 @@ impl HttpTransport {
         mirrored: &Mirrored<'_>,
     ) -> Result<HeaderMap, RequestError> {
         let Mirrored { method, name, params } = *mirrored;
-        let mut headers = self.headers.clone();
         match writer.version.generation() {
             // A session begins with `initialize`, and its version is not agreed on before the answer.
-            Generation::Legacy if method == "initialize" => {}
-            Generation::Legacy => self.add_session(&mut headers, Some(writer.version)),
+            Generation::Legacy if method == "initialize" => {
+                let mut headers = self.headers.clone();
+                headers.remove(headers::PROTOCOL_VERSION);
+                Ok(headers)
+            }
+            Generation::Legacy => Ok(self.message_headers(Some(writer.version))),
             Generation::Modern => {
+                let mut headers = self.modern_headers.get_or_init(|| modern_headers(&self.headers)).clone();
                 headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(writer.version.as_str()));
-                headers.insert(headers::METHOD, header_value(method)?);
-                if let Some(name) = name {
-                    headers.insert(headers::NAME, header_value(name)?);
+                if method != CALL {
+                    headers.insert(headers::METHOD, header_value(method)?);
                 }
+                match name {
+                    Some(name) => headers.insert(headers::NAME, header_value(name)?),
+                    None => headers.remove(headers::NAME),
+                };
                 for (name, text) in params.into_iter().flat_map(|(params, arguments)| params.texts(arguments)) {
                     if let Some(text) = text {
                         headers.insert(name.clone(), header_value(&text)?);
                     }
                 }
+                Ok(headers)
             }
         }
-        Ok(headers)
     }
 
-    /// Adds the session, if there is one, and the version.
-    pub(super) fn add_session(&self, headers: &mut HeaderMap, version: Option<ProtocolVersion>) {
-        match &*self.session.load() {
-            Some(session) => headers.insert(headers::SESSION_ID, session.id.clone()),
-            None => headers.remove(headers::SESSION_ID),
+    /// Returns the headers of a message up to 2025-11-25: with the session, if there is one, and this version.
+    pub(super) fn message_headers(&self, version: Option<ProtocolVersion>) -> HeaderMap {
+        let mut headers = match &*self.session.load() {
+            Some(session) => session.headers.clone(),
+            None => self.headers.clone(),
         };
-        if let Some(version) = version {
-            headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
-        }
+        match version {
+            Some(version) => headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str())),
+            None => headers.remove(headers::PROTOCOL_VERSION),
+        };
+        headers
     }
+}
+
+/// Prepares the headers of every message. The version and the length of the body are in them from the start, so that
+/// setting them in a copy does not make its table grow.
+pub(super) fn prepared_headers(mut headers: HeaderMap) -> HeaderMap {
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(ProtocolVersion::NEWEST.as_str()));
+    headers
+}
+
+fn modern_headers(prepared: &HeaderMap) -> HeaderMap {
+    let mut headers = prepared.clone();
+    headers.insert(headers::METHOD, HeaderValue::from_static(CALL));
+    headers.insert(headers::NAME, HeaderValue::from_static(""));
+    headers
 }
 
 fn header_value(text: &str) -> Result<HeaderValue, RequestError> {

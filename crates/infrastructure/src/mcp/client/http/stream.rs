@@ -76,10 +76,9 @@ impl HttpTransport {
 
     /// Opens a stream with GET: a new one, or the rest of one that broke off.
     pub(super) async fn open_stream(&self, writer: &RequestWriter, from: &Position) -> Result<Response, RequestError> {
-        let mut headers = self.headers.clone();
+        let mut headers = self.message_headers(Some(writer.version));
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        self.add_session(&mut headers, Some(writer.version));
         if let Some(id) = from.last_event_id.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(headers::LAST_EVENT_ID, id);
         }
