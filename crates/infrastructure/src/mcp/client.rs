@@ -1,14 +1,15 @@
 //! One upstream MCP server as a tool provider.
 
 mod catalogue;
+mod catalogue_connection_lock;
 mod circuit;
 mod closed_by_profile;
 pub mod config;
 pub mod connection;
+mod connection_selection;
 mod context;
 mod created_task;
 mod elsewhere;
-mod floor;
 mod foreign_text;
 mod forwarding;
 mod handshake;

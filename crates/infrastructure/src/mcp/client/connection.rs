@@ -5,10 +5,10 @@ mod subscription;
 use crate::{
     http::client::HttpClient,
     mcp::client::{
+        catalogue_connection_lock::CatalogueConnectionLock,
         closed_by_profile,
         config::{McpServerConfig, McpTransport},
         context::state::Watched,
-        floor::Floor,
         handshake,
         http::HttpTransport,
         identity,
@@ -74,8 +74,8 @@ pub(super) struct Connection {
     pub(super) transport: Box<dyn Transport>,
     pub(super) writer: RequestWriter,
     pub(super) card: ServerCard,
-    /// Whose questions it carries now, where it is the one of the list.
-    pub(super) floor: Arc<Floor>,
+    /// Whose questions it carries now, where it is the catalogue connection.
+    pub(super) lock: Arc<CatalogueConnectionLock>,
 }
 
 /// How the conversation is opened.
@@ -121,7 +121,7 @@ impl Connection {
         let (transport, card) = opened?;
         transport.agree_on(card.version);
         let writer = RequestWriter::new(card.version, &transport.peer().capabilities);
-        Ok(Self { transport, writer, card, floor: Arc::default() })
+        Ok(Self { transport, writer, card, lock: Arc::default() })
     }
 
     /// Hears of changes where the server does not tell of them by itself. Ends when there is nothing to hear.

@@ -2,32 +2,19 @@
 
 use crate::mcp::{
     client::{
-        McpServer,
-        circuit::is_silence,
-        connection::{Connection, Opening},
-        floor::Turn,
-        may_ask::{MayAsk, declared},
-        peer::Loss,
-        pool::{Key, Lease},
-        repeating,
-        request::ForwardedRequest,
-        request_error::RequestError,
-        supervisor::Current,
+        McpServer, circuit::is_silence, connection::Connection, connection_selection::SelectedConnection,
+        may_ask::declared, repeating, request::ForwardedRequest, request_error::RequestError, supervisor::Current,
         usage::InUse,
     },
     wire::{incoming::Answer, message::RpcError},
 };
-use futures::FutureExt;
 use serde_json::{Map, Value};
 use std::{
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use tokio::time::{self, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{self, sleep, timeout_at};
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation},
     ports::tool_provider::{CallContext, ProviderState},
@@ -39,14 +26,6 @@ struct Attempt<'a> {
     context: &'a CallContext<'a>,
     /// Whether it went to the server, rather than wait for one or for a connection.
     sent: AtomicBool,
-}
-
-/// The connection of one request.
-enum Way {
-    /// That of the server's lists, in turn where that must be.
-    Listed(Arc<Connection>, Option<Turn>),
-    /// One beside it.
-    Pooled(Lease),
 }
 
 impl McpServer {
@@ -103,23 +82,35 @@ impl McpServer {
         }
     }
 
-    /// Asks as often as it makes sense.
+    /// Makes the request, and repeats it where that is possible and makes sense.
     async fn exchange(
         &self,
         attempt: &Attempt<'_>,
         until: time::Instant,
     ) -> Result<(Answer, Generation), RequestError> {
+        let mut requested_pause = None;
+        match self.ask_once(attempt, until, &mut requested_pause).await {
+            Err(error) if repeating::only_reads(attempt.request.method) => {
+                // Boxed: rare, and as large as the first attempt.
+                Box::pin(self.repeat(attempt, until, error, requested_pause)).await
+            }
+            answered => answered,
+        }
+    }
+
+    /// Repeats a request after an error that may pass.
+    async fn repeat(
+        &self,
+        attempt: &Attempt<'_>,
+        until: time::Instant,
+        mut error: RequestError,
+        mut requested_pause: Option<Duration>,
+    ) -> Result<(Answer, Generation), RequestError> {
         let mut attempts = 1;
         loop {
-            let mut wish = None;
-            let error = match self.ask_once(attempt, until, &mut wish).await {
-                Ok(answered) => return Ok(answered),
-                Err(error) => error,
-            };
-            let pause = repeating::pause(attempts, wish);
-            let may_repeat = repeating::only_reads(attempt.request.method)
-                && repeating::may_pass(&error)
-                // One that is down from the start is told at once.
+            let pause = repeating::pause(attempts, requested_pause);
+            let may_repeat = repeating::may_pass(&error)
+                // A server that was down from the start is reported at once.
                 && attempt.sent.load(Ordering::Relaxed)
                 && self.shared.circuit.refusal().is_none()
                 && attempts < repeating::ATTEMPTS
@@ -130,6 +121,11 @@ impl McpServer {
             tracing::debug!(server = %self.shared.config.name, %error, attempts, "asking the MCP server once more");
             sleep(pause).await;
             attempts += 1;
+            requested_pause = None;
+            error = match self.ask_once(attempt, until, &mut requested_pause).await {
+                Ok(answered) => return Ok(answered),
+                Err(error) => error,
+            };
         }
     }
 
@@ -137,41 +133,52 @@ impl McpServer {
         &self,
         attempt: &Attempt<'_>,
         until: time::Instant,
-        wish: &mut Option<Duration>,
+        requested_pause: &mut Option<Duration>,
     ) -> Result<(Answer, Generation), RequestError> {
-        let pass = self.shared.circuit.admit()?;
-        let (current, listed) = self.ready(until).await?;
-        let way = self.way(listed, attempt).await?;
-        let connection = way.connection()?;
-        let answered = self.send(&current, connection, attempt).await;
+        // Until the end, so that the outcome counts as that of the call that tries.
+        let _pass = self.shared.circuit.admit()?;
+        let (current, catalogue_connection) = self.ready(until).await?;
+        let selected =
+            self.select_connection(catalogue_connection, attempt.request.capabilities, attempt.context).await?;
+        let connection = selected.connection()?;
         let generation = connection.writer.version.generation();
-        let answered = match answered {
+        let answered = match self.send(&current, connection, attempt).await {
             Ok(answer) if is_stale(&answer, connection) => {
-                // Refused unseen: the headers follow a definition that the server has changed (MCP 2026-07-28,
-                // basic/transports/streamable-http, "Client Behavior").
-                Box::pin(self.refresh()).await;
-                let (current, listed) = self.ready(until).await?;
-                let connection = if let Way::Listed(..) = way { &listed } else { connection };
-                self.send(&current, connection, attempt).await
+                Box::pin(self.send_after_refresh(&selected, attempt, until)).await
             }
             answered => answered,
         };
-        // Until here, so that the outcome counts as that of the one who tries.
-        let _pass = pass;
         match answered {
             Ok(answer) => {
-                way.answered();
+                selected.answered();
                 if self.shared.circuit.answered() {
                     self.shared.tell();
                 }
                 Ok((answer, generation))
             }
             Err(error) => {
-                *wish = connection.transport.peer().wishes_pause();
+                *requested_pause = connection.transport.peer().wishes_pause();
                 self.note_failure(&error);
                 Err(error)
             }
         }
+    }
+
+    /// Sends a request again that was refused unseen: its headers follow a definition that the server has changed (MCP
+    /// 2026-07-28, basic/transports/streamable-http, "Client Behavior").
+    async fn send_after_refresh(
+        &self,
+        selected: &SelectedConnection,
+        attempt: &Attempt<'_>,
+        until: time::Instant,
+    ) -> Result<Answer, RequestError> {
+        self.refresh().await;
+        let (current, catalogue_connection) = self.ready(until).await?;
+        let connection = match selected {
+            SelectedConnection::Catalogue(..) => &catalogue_connection,
+            SelectedConnection::Pooled(_) => selected.connection()?,
+        };
+        self.send(&current, connection, attempt).await
     }
 
     async fn send(
@@ -188,107 +195,7 @@ impl McpServer {
         connection.transport.forward(&connection.writer, request, mirrored, context.caller, idle).await
     }
 
-    /// The connection for the request: that of the lists where it may be. New servers hear with each request who asks; old
-    /// ones heard it when the connection was made.
-    async fn way(&self, listed: Arc<Connection>, attempt: &Attempt<'_>) -> Result<Way, RequestError> {
-        let config = &self.shared.config;
-        let is_old = listed.writer.version.generation() == Generation::Legacy;
-        // The extensions of a client are for new servers.
-        let answered = declared(attempt.request.capabilities, MayAsk::ALL);
-        let asks = is_old && !answered.is_empty();
-        let caller = (attempt.context.principal, attempt.context.session);
-        let fits = !is_old || answered == listed.transport.peer().capabilities;
-        // One client is one principal, and every question is its own.
-        let is_one = self.shared.deps.clients.are_one();
-        if fits && (is_one || !config.stateful) {
-            if is_one || !asks {
-                return Ok(Way::Listed(listed, None));
-            }
-            if let Some(turn) = listed.floor.take(caller, listed.transport.tells_calls_apart()) {
-                return Ok(Way::Listed(listed, Some(turn)));
-            }
-        }
-        let key = Key {
-            capabilities: if asks { answered } else { Map::new() },
-            // Questions may also come on a stream that belongs to no call.
-            principal: (config.stateful || asks && listed.transport.tells_calls_apart())
-                .then(|| attempt.context.principal.clone()),
-            is_stateful: config.stateful,
-            is_exclusive: asks && !listed.transport.tells_calls_apart(),
-        };
-        let opening = match listed.writer.version.generation() {
-            Generation::Modern => Opening::Discover,
-            Generation::Legacy => Opening::Initialize(listed.writer.version),
-        };
-        let time = config.timeouts.connect;
-        let capabilities = key.capabilities.clone();
-        // Made where it is needed: rare, and larger than all the rest of a call.
-        let open = move || {
-            async move {
-                let opening = Connection::open(config, &self.shared.deps, opening, capabilities);
-                let opened = timeout(time, opening).await.unwrap_or_else(|_| {
-                    Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
-                });
-                opened.inspect_err(|loss| {
-                    if let Loss::Failed(reason) = loss {
-                        self.note_failure(&RequestError::Unreachable(reason.clone()));
-                    }
-                })
-            }
-            .boxed()
-        };
-        self.shared.pool.take(key, caller, open).await.map(Way::Pooled)
-    }
-
-    /// Returns the server when it is ready. While it is not connected, waits for one attempt to connect: the one in progress,
-    /// or the next one if that begins before `until`.
-    pub(super) async fn ready(&self, until: time::Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
-        let current = self.shared.current();
-        if let Some(connection) = current.connection.clone() {
-            return Ok((current, connection));
-        }
-        // Boxed: rare, and larger than all the rest of a call.
-        Box::pin(self.wait_for_connection(until)).await
-    }
-
-    async fn wait_for_connection(&self, until: time::Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
-        let closed = || RequestError::Unreachable("it was closed".into());
-        let mut changes = self.shared.changes();
-        let mut has_tried = false;
-        loop {
-            changes.mark_unchanged();
-            let current = self.shared.current();
-            if let Some(connection) = current.connection.clone() {
-                return Ok((current, connection));
-            }
-            match &current.state {
-                ProviderState::Ready | ProviderState::Idle => {}
-                ProviderState::Connecting => has_tried = true,
-                ProviderState::Failed { reason } => {
-                    let Some(retry_from) = current.retry_from.filter(|from| !has_tried && *from < until) else {
-                        return Err(RequestError::Unreachable(reason.clone()));
-                    };
-                    tokio::select! {
-                        biased;
-                        changed = changes.changed() => match changed {
-                            Ok(()) => continue,
-                            Err(_) => return Err(closed()),
-                        },
-                        () = sleep_until(retry_from) => has_tried = self.shared.want(&current),
-                    }
-                }
-                ProviderState::NeedsAuthorization { .. }
-                    if !std::mem::replace(&mut has_tried, true) && self.shared.want(&current) => {}
-                ProviderState::NeedsAuthorization { reason } => return Err(RequestError::Unauthorized(reason.clone())),
-                ProviderState::Closed => return Err(closed()),
-            }
-            if changes.changed().await.is_err() {
-                return Err(closed());
-            }
-        }
-    }
-
-    fn note_failure(&self, error: &RequestError) {
+    pub(super) fn note_failure(&self, error: &RequestError) {
         if self.shared.circuit.failed(error) {
             tracing::warn!(server = %self.shared.config.name, %error, "the MCP server fails again and again; calls are kept from it");
             self.shared.tell();
@@ -296,24 +203,6 @@ impl McpServer {
                 // Its list says whether it is only slow.
                 self.shared.want_list();
             }
-        }
-    }
-}
-
-impl Way {
-    fn connection(&self) -> Result<&Arc<Connection>, RequestError> {
-        match self {
-            Self::Listed(connection, _) => Ok(connection),
-            Self::Pooled(lease) => {
-                lease.connection().ok_or_else(|| RequestError::Unreachable("its connection is gone".into()))
-            }
-        }
-    }
-
-    fn answered(&self) {
-        match self {
-            Self::Listed(_, turn) => turn.iter().for_each(Turn::answered),
-            Self::Pooled(lease) => lease.answered(),
         }
     }
 }

@@ -84,6 +84,14 @@ pub(super) enum Purpose {
 #[derive(Debug, Default)]
 struct State {
     outcome: Option<Result<Answer, RequestError>>,
+    /// `None` until something comes before the answer, which is rare.
+    notices: Option<Box<Notices>>,
+    waker: Option<Waker>,
+}
+
+/// What came for a request before its answer.
+#[derive(Debug, Default)]
+struct Notices {
     /// How far the last report was.
     reached: Option<f64>,
     /// Reports and log messages that have not been taken, in their order. Of reports that follow one another, the newest.
@@ -98,7 +106,6 @@ struct State {
     /// The pages that a person was sent to, by their ids.
     pages: Vec<String>,
     completed: VecDeque<String>,
-    waker: Option<Waker>,
 }
 
 /// What comes for a call before its answer.
@@ -282,83 +289,83 @@ impl Waiting {
 
     /// Questions that nobody has taken.
     pub(super) fn untaken_questions(&self) -> Vec<(Id, InputRequest)> {
-        self.state().questions.drain(..).collect()
+        self.state().notices.as_mut().map_or(Vec::new(), |notices| notices.questions.drain(..).collect())
     }
 
     /// Hands a log message to the call; the oldest notice gives way if too many wait.
     pub(super) fn push_log(&self, message: LogMessage) {
-        self.update(|state| state.tell(Notice::Log(message)));
+        self.notify(|notices| notices.push(Notice::Log(message)));
     }
 
     /// Hands a question to the call; `false` if too many came.
     pub(super) fn push_question(&self, id: Id, request: InputRequest) -> bool {
-        let mut taken = false;
-        self.update(|state| {
-            taken = state.questions_taken < WAITING_NOTICES;
-            if taken {
-                state.questions_taken += 1;
-                state.asked.push(id.clone());
-                let page = request.params.get("elicitationId").and_then(serde_json::Value::as_str);
-                state.pages.extend(page.filter(|page| page.len() <= MAX_PAGE_ID).map(str::to_owned));
-                state.questions.push_back((id, request));
+        self.notify(|notices| {
+            if notices.questions_taken == WAITING_NOTICES {
+                return false;
             }
-        });
-        taken
+            notices.questions_taken += 1;
+            notices.asked.push(id.clone());
+            let page = request.params.get("elicitationId").and_then(serde_json::Value::as_str);
+            notices.pages.extend(page.filter(|page| page.len() <= MAX_PAGE_ID).map(str::to_owned));
+            notices.questions.push_back((id, request));
+            true
+        })
     }
 
     fn withdraw(&self, question: &Id) -> bool {
-        let mut is_ours = false;
-        self.update(|state| {
-            let asked = state.asked.len();
-            state.asked.retain(|id| id != question);
-            is_ours = state.asked.len() < asked;
-            let waiting = state.questions.len();
-            state.questions.retain(|(id, _)| id != question);
-            if is_ours && state.questions.len() == waiting {
-                state.withdrawn.push_back(question.clone());
+        self.notify(|notices| {
+            let asked = notices.asked.len();
+            notices.asked.retain(|id| id != question);
+            let is_ours = notices.asked.len() < asked;
+            let waiting = notices.questions.len();
+            notices.questions.retain(|(id, _)| id != question);
+            if is_ours && notices.questions.len() == waiting {
+                notices.withdrawn.push_back(question.clone());
             }
-        });
-        is_ours
+            is_ours
+        })
     }
 
     fn completed(&self, page: &str) -> bool {
-        let mut is_ours = false;
-        self.update(|state| {
-            is_ours = state.pages.iter().any(|one| one == page);
+        self.notify(|notices| {
+            let is_ours = notices.pages.iter().any(|one| one == page);
             if is_ours {
-                // Told once.
-                state.pages.retain(|one| one != page);
-                state.completed.push_back(page.to_owned());
+                // Reported once.
+                notices.pages.retain(|one| one != page);
+                notices.completed.push_back(page.to_owned());
             }
-        });
-        is_ours
+            is_ours
+        })
     }
 
     fn push_progress(&self, progress: Progress) -> bool {
-        let mut taken = false;
-        self.update(|state| {
-            taken = self.purpose == (Purpose::Call { progress: true })
+        self.notify(|notices| {
+            let is_taken = self.purpose == (Purpose::Call { progress: true })
                 && progress.progress.is_finite()
-                && state.reached.is_none_or(|reached| progress.progress > reached);
-            if taken {
-                state.reached = Some(progress.progress);
-                let is_full = state.told.len() == WAITING_NOTICES;
-                state.told.pop_back_if(|last| is_full && matches!(last, Notice::Progress(_)));
-                state.tell(Notice::Progress(progress));
+                && notices.reached.is_none_or(|reached| progress.progress > reached);
+            if is_taken {
+                notices.reached = Some(progress.progress);
+                let is_full = notices.told.len() == WAITING_NOTICES;
+                notices.told.pop_back_if(|last| is_full && matches!(last, Notice::Progress(_)));
+                notices.push(Notice::Progress(progress));
             }
-        });
-        taken
+            is_taken
+        })
     }
 
-    fn update(&self, change: impl FnOnce(&mut State)) {
-        let waker = {
+    fn notify<T>(&self, change: impl FnOnce(&mut Notices) -> T) -> T {
+        self.update(|state| change(state.notices.get_or_insert_default()))
+    }
+
+    fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let (changed, waker) = {
             let mut state = self.state();
-            change(&mut state);
-            state.waker.take()
+            (change(&mut state), state.waker.take())
         };
         if let Some(waker) = waker {
             waker.wake();
         }
+        changed
     }
 
     fn poll<T>(&self, cx: &Context<'_>, take: impl FnOnce(&mut State) -> Option<T>) -> Poll<T> {
@@ -379,14 +386,20 @@ impl Waiting {
 }
 
 impl State {
-    fn tell(&mut self, notice: Notice) {
+    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
+        self.notices.as_mut()?.take(with_questions)
+    }
+}
+
+impl Notices {
+    fn push(&mut self, notice: Notice) {
         if self.told.len() == WAITING_NOTICES {
             self.told.pop_front();
         }
         self.told.push_back(notice);
     }
 
-    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
+    fn take(&mut self, with_questions: bool) -> Option<Notice> {
         if let Some(notice) = self.told.pop_front() {
             return Some(notice);
         }

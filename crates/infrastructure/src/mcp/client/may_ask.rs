@@ -76,9 +76,23 @@ pub fn everything() -> Map<String, Value> {
 /// What is declared to a server about a client that declared this to us: as much of it as the server may ask. One that is
 /// too long to be kept is left out.
 pub(super) fn declared(client: &Map<String, Value>, may_ask: &[MayAsk]) -> Map<String, Value> {
+    declared_members(client, may_ask).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Returns the members of [`declared`] without copying them.
+pub(super) fn declared_members<'a>(
+    client: &'a Map<String, Value>,
+    may_ask: &[MayAsk],
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let open = client.iter().filter(|(name, _)| may_ask.iter().any(|kind| kind.capability() == name.as_str()));
-    let kept = open.filter(|(_, value)| value.to_string().len() <= MAX_CAPABILITY);
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    open.filter(|(_, value)| has_length_within(value, MAX_CAPABILITY))
+}
+
+/// Returns `true` if the JSON of a value has at most this number of bytes.
+fn has_length_within(value: &Value, limit: usize) -> bool {
+    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+    // What most clients declare.
+    is_empty(value) || value.to_string().len() <= limit
 }
 
 /// Checks that the server asks nothing that it was not told the client answers, though the client does. What the client

@@ -40,6 +40,9 @@ const OTHERS: usize = 64;
 /// change with every call.
 const OF_ONE_PRINCIPAL: usize = 16;
 
+/// Shortest time between two looks at the connections that are used, or not used any more.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+
 /// The connections of one server.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -48,7 +51,8 @@ pub(super) struct Pool {
     leases: Arc<Semaphore>,
     /// The same for each principal that has or wants any of them.
     of_principals: Mutex<HashMap<Principal, Arc<Semaphore>>>,
-    released: Notify,
+    /// Notified when there is a connection more.
+    reserved: Notify,
     /// Connections that end.
     ending: TaskTracker,
     /// How long a server may take to end.
@@ -130,6 +134,18 @@ impl Key {
     }
 }
 
+impl Entry {
+    /// Begins a use by a call of this session.
+    fn begin(&mut self, session: &str) -> Arc<Slot> {
+        self.users += 1;
+        self.since = Instant::now();
+        if self.slot.key.principal.is_some() && !self.sessions.contains(session) {
+            self.sessions.insert(session.to_owned());
+        }
+        self.slot.clone()
+    }
+}
+
 impl Pool {
     /// No connection yet.
     pub(super) fn new(company: Company) -> Arc<Self> {
@@ -137,10 +153,30 @@ impl Pool {
             slots: Mutex::default(),
             leases: Arc::new(Semaphore::new(LEASED)),
             of_principals: Mutex::default(),
-            released: Notify::new(),
+            reserved: Notify::new(),
             ending: TaskTracker::new(),
             grace: company.config.timeouts.close,
             company: Arc::new(company),
+        })
+    }
+
+    /// Takes a connection of this key that is open already and that calls share. `None` where [`take`](Self::take) has to
+    /// wait for one or to open one.
+    pub(super) fn take_open(self: &Arc<Self>, key: &Key, session: &str) -> Option<Lease> {
+        if key.is_exclusive {
+            return None;
+        }
+        let mut slots = self.slots();
+        let entry = slots.entries.iter_mut().find(|entry| entry.slot.key == *key)?;
+        let pooled = entry.slot.connection.try_lock().ok()?.as_ref().filter(|pooled| !pooled.is_lost())?.clone();
+        let slot = entry.begin(session);
+        Some(Lease {
+            pool: self.clone(),
+            slot,
+            pooled: Some(pooled),
+            answered: AtomicBool::new(false),
+            _turn: None,
+            room: None,
         })
     }
 
@@ -230,17 +266,14 @@ impl Pool {
     pub(super) async fn end_unused(&self, unused: Option<Duration>) {
         let Some(unused) = unused else { return pending().await };
         loop {
-            let due = |entry: &Entry| (entry.users == 0).then(|| entry.since + unused);
-            let next = self.slots().entries.iter().filter_map(due).min();
+            let now = Instant::now();
+            self.end_all(|entry| entry.users == 0 && entry.since + unused <= now);
+            // The time of a connection that is used begins no sooner than now.
+            let begins = |entry: &Entry| if entry.users == 0 { entry.since } else { now };
+            let next = self.slots().entries.iter().map(begins).min();
             match next {
-                None => self.released.notified().await,
-                Some(next) => tokio::select! {
-                    () = sleep_until(next) => {
-                        let now = Instant::now();
-                        self.end_all(|entry| due(entry).is_some_and(|due| due <= now));
-                    }
-                    () = self.released.notified() => {}
-                },
+                None => self.reserved.notified().await,
+                Some(begins) => sleep_until((begins + unused).max(now + SHORTEST_SLEEP)).await,
             }
         }
     }
@@ -294,16 +327,11 @@ impl Pool {
                 let slot = Slot { key, connection: AsyncMutex::default(), turn: Arc::default() };
                 let sessions = BTreeSet::new();
                 slots.entries.push(Entry { slot: Arc::new(slot), users: 0, since: Instant::now(), sessions });
+                self.reserved.notify_one();
                 slots.entries.len() - 1
             }
         };
-        let entry = &mut slots.entries[at];
-        entry.users += 1;
-        entry.since = Instant::now();
-        if entry.slot.key.principal.is_some() && !entry.sessions.contains(session) {
-            entry.sessions.insert(session.to_owned());
-        }
-        Ok(entry.slot.clone())
+        Ok(slots.entries[at].begin(session))
     }
 
     /// Room for one more among these, if need be in the place of one that nobody uses.
@@ -330,17 +358,14 @@ impl Pool {
 
     /// Gives a place back; with `gone` it is given up where nobody else uses it.
     fn give_back(&self, slot: &Arc<Slot>, gone: bool) {
-        {
-            let mut slots = self.slots();
-            let Some(at) = slots.entries.iter().position(|entry| Arc::ptr_eq(&entry.slot, slot)) else { return };
-            let entry = &mut slots.entries[at];
-            entry.users = entry.users.saturating_sub(1);
-            entry.since = Instant::now();
-            if gone && entry.users == 0 {
-                slots.entries.swap_remove(at);
-            }
+        let mut slots = self.slots();
+        let Some(at) = slots.entries.iter().position(|entry| Arc::ptr_eq(&entry.slot, slot)) else { return };
+        let entry = &mut slots.entries[at];
+        entry.users = entry.users.saturating_sub(1);
+        entry.since = Instant::now();
+        if gone && entry.users == 0 {
+            slots.entries.swap_remove(at);
         }
-        self.released.notify_one();
     }
 
     fn end_all(&self, which: impl Fn(&Entry) -> bool) {

@@ -20,10 +20,10 @@ use futures::{
 use std::{
     collections::HashMap,
     future::{Future, pending},
-    pin::pin,
+    pin::{Pin, pin},
     time::Duration,
 };
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep};
 use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, NotAnswered};
 
 /// Runs `exchange` to its end and hands progress, log messages and questions on meanwhile.
@@ -38,14 +38,14 @@ pub(super) async fn relay(
     exchange: impl Future<Output = Result<Answer, RequestError>>,
 ) -> Result<Answer, RequestError> {
     let mut exchange = pin!(exchange);
-    let mut asked = Asked { transport, waiting, answers: FuturesUnordered::new(), open: HashMap::new() };
-    let mut heard = Instant::now();
+    let mut asked = Asked { transport, waiting, questions: None };
+    let mut idle_until = idle.map(|idle| Box::pin(sleep(idle)));
     loop {
-        let is_asking = !asked.answers.is_empty();
+        let is_asking = asked.is_waiting();
         tokio::select! {
             biased;
             notice = waiting.notice(true) => {
-                heard = Instant::now();
+                restart(idle_until.as_mut(), idle);
                 match notice {
                     Notice::Question(id, request) => asked.ask(caller, id, request),
                     Notice::Withdrawn(id) => asked.withdraw(&id),
@@ -58,19 +58,25 @@ pub(super) async fn relay(
                 }
                 return outcome;
             }
-            Some(answer) = asked.answers.next(), if is_asking => {
-                heard = Instant::now();
-                // One that was taken back wants no answer.
-                if let Ok((id, outcome)) = answer {
-                    asked.open.remove(&id);
+            answer = asked.next_answer(), if is_asking => {
+                restart(idle_until.as_mut(), idle);
+                // Nothing answers a question that was withdrawn.
+                if let Some((id, outcome)) = answer {
                     transport.respond(&id, &outcome).await;
                 }
             }
             // A person who is asked may take their time.
-            () = or_never(idle.map(|idle| sleep_until(heard + idle))), if !is_asking => {
+            () = or_never(idle_until.as_mut()), if !is_asking => {
                 return Err(RequestError::Late(idle.unwrap_or_default()));
             }
         }
+    }
+}
+
+/// Sets the time without a word of the server back to its full length.
+fn restart(idle_until: Option<&mut Pin<Box<Sleep>>>, idle: Option<Duration>) {
+    if let (Some(sleep), Some(idle)) = (idle_until, idle) {
+        sleep.as_mut().reset(Instant::now() + idle);
     }
 }
 
@@ -78,6 +84,12 @@ pub(super) async fn relay(
 struct Asked<'a> {
     transport: &'a dyn Transport,
     waiting: &'a Waiting,
+    /// `None` until the first question: few calls have one.
+    questions: Option<Box<OpenQuestions<'a>>>,
+}
+
+#[derive(Default)]
+struct OpenQuestions<'a> {
     answers: FuturesUnordered<Abortable<BoxFuture<'a, Reply>>>,
     open: HashMap<Id, (InputRequest, AbortHandle)>,
 }
@@ -85,23 +97,40 @@ struct Asked<'a> {
 impl Drop for Asked<'_> {
     /// A server that has answered a call waits for nothing of it: what is still open was about another one.
     fn drop(&mut self) {
-        let open = self.open.drain().map(|(id, (request, _))| (id, request));
-        let questions = open.chain(self.waiting.untaken_questions());
-        self.transport.peer().pass_on_questions(self.waiting.id, questions);
+        let open = self.questions.take().map(|questions| questions.open).unwrap_or_default();
+        let mut questions = self.waiting.untaken_questions();
+        questions.splice(..0, open.into_iter().map(|(id, (request, _))| (id, request)));
+        if !questions.is_empty() {
+            self.transport.peer().pass_on_questions(self.waiting.id, questions);
+        }
     }
 }
 
 impl<'a> Asked<'a> {
     fn ask(&mut self, caller: &'a dyn Caller, id: Id, request: InputRequest) {
+        let questions = self.questions.get_or_insert_default();
         let (answer, open) = abortable(ask(caller, id.clone(), request.clone()).boxed());
-        self.answers.push(answer);
-        self.open.insert(id, (request, open));
+        questions.answers.push(answer);
+        questions.open.insert(id, (request, open));
     }
 
     fn withdraw(&mut self, id: &Id) {
-        if let Some((_, open)) = self.open.remove(id) {
+        if let Some((_, open)) = self.questions.as_mut().and_then(|questions| questions.open.remove(id)) {
             open.abort();
         }
+    }
+
+    /// Returns `true` while the caller has a question.
+    fn is_waiting(&self) -> bool {
+        self.questions.as_ref().is_some_and(|questions| !questions.answers.is_empty())
+    }
+
+    /// Waits for the caller's next answer. `None` for a question that was withdrawn.
+    async fn next_answer(&mut self) -> Option<Reply> {
+        let questions = self.questions.as_mut()?;
+        let (id, outcome) = questions.answers.next().await?.ok()?;
+        questions.open.remove(&id);
+        Some((id, outcome))
     }
 }
 

@@ -204,7 +204,9 @@ pub(super) fn answer(id: &Id, outcome: &Result<Value, RpcError>) -> Vec<u8> {
 }
 
 fn begin(text: &mut Vec<u8>, id: i64, method: &str) {
-    push(text, &["{\"jsonrpc\":\"2.0\",\"id\":", &id.to_string(), ",\"method\":\"", method, "\",\"params\":{"]);
+    push(text, &["{\"jsonrpc\":\"2.0\",\"id\":"]);
+    write(text, &id);
+    push(text, &[",\"method\":\"", method, "\",\"params\":{"]);
 }
 
 /// Nothing before the first member of an object that began at `empty`.

@@ -1,22 +1,29 @@
 //! Who uses a server now, and since when nobody does.
 
-use std::{sync::Arc, time::Duration};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+
+/// Shortest time between two looks at a server that is in use.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// Counts those who use a server: calls, subscriptions, whoever wants its list.
 #[derive(Debug)]
 pub(super) struct Usage {
-    state: watch::Sender<State>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct State {
-    users: usize,
-    /// When the number changed last.
-    since: Instant,
+    users: AtomicUsize,
+    /// Notified when the first user begins.
+    begun: Notify,
+    /// When the last user that ended did so.
+    ended_at: Mutex<Instant>,
 }
 
 /// Uses the server until it is dropped: one that rests is started, and none goes to rest meanwhile.
@@ -28,46 +35,60 @@ pub(super) struct InUse {
 impl Usage {
     /// A server that nobody uses.
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { state: watch::Sender::new(State { users: 0, since: Instant::now() }) })
+        Arc::new(Self { users: AtomicUsize::new(0), begun: Notify::new(), ended_at: Mutex::new(Instant::now()) })
     }
 
     /// Uses the server from now on.
     pub(super) fn begin(self: &Arc<Self>) -> InUse {
-        self.change(|users| users + 1);
+        if self.users.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.begun.notify_waiters();
+        }
         InUse { usage: self.clone() }
     }
 
-    /// Whether somebody uses it.
+    /// Returns `true` while the server is in use.
     pub(super) fn is_used(&self) -> bool {
-        self.state.borrow().users > 0
+        self.users.load(Ordering::Acquire) > 0
     }
 
-    /// Returns when somebody uses it.
+    /// Returns once the server is in use.
     pub(super) async fn used(&self) {
-        // The sender lives in `self`, so that waiting cannot fail.
-        let _ = self.state.subscribe().wait_for(|state| state.users > 0).await;
-    }
-
-    /// Returns when nobody has used it for so long.
-    pub(super) async fn unused_for(&self, time: Duration) {
-        let mut states = self.state.subscribe();
         loop {
-            let state = *states.borrow_and_update();
-            tokio::select! {
-                () = sleep_until(state.since + time), if state.users == 0 => return,
-                _ = states.changed() => {}
+            let mut begun = pin!(self.begun.notified());
+            begun.as_mut().enable();
+            if self.is_used() {
+                return;
             }
+            begun.await;
         }
     }
 
-    fn change(&self, users: impl FnOnce(usize) -> usize) {
-        self.state.send_modify(|state| *state = State { users: users(state.users), since: Instant::now() });
+    /// Returns once the server has not been in use for this time.
+    pub(super) async fn unused_for(&self, time: Duration) {
+        loop {
+            if self.is_used() {
+                // The time begins no sooner than now.
+                sleep(time.max(SHORTEST_SLEEP)).await;
+                continue;
+            }
+            let due = *self.ended_at() + time;
+            if due <= Instant::now() {
+                return;
+            }
+            sleep_until(due).await;
+        }
+    }
+
+    fn ended_at(&self) -> MutexGuard<'_, Instant> {
+        self.ended_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        self.usage.change(|users| users.saturating_sub(1));
+        // Before the number of users, so that the time of the last one is there once there is none.
+        *self.usage.ended_at() = Instant::now();
+        self.usage.users.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

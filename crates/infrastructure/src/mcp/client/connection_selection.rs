@@ -1,0 +1,188 @@
+//! Selects the connection that a call takes: the one that the server's catalogue comes from, or one of the pool. While
+//! the server is not connected, waits for it.
+
+use crate::mcp::client::{
+    McpServer,
+    catalogue_connection_lock::CatalogueConnectionGuard,
+    connection::{Connection, Opening},
+    may_ask::{MayAsk, declared, declared_members},
+    peer::Loss,
+    pool::{Key, Lease},
+    request_error::RequestError,
+    supervisor::Current,
+};
+use futures::FutureExt;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tokio::time::{Instant, sleep_until, timeout};
+use toolstead_domain::{
+    client_profile::Generation,
+    ports::tool_provider::{CallContext, ProviderState},
+};
+
+/// The connection of one request.
+pub(super) enum SelectedConnection {
+    /// The catalogue connection, locked where only one client may be asked over it.
+    Catalogue(Arc<Connection>, Option<CatalogueConnectionGuard>),
+    /// A connection of the pool.
+    Pooled(Lease),
+}
+
+impl McpServer {
+    /// Selects the connection for a request whose caller has these capabilities: the catalogue connection where that is
+    /// possible. New servers receive the capabilities with each request, old servers when the connection is opened.
+    ///
+    /// # Errors
+    /// [`RequestError`] where a connection of the pool is needed and cannot be opened.
+    pub(super) async fn select_connection(
+        &self,
+        catalogue_connection: Arc<Connection>,
+        capabilities: &Map<String, Value>,
+        context: &CallContext<'_>,
+    ) -> Result<SelectedConnection, RequestError> {
+        let is_old = catalogue_connection.writer.version.generation() == Generation::Legacy;
+        let asks = is_old && answered(capabilities).next().is_some();
+        let fits = !is_old || is_declared(capabilities, &catalogue_connection);
+        // One client is one principal, and every question is its own.
+        let is_one = self.shared.deps.clients.are_one();
+        if fits && (is_one || !self.shared.config.stateful) {
+            if is_one || !asks {
+                return Ok(SelectedConnection::Catalogue(catalogue_connection, None));
+            }
+            let caller = (context.principal, context.session);
+            let separates_calls = catalogue_connection.transport.tells_calls_apart();
+            if let Some(guard) = catalogue_connection.lock.take(caller, separates_calls) {
+                return Ok(SelectedConnection::Catalogue(catalogue_connection, Some(guard)));
+            }
+        }
+        let is_stateful = self.shared.config.stateful;
+        let separates_calls = catalogue_connection.transport.tells_calls_apart();
+        let key = Key {
+            capabilities: if asks { declared(capabilities, MayAsk::ALL) } else { Map::new() },
+            // Questions may also come on a stream that belongs to no call.
+            principal: (is_stateful || asks && separates_calls).then(|| context.principal.clone()),
+            is_stateful,
+            is_exclusive: asks && !separates_calls,
+        };
+        if let Some(lease) = self.shared.pool.take_open(&key, context.session) {
+            return Ok(SelectedConnection::Pooled(lease));
+        }
+        // Boxed: few calls need it.
+        Box::pin(self.take_pooled(&catalogue_connection, key, context)).await.map(SelectedConnection::Pooled)
+    }
+
+    /// Takes a connection of the pool for a call. Waits for one, or opens it.
+    async fn take_pooled(
+        &self,
+        catalogue_connection: &Connection,
+        key: Key,
+        context: &CallContext<'_>,
+    ) -> Result<Lease, RequestError> {
+        let opening = match catalogue_connection.writer.version.generation() {
+            Generation::Modern => Opening::Discover,
+            Generation::Legacy => Opening::Initialize(catalogue_connection.writer.version),
+        };
+        let capabilities = key.capabilities.clone();
+        let open = move || self.open_pooled(opening, capabilities).boxed();
+        self.shared.pool.take(key, (context.principal, context.session), open).await
+    }
+
+    async fn open_pooled(&self, opening: Opening, capabilities: Map<String, Value>) -> Result<Connection, Loss> {
+        let time = self.shared.config.timeouts.connect;
+        let opening = Connection::open(&self.shared.config, &self.shared.deps, opening, capabilities);
+        let opened = timeout(time, opening).await.unwrap_or_else(|_| {
+            Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
+        });
+        opened.inspect_err(|loss| {
+            if let Loss::Failed(reason) = loss {
+                self.note_failure(&RequestError::Unreachable(reason.clone()));
+            }
+        })
+    }
+
+    /// Returns the server when it is ready. While it is not connected, waits for one attempt to connect: the one in progress,
+    /// or the next one if that begins before `until`.
+    pub(super) async fn ready(&self, until: Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
+        let current = self.shared.current();
+        if let Some(connection) = current.connection.clone() {
+            return Ok((current, connection));
+        }
+        // Boxed: rare, and larger than all the rest of a call.
+        Box::pin(self.wait_for_connection(until)).await
+    }
+
+    async fn wait_for_connection(&self, until: Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
+        let closed = || RequestError::Unreachable("it was closed".into());
+        let mut changes = self.shared.changes();
+        let mut has_tried = false;
+        loop {
+            changes.mark_unchanged();
+            let current = self.shared.current();
+            if let Some(connection) = current.connection.clone() {
+                return Ok((current, connection));
+            }
+            match &current.state {
+                ProviderState::Ready | ProviderState::Idle => {}
+                ProviderState::Connecting => has_tried = true,
+                ProviderState::Failed { reason } => {
+                    let Some(retry_from) = current.retry_from.filter(|from| !has_tried && *from < until) else {
+                        return Err(RequestError::Unreachable(reason.clone()));
+                    };
+                    tokio::select! {
+                        biased;
+                        changed = changes.changed() => match changed {
+                            Ok(()) => continue,
+                            Err(_) => return Err(closed()),
+                        },
+                        () = sleep_until(retry_from) => has_tried = self.shared.want(&current),
+                    }
+                }
+                ProviderState::NeedsAuthorization { .. }
+                    if !std::mem::replace(&mut has_tried, true) && self.shared.want(&current) => {}
+                ProviderState::NeedsAuthorization { reason } => return Err(RequestError::Unauthorized(reason.clone())),
+                ProviderState::Closed => return Err(closed()),
+            }
+            if changes.changed().await.is_err() {
+                return Err(closed());
+            }
+        }
+    }
+}
+
+impl SelectedConnection {
+    /// Returns the connection.
+    ///
+    /// # Errors
+    /// [`RequestError::Unreachable`] where a connection of the pool has ended meanwhile.
+    pub(super) fn connection(&self) -> Result<&Arc<Connection>, RequestError> {
+        match self {
+            Self::Catalogue(connection, _) => Ok(connection),
+            Self::Pooled(lease) => {
+                lease.connection().ok_or_else(|| RequestError::Unreachable("its connection is gone".into()))
+            }
+        }
+    }
+
+    /// Notes that the call has its answer, so that nothing more comes for it.
+    pub(super) fn answered(&self) {
+        match self {
+            Self::Catalogue(_, guard) => guard.iter().for_each(CatalogueConnectionGuard::answered),
+            Self::Pooled(lease) => lease.answered(),
+        }
+    }
+}
+
+/// The capabilities of a caller that can answer questions. Extensions are for new servers.
+fn answered(capabilities: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    declared_members(capabilities, MayAsk::ALL)
+}
+
+/// Returns `true` if exactly what the caller answers was declared over this connection.
+fn is_declared(capabilities: &Map<String, Value>, connection: &Connection) -> bool {
+    let declared = &connection.transport.peer().capabilities;
+    let mut count = 0;
+    answered(capabilities).all(|(name, value)| {
+        count += 1;
+        declared.get(name) == Some(value)
+    }) && count == declared.len()
+}
