@@ -1,12 +1,11 @@
 //! From what the caller sent to what the tool's schema knows.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError,
+    ExecuteToolCommand, ExecuteToolError, applied_dialect,
     record::Record,
-    references::{self, Substituted, Texts},
+    references::{self, Substituted},
     running,
     validation::{Unfitting, Validation},
-    worn_face,
 };
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
@@ -52,39 +51,46 @@ pub(super) async fn prepare(
         }
     };
     let max_output = take_max_output(registered, &mut arguments)?;
-    let has_references = !registered.tool.passes_references_on && references::are_in(&arguments);
-    let given = has_references.then(|| arguments.clone());
-    let Substituted { mut arguments, texts, references } = if has_references {
+    if !registered.tool.passes_references_on && references::are_in(&arguments) {
         // Boxed: large and rare.
-        let substituted = Box::pin(references::substitute(arguments, &command.scope.principal, outputs));
-        let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
-        substituted.map_err(ExecuteToolError::Refused)?
-    } else {
-        Substituted { arguments, texts: Texts::new(), references: Vec::new() }
-    };
+        let substituted = substitute(registered, command, arguments, outputs, record, validation);
+        let (arguments, references) = Box::pin(substituted).await?;
+        return Ok(Prepared { arguments, references, max_output });
+    }
+    rewrite(registered, command, &mut arguments)?;
+    let arguments = validated(registered, arguments, validation).await?;
+    Ok(Prepared { arguments, references: Vec::new(), max_output })
+}
+
+/// Prepares arguments that contain references. Returns them with a description of the references.
+async fn substitute(
+    registered: &Registered,
+    command: &ExecuteToolCommand,
+    arguments: Map<String, Value>,
+    outputs: &dyn OutputStore,
+    record: &mut Record,
+    validation: Validation<'_>,
+) -> Result<(Map<String, Value>, Vec<String>), ExecuteToolError> {
+    let mut given = arguments.clone();
+    let substituted = references::substitute(arguments, &command.scope.principal, outputs);
+    let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
+    let Substituted { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
     if !references.is_empty() {
         record.substituted(&arguments);
     }
     rewrite(registered, command, &mut arguments)?;
-    let keeps = !texts.is_empty();
-    let arguments = match checked(registered, arguments, validation, keeps).await {
-        Ok(arguments) => arguments,
-        // A value may be wanted as the text that it was kept as.
-        Err(unfit) if !texts.is_empty() => {
-            let Unfit { error, paths, arguments } = *unfit;
-            let mut given = given.unwrap_or_default();
-            if rewrite(registered, command, &mut given).is_err() {
-                return Err(error);
-            }
-            let as_texts =
-                references::put_texts(arguments, given, &texts, &paths).map_err(ExecuteToolError::Refused)?;
-            let as_texts = checked(registered, as_texts, validation, false).await.map_err(|_| error)?;
-            record.substituted(&as_texts);
-            as_texts
-        }
-        Err(unfit) => return Err(unfit.error),
+    let Unfit { error, paths, arguments } = match checked(registered, arguments, validation, !texts.is_empty()).await {
+        Ok(arguments) => return Ok((arguments, references)),
+        Err(unfit) => *unfit,
     };
-    Ok(Prepared { arguments, references, max_output })
+    // The tool may expect a value as the text that it was stored as.
+    if texts.is_empty() || rewrite(registered, command, &mut given).is_err() {
+        return Err(error);
+    }
+    let as_texts = references::put_texts(arguments, given, &texts, &paths).map_err(ExecuteToolError::Refused)?;
+    let as_texts = checked(registered, as_texts, validation, false).await.map_err(|_| error)?;
+    record.substituted(&as_texts);
+    Ok((as_texts, references))
 }
 
 /// Turns the arguments into the tool's own spelling.
@@ -97,11 +103,11 @@ fn rewrite(
     // share a name, the caller's comes first: what it has renamed the others do not find.
     let (called_as, dialect) = (&*command.tool, command.scope.dialect);
     let name = registered.tool.name().as_str();
-    let aliases = registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
-    let (of_dialect, others): (Vec<&Alias>, Vec<&Alias>) = aliases.partition(|alias| Some(alias.dialect) == dialect);
-    let mut in_order = of_dialect.into_iter().chain(others);
+    let aliases = || registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
+    let is_of_dialect = |alias: &&Alias| Some(alias.dialect) == dialect;
+    let mut in_order = aliases().filter(is_of_dialect).chain(aliases().filter(|alias| !is_of_dialect(alias)));
     let rewritten = in_order.try_for_each(|alias| alias.rewrite(arguments));
-    let defaults = worn_face::of(&registered.tool, command).map_or(&[][..], |face| face.defaults);
+    let defaults = applied_dialect::of(&registered.tool, command).map_or(&[][..], |face| face.defaults);
     let completed = rewritten.and_then(|()| defaults.iter().try_for_each(|step| step.apply(arguments)));
     completed.map_err(ExecuteToolError::Refused)
 }
@@ -148,7 +154,22 @@ pub(super) async fn validated(
     arguments: Map<String, Value>,
     validation: Validation<'_>,
 ) -> Result<Map<String, Value>, ExecuteToolError> {
-    checked(registered, arguments, validation, false).await.map_err(|unfit| unfit.error)
+    let arguments = match already_valid(registered, arguments) {
+        Ok(arguments) => return Ok(arguments),
+        Err(arguments) => arguments,
+    };
+    // Boxed: rare, and larger than the rest of the preparation.
+    Box::pin(checked(registered, arguments, validation, false)).await.map_err(|unfit| unfit.error)
+}
+
+/// Returns the arguments as an error if they are not valid as they are, or cannot be validated in this process.
+fn already_valid(
+    registered: &Registered,
+    arguments: Map<String, Value>,
+) -> Result<Map<String, Value>, Map<String, Value>> {
+    let arguments = Value::Object(arguments);
+    let is_valid = registered.input_schema().is_ok_and(|schema| schema.validate(&arguments).is_ok());
+    if is_valid { Ok(object(arguments)) } else { Err(object(arguments)) }
 }
 
 /// Arguments that do not fit.

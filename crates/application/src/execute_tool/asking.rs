@@ -4,7 +4,7 @@ mod questions;
 
 use super::{
     ExecuteToolCommand, ExecuteToolPorts, Nesting,
-    at_work::{AtWork, Lean},
+    activity_tracker::{ActivityTracker, BlockedGuard},
     events,
     record::Record,
     waiting_time::{Wait, WaitingTime},
@@ -33,9 +33,11 @@ pub(super) struct Asking<'a> {
     caller: &'a dyn Caller,
     call: &'a ToolCall,
     ports: &'a ExecuteToolPorts,
-    /// For all that is asked while the call runs.
-    time: WaitingTime,
-    at_work: Arc<AtWork>,
+    open_calls: &'a Arc<OpenCalls>,
+    parent: Option<&'a Nesting>,
+    /// Time that the call waits for answers. Created with the first wait, as is the tracker: most calls have none.
+    time: OnceLock<WaitingTime>,
+    activity: OnceLock<Arc<ActivityTracker>>,
     /// The record of the call, as it is before anything is asked.
     record: &'a Record,
     /// Made with the first question, which most calls never ask.
@@ -55,7 +57,7 @@ struct Telling {
 
 /// An answer that is waited for. Dropping it unanswered takes the question back, and the call goes on.
 struct Waited {
-    wait: Option<(Wait, Lean)>,
+    wait: Option<(Wait, BlockedGuard)>,
     telling: Arc<Telling>,
     rows: Option<Arc<Rows>>,
 }
@@ -67,16 +69,16 @@ impl<'a> Asking<'a> {
         call: &'a ToolCall,
         record: &'a Record,
         ports: &'a ExecuteToolPorts,
-        open_calls: &Arc<OpenCalls>,
+        open_calls: &'a Arc<OpenCalls>,
     ) -> Self {
-        let time = WaitingTime::below(command.parent.as_ref().map(Nesting::waiting));
-        let root = command.parent.as_ref().map_or(call.id, Nesting::root);
         Self {
             caller: command.caller.as_ref(),
             call,
             ports,
-            time,
-            at_work: AtWork::new(root, open_calls),
+            open_calls,
+            parent: command.parent.as_ref(),
+            time: OnceLock::new(),
+            activity: OnceLock::new(),
             record,
             telling: OnceLock::new(),
             questions: None,
@@ -88,26 +90,30 @@ impl<'a> Asking<'a> {
         Self { questions: Some(questions), ..self }
     }
 
-    /// The call runs no more. Returns once every question of it is on record.
+    /// Returns once every question of the call, which has ended, is on record.
     pub(super) async fn end(&self) {
-        if let Some(questions) = &self.questions {
-            questions.settle().await;
+        if let Some(rows) = self.questions.as_ref().and_then(Questions::open_rows) {
+            // Boxed: most calls ask nothing.
+            Box::pin(rows.settle()).await;
         }
     }
 
-    /// How long the call has waited, with what is asked about the calls that it makes.
+    /// Returns the time that the call has waited for answers, those about nested calls included.
     pub(super) fn time(&self) -> &WaitingTime {
-        &self.time
+        self.time.get_or_init(|| WaitingTime::below(self.parent.map(Nesting::waiting)))
     }
 
-    /// Whether the call does something.
-    pub(super) fn at_work(&self) -> &Arc<AtWork> {
-        &self.at_work
+    /// Returns the tracker of the call's activity.
+    pub(super) fn activity(&self) -> &Arc<ActivityTracker> {
+        self.activity.get_or_init(|| {
+            let root = self.parent.map_or(self.call.id, Nesting::root);
+            ActivityTracker::new(root, self.open_calls)
+        })
     }
 
     fn telling(&self) -> &Arc<Telling> {
         self.telling.get_or_init(|| {
-            let (log, own) = (self.ports.log.clone(), WaitingTime::below(Some(&self.time)));
+            let (log, own) = (self.ports.log.clone(), WaitingTime::below(Some(self.time())));
             let row = self.record.execution().to_execution();
             Arc::new(Telling { log, row, own, lock: tokio::sync::Mutex::default() })
         })
@@ -123,7 +129,7 @@ impl<'a> Asking<'a> {
             let _lock = telling.lock.lock().await;
             let rows = self.questions.as_ref().map(|questions| questions.rows().clone());
             let waited =
-                Waited { wait: Some((telling.own.begin(), self.at_work.lean())), telling: telling.clone(), rows };
+                Waited { wait: Some((telling.own.begin(), self.activity().block())), telling: telling.clone(), rows };
             if telling.own.open() == 1 {
                 telling.tell(Outcome::InputRequired).await?;
                 events::suspended(&self.ports.events, self.call);
@@ -156,7 +162,7 @@ impl<'a> Asking<'a> {
 
 impl Telling {
     /// One answer is waited for no longer.
-    async fn goes_on(&self, wait: Option<(Wait, Lean)>) {
+    async fn goes_on(&self, wait: Option<(Wait, BlockedGuard)>) {
         let _lock = self.lock.lock().await;
         drop(wait);
         if self.own.open() == 0 {
@@ -203,7 +209,7 @@ impl Caller for Asking<'_> {
     }
 
     fn waited(&self) -> Duration {
-        self.time.so_far()
+        self.time.get().map_or(Duration::ZERO, WaitingTime::so_far)
     }
 
     fn progress(&self, progress: Progress) {

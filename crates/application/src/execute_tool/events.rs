@@ -70,27 +70,43 @@ pub(super) fn started(bus: &EventBus, call: &ToolCall, record: &Record) {
     }
 }
 
-/// What is to be told of a call with this row, once the row is recorded; nothing where nobody watches.
+/// Events about the end of a call.
+pub(super) struct EndEvents {
+    origin: EventOrigin,
+    end: Option<EventKind>,
+    details: Option<EventKind>,
+}
+
+/// Returns the events about the end of a call with this final record; `None` without subscribers. `details` is the record
+/// of the call, if events contain arguments and answers.
 pub(super) fn end(
     bus: &EventBus,
     command: &ExecuteToolCommand,
     row: &ExecutionRef<'_>,
-) -> (EventOrigin, Option<EventKind>) {
-    match bus.is_watched() {
-        true => (EventOrigin::call(&command.scope.principal, &command.scope.session, row.id), end_of(row)),
-        false => Default::default(),
+    outcome: &Result<CallOutcome, ExecuteToolError>,
+    details: Option<&Record>,
+) -> Option<Box<EndEvents>> {
+    if !bus.is_watched() {
+        return None;
+    }
+    Some(Box::new(EndEvents {
+        origin: EventOrigin::call(&command.scope.principal, &command.scope.session, row.id),
+        end: end_of(row),
+        details: details.and_then(|record| details_of(record, row, outcome)),
+    }))
+}
+
+impl EndEvents {
+    /// Publishes them, once the record is stored.
+    pub(super) fn publish(self, bus: &EventBus) {
+        for kind in self.end.into_iter().chain(self.details) {
+            bus.send(self.origin.clone(), kind);
+        }
     }
 }
 
-/// The call is over and on record.
-pub(super) fn ended(bus: &EventBus, origin: EventOrigin, end: Option<EventKind>, details: Option<EventKind>) {
-    for kind in end.into_iter().chain(details) {
-        bus.send(origin.clone(), kind);
-    }
-}
-
-/// Input and answer of the call in the end, hooks included; nothing of one that waits.
-pub(super) fn details(
+/// Returns arguments and answer of the call, after its hooks; `None` for one that waits for its client.
+fn details_of(
     record: &Record,
     row: &ExecutionRef<'_>,
     outcome: &Result<CallOutcome, ExecuteToolError>,

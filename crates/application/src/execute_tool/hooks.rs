@@ -32,19 +32,19 @@ use toolstead_domain::{
 /// How long a hook may take to hear of the end of a call that was taken back: somebody waits for that end.
 const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
 
-/// What hooks know and say of one call on its way.
+/// What hooks know and say of one call on the path.
 #[derive(Default)]
-pub(super) struct Hooked {
+pub(super) struct HookOutcome {
     call: Option<ToolCall>,
-    /// What the call would touch, as it is judged.
+    /// Accesses of the call that the decision is about.
     accesses: Option<Vec<Access>>,
     context: Vec<(String, String)>,
-    /// Who wants somebody to be asked, and why.
+    /// The first hook that requires approval, with its reason.
     ask: Option<Cause>,
 }
 
-impl Hooked {
-    /// Asks each hook. Rewritten arguments are validated; the rules judge them afterwards.
+impl HookOutcome {
+    /// Runs each hook before the call. Rewritten arguments are validated; the rules decide on them afterwards.
     pub(super) async fn before(
         &mut self,
         hooks: &[Arc<dyn ToolHook>],
@@ -98,16 +98,16 @@ impl Hooked {
         Ok(())
     }
 
-    /// Takes down what the call would touch, for the hooks after it.
-    pub(super) fn touches(&mut self, accesses: &[Access]) {
+    /// Stores the accesses of the call, for the hooks after it.
+    pub(super) fn set_accesses(&mut self, accesses: &[Access]) {
         if self.call.is_some() {
             self.accesses = Some(accesses.to_vec());
         }
     }
 
-    /// The decision, once hooks that want somebody to be asked are heard. They never soften it. Where the rules ask as
-    /// well, it is one question more.
-    pub(super) fn judged(&self, decision: Decision, asks_nobody: bool) -> Decision {
+    /// Returns the decision with the approval that hooks require. Hooks never weaken a decision. Where rules require
+    /// approval as well, there is one more question.
+    pub(super) fn apply_to(&self, decision: Decision, asks_nobody: bool) -> Decision {
         let Some(cause) = self.ask.clone().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
         let verdict = if asks_nobody { Verdict::Deny } else { Verdict::Ask };
         let finding = Finding::new(verdict, None, cause);
@@ -120,9 +120,8 @@ impl Hooked {
         Decision { verdict, decisive, trace }
     }
 
-    /// Tells each hook how the call ended, and gives the model what they have to say; the client's log, where the answer is
-    /// no tool's. `record` learns of an output that
-    /// a hook changed.
+    /// Runs each hook after the call, and adds what they say to the answer for the model, or to the client's log where the
+    /// answer is not the result of a tool. The record names a hook that changed the output.
     pub(super) async fn after(
         self,
         hooks: &[Arc<dyn ToolHook>],

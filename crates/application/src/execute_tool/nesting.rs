@@ -3,8 +3,8 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
+    activity_tracker::{ActivityTracker, Made},
     asking::Asking,
-    at_work::{AtWork, Made},
     begun::Begun,
     nested_answer::{answer, failure},
     record::Record,
@@ -64,7 +64,7 @@ struct Branch {
     /// The deadline is later by this.
     waiting: WaitingTime,
     /// Knows whether the call that makes them does something.
-    at_work: Arc<AtWork>,
+    activity: Arc<ActivityTracker>,
     /// Ends them all.
     cancel: CancelSignal,
     /// The number of them that are not on record yet.
@@ -85,7 +85,7 @@ impl Branch {
             return Err(too_many());
         }
         self.open.send_modify(|open| *open += 1);
-        Ok(Nesting { branch: self.clone(), number, output_characters, _made: self.at_work.makes_one() })
+        Ok(Nesting { branch: self.clone(), number, output_characters, _made: self.activity.makes_one() })
     }
 }
 
@@ -103,7 +103,7 @@ impl Nesting {
 
     /// The call from outside that leads to it.
     pub(super) fn root(&self) -> CallId {
-        self.branch.at_work.root()
+        self.branch.activity.root()
     }
 
     /// The tool of the call that makes it.
@@ -158,9 +158,8 @@ pub(super) struct Nested<'a> {
     command: &'a ExecuteToolCommand,
     call: &'a ToolCall,
     deadline: Instant,
-    /// The deadline is later by this.
-    waiting: &'a WaitingTime,
-    at_work: &'a Arc<AtWork>,
+    /// The deadline is later by the time that this has waited.
+    asking: &'a Asking<'a>,
     record: &'a Record,
     /// Set once the row of the running call is on record.
     on_record: OnceCell<()>,
@@ -181,21 +180,21 @@ impl<'a> Nested<'a> {
         is_on_record: bool,
     ) -> Self {
         let on_record = OnceCell::new_with(is_on_record.then_some(()));
-        let (waiting, at_work) = (asking.time(), asking.at_work());
-        Self { handler, command, call, deadline, waiting, at_work, record, on_record, branch: OnceLock::new() }
+        Self { handler, command, call, deadline, asking, record, on_record, branch: OnceLock::new() }
     }
 
     /// The calls within the scope of the call itself.
     pub(super) fn calls(&self) -> Within<'_> {
-        Within { nested: self, scope: self.command.scope.clone() }
+        Within { nested: self, narrower: None }
     }
 
-    /// Ends what is left of them, and returns once they are on record.
+    /// Cancels the calls that are still running. Returns once all are on record.
     pub(super) async fn end(&self) {
         let Some(branch) = self.branch.get() else { return };
         branch.cancel.cancel(CancelReason::Client);
-        // The sender lives as long as the branch, so this ends with the condition.
-        let _ = branch.open.subscribe().wait_for(|open| *open == 0).await;
+        let mut open = branch.open.subscribe();
+        // Boxed: most calls make none. The sender lives as long as the branch, so this ends with the condition.
+        let _ = Box::pin(open.wait_for(|open| *open == 0)).await;
     }
 
     fn branch(&self) -> &Arc<Branch> {
@@ -206,8 +205,8 @@ impl<'a> Nested<'a> {
                 tool: self.call.tool.clone(),
                 depth: above.map_or(0, |above| above.depth) + 1,
                 deadline: self.deadline,
-                waiting: self.waiting.clone(),
-                at_work: self.at_work.clone(),
+                waiting: self.asking.time().clone(),
+                activity: self.asking.activity().clone(),
                 cancel: self.command.cancel.child(),
                 open: watch::Sender::new(0),
                 made: above.map_or_else(Arc::default, |above| above.made.clone()),
@@ -264,28 +263,35 @@ impl<'a> Nested<'a> {
 /// The calls of a running call within a scope: its own, or a narrower one.
 pub(super) struct Within<'a> {
     nested: &'a Nested<'a>,
-    scope: Scope,
+    /// `None`: the scope of the running call.
+    narrower: Option<Scope>,
+}
+
+impl Within<'_> {
+    fn scope(&self) -> &Scope {
+        self.narrower.as_ref().unwrap_or(&self.nested.command.scope)
+    }
 }
 
 #[async_trait]
 impl Calls for Within<'_> {
     fn list(&self) -> Vec<Arc<Tool>> {
-        self.nested.tools(&self.scope, |_| true)
+        self.nested.tools(self.scope(), |_| true)
     }
 
     fn search(&self, text: &str) -> Vec<Arc<Tool>> {
         let text = text.to_lowercase();
-        self.nested.tools(&self.scope, |tool| mentions(tool, &text))
+        self.nested.tools(self.scope(), |tool| mentions(tool, &text))
     }
 
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a> {
-        Box::new(Within { nested: self.nested, scope: self.scope.clone().narrowed_to(view) })
+        Box::new(Within { nested: self.nested, narrower: Some(self.scope().clone().narrowed_to(view)) })
     }
 
     fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
         Box::new(Within {
             nested: self.nested,
-            scope: self.nested.handler.scope_of_agent(&self.scope, agent, session, tools),
+            narrower: Some(self.nested.handler.scope_of_agent(self.scope(), agent, session, tools)),
         })
     }
 
@@ -296,27 +302,27 @@ impl Calls for Within<'_> {
         tools: ToolSelection,
         caller: Arc<dyn Caller>,
     ) -> Result<Box<dyn Calls>, ToolFailure> {
-        self.nested.begun(self.nested.handler.scope_of_agent(&self.scope, agent, session, tools), caller).await
+        self.nested.begun(self.nested.handler.scope_of_agent(self.scope(), agent, session, tools), caller).await
     }
 
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a> {
-        let policy = self.nested.handler.permissions.advertising(&self.scope).window_of_program(selection);
+        let policy = self.nested.handler.permissions.advertising(self.scope()).window_of_program(selection);
         self.through(View::of_run(name, Arc::new(policy)))
     }
 
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
-        self.nested.foresee_in(&self.scope, call).await
+        self.nested.foresee_in(self.scope(), call).await
     }
 
     async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
-        self.nested.call_in(&self.scope, call).await
+        self.nested.call_in(self.scope(), call).await
     }
 }
 
 impl Nested<'_> {
     async fn foresee_in(&self, scope: &Scope, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
         let command = self.command(call, scope, self.branch().cancel.child(), None);
-        let time = (self.deadline + self.waiting.so_far()).saturating_duration_since(Instant::now());
+        let time = (self.deadline + self.asking.time().so_far()).saturating_duration_since(Instant::now());
         self.handler.foresee_call(command, time).await.map_err(failure)
     }
 
@@ -332,7 +338,7 @@ impl Nested<'_> {
             biased;
             outcome = &mut made => outcome,
             // Whatever it is at, save waiting for a person.
-            () = over(last.into(), || self.waiting.so_far()) => {
+            () = over(last.into(), || self.asking.time().so_far()) => {
                 cancel.cancel(CancelReason::Deadline);
                 made.await
             }
@@ -391,7 +397,7 @@ mod tests {
             depth: 1,
             deadline: Instant::now(),
             waiting: WaitingTime::default(),
-            at_work: AtWork::new(samples::call_id(1), &OpenCalls::new(1)),
+            activity: ActivityTracker::new(samples::call_id(1), &OpenCalls::new(1)),
             cancel: CancelSignal::new(),
             open: watch::Sender::new(0),
             made: Arc::new(AtomicUsize::new(MAX_CALLS - 1)),

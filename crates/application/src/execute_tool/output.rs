@@ -57,6 +57,37 @@ impl Budget {
     }
 }
 
+/// Returns `true` if the outcome is known to pass unchanged: a short result of plain texts of a tool without an output
+/// schema, or an error without partial output.
+pub(super) fn fits(registered: &Registered, outcome: &Result<CallOutcome, ExecuteToolError>, budget: Budget) -> bool {
+    match outcome {
+        Ok(CallOutcome::Done(result)) => {
+            (result.is_error() || registered.output_schema().is_none())
+                && (budget == Budget::WHOLE || has_short_texts_alone(result, budget.characters))
+        }
+        Ok(CallOutcome::InputRequired(_)) => true,
+        Err(ExecuteToolError::Failed(failure)) => failure.partial.is_none(),
+        Err(_) => true,
+    }
+}
+
+/// Returns `true` if the result has plain texts and structured content alone, each of at most so many characters.
+fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
+    let blocks = result.content();
+    // Bytes are never fewer than characters.
+    let mut left = characters.saturating_add(1);
+    result.rest().next().is_none()
+        && result.structured_content().is_none_or(|content| !is_longer(content, characters))
+        && blocks.len() <= blocks::MAX_BLOCKS
+        && blocks.iter().all(|block| match blocks::plain_text(block).map(|text| left.checked_sub(text.len() + 1)) {
+            Some(Some(rest)) => {
+                left = rest;
+                true
+            }
+            Some(None) | None => false,
+        })
+}
+
 /// Bounds what comes of a call. What is over the budget is kept under a handle, and the cut says so.
 pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,

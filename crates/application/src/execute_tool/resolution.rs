@@ -26,6 +26,12 @@ pub(super) async fn find(
     if let Ok(registered) = registry.resolve_in(command.scope.dialect, &command.tool) {
         return callable(registered);
     }
+    // Boxed: rare, and larger than the rest of the lookup.
+    Box::pin(find_later(registry, command)).await
+}
+
+/// Looks the name up again once providers have listed their tools.
+async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Result<Registered, ExecuteToolError> {
     tokio::select! {
         () = registry.settled_for(&command.tool, FIRST_LIST_WAITS) => match registry.resolve_in(command.scope.dialect, &command.tool) {
             Ok(registered) => callable(registered),

@@ -1,23 +1,26 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
 use super::{
-    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts,
+    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, applied_dialect,
     asking::{Asking, Questions},
     events::Watched,
     nesting::Nested,
     record::Record,
     waiting_time::over,
-    worn_face,
 };
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};
-use futures::{FutureExt, future::try_join_all};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, try_join_all},
+};
 use serde_json::{Map, json};
 use std::{
     any::Any,
-    future::Future,
+    future::{Future, poll_fn},
     panic::AssertUnwindSafe,
     pin::pin,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 use toolstead_domain::{
@@ -47,7 +50,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The characters that a tool puts on one page for a program, which takes the whole.
 const WHOLE_PAGE: usize = 64 << 20;
 
-/// What the call would touch.
+/// Returns what the call touches.
 pub(super) async fn accesses(
     provider: &dyn ToolProvider,
     call: &ToolCall,
@@ -58,46 +61,51 @@ pub(super) async fn accesses(
     bounded(&call.tool, work, cancel, at_most).await?.map_err(ExecuteToolError::Refused)
 }
 
-/// The company of a call that runs.
+/// A permitted call, and what it needs to run.
 pub(super) struct Running<'a> {
+    pub(super) handler: &'a Arc<ExecuteToolHandler>,
+    pub(super) provider: &'a dyn ToolProvider,
     pub(super) command: &'a ExecuteToolCommand,
+    pub(super) call: &'a ToolCall,
     pub(super) grant: &'a Grant,
-    /// Its row as it is by now.
+    /// Its audit record so far.
     pub(super) record: &'a Record,
-    /// Tells whether that row is on record already.
+    /// `true` if that record is stored already.
     pub(super) is_on_record: bool,
 }
 
-/// Runs the call until it ends, is taken back, or is a grace past its deadline. Whichever comes first, the provider's
-/// future is gone when this returns, and every call that it made is on record.
-pub(super) async fn run(
-    handler: &Arc<ExecuteToolHandler>,
-    provider: &dyn ToolProvider,
-    call: &ToolCall,
-    running: &Running<'_>,
-) -> Result<CallOutcome, ExecuteToolError> {
+/// Runs the call until it ends, is cancelled, or exceeds its deadline and grace period. In each case the provider's future
+/// is dropped when this returns, and every call that it made is on record.
+pub(super) async fn run(running: &Running<'_>) -> Result<CallOutcome, ExecuteToolError> {
+    let Running { handler, provider, command, call, grant, record, is_on_record } = *running;
     let (ports, settings) = (&handler.ports, &handler.settings);
-    let Running { command, grant, record, is_on_record } = *running;
     let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.time_wanted(call)));
     let time = settings.time_for(&call.tool, wanted, parent);
-    // Takes its secrets out of texts; `None` where no text of it may be told.
+    // Removes its secrets from texts; `None` where texts of it are not kept.
     let redaction = record.redaction();
     let in_own_words = provider.asks_in_own_words(&call.tool);
     let questions = Questions::new(call, grant, record, ports, in_own_words);
     let asking = Asking::new(command, call, record, ports, &handler.open_calls).for_tool(questions);
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
-    let context = context(command, call, grant, &caller, ports, settings, time);
-    let nested = Nested::new(handler, command, call, context.deadline, &asking, record, is_on_record);
+    let deadline = Instant::now() + time;
+    let nested = Nested::new(handler, command, call, deadline, &asking, record, is_on_record);
     let calls = nested.calls();
     let output_characters = match parent.and_then(|nesting| nesting.output_characters) {
-        None => context.output_characters,
+        None => settings.output_characters,
         Some(WHOLE_OUTPUT) => WHOLE_PAGE,
-        Some(wanted) => context.output_characters.min(wanted),
+        Some(wanted) => settings.output_characters.min(wanted),
     };
-    let context = CallContext { calls: &calls, output_characters, labels: record.labels(), ..context };
-    // Whoever waits for the end of the calls that the provider made must not hold on to the provider.
+    let given = command.answers.clone().map(|responses| Answers { responses, state: None });
+    let context = CallContext {
+        calls: &calls,
+        output_characters,
+        labels: record.labels(),
+        answers: given.as_ref(),
+        ..context(command, call, grant, &caller, ports, settings, deadline)
+    };
+    // The provider's future is dropped before the end of its nested calls is awaited.
     let ended = {
-        let work = pin!(to_its_end(provider, call, &context, command.answers.clone()));
+        let work = pin!(answered_to_the_end(provider, call, &context));
         let at_most = time + settings.grace_for(parent);
         bounded_for(&asking, &call.tool, work, &command.cancel, at_most).await
     };
@@ -105,7 +113,8 @@ pub(super) async fn run(
     asking.end().await;
     match ended? {
         Ok(result) => {
-            let is_own = *call.tool.source() == ToolSource::BuiltIn && worn_face::of(&call.tool, command).is_none();
+            let is_own =
+                *call.tool.source() == ToolSource::BuiltIn && applied_dialect::of(&call.tool, command).is_none();
             // Some clients show the first block alone, and the end of an error says what failed.
             let result = if is_own && result.is_error() { result.with_joined_texts() } else { result };
             Ok(CallOutcome::Done(result.said_by_tool()))
@@ -119,27 +128,41 @@ pub(super) async fn run(
     }
 }
 
-/// Runs the call, and puts what its provider asks to the client, until there is a result.
-async fn to_its_end(
+/// Runs the call, and forwards the provider's questions to the client, until there is a result.
+async fn answered_to_the_end(
     provider: &dyn ToolProvider,
     call: &ToolCall,
     context: &CallContext<'_>,
-    brought: Option<InputResponses>,
 ) -> Result<ToolResult, ToolFailure> {
-    let mut answers = brought.map(|responses| Answers { responses, state: None });
+    let required = match provider.call(call, context).await? {
+        CallOutcome::Done(result) => return Ok(result),
+        CallOutcome::InputRequired(required) => required,
+    };
+    // Boxed: rare, and larger than the rest of the call.
+    Box::pin(later_rounds(provider, call, context, required)).await
+}
+
+/// Runs the rounds of a call after its provider's first question.
+async fn later_rounds(
+    provider: &dyn ToolProvider,
+    call: &ToolCall,
+    context: &CallContext<'_>,
+    mut required: InputRequired,
+) -> Result<ToolResult, ToolFailure> {
     let mut pause = FIRST_PAUSE;
-    for _ in 0..MAX_ROUNDS {
-        let context = CallContext { answers: answers.as_ref(), ..*context };
-        match provider.call(call, &context).await? {
+    for round in 1..=MAX_ROUNDS {
+        if required.requests.is_empty() {
+            // The provider has no question and requests another call: it does something else first.
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+        let answers = answered(required, context).await?;
+        if round == MAX_ROUNDS {
+            break;
+        }
+        match provider.call(call, &CallContext { answers: Some(&answers), ..*context }).await? {
             CallOutcome::Done(result) => return Ok(result),
-            CallOutcome::InputRequired(required) => {
-                if required.requests.is_empty() {
-                    // It has nothing to ask and wants to be called again: it has something else to do first.
-                    tokio::time::sleep(pause).await;
-                    pause = (2 * pause).min(LONGEST_PAUSE);
-                }
-                answers = Some(answered(required, &context).await?);
-            }
+            CallOutcome::InputRequired(next) => required = next,
         }
     }
     let message = format!("The tool `{}` asked again and again, {MAX_ROUNDS} times.", call.tool.name());
@@ -198,7 +221,7 @@ pub(super) async fn preview(
     settings: &CallSettings,
     at_most: Duration,
 ) -> Result<Option<String>, ExecuteToolError> {
-    let context = context(command, call, grant, &SilentCaller, ports, settings, at_most);
+    let context = context(command, call, grant, &SilentCaller, ports, settings, Instant::now() + at_most);
     let work = provider.preview(call, &context);
     bounded(&call.tool, work, &command.cancel, at_most).await?.map_err(ExecuteToolError::Failed)
 }
@@ -210,13 +233,13 @@ fn context<'a>(
     caller: &'a dyn Caller,
     ports: &'a ExecuteToolPorts,
     settings: &CallSettings,
-    time: Duration,
+    deadline: Instant,
 ) -> CallContext<'a> {
     CallContext {
         id: call.id,
         principal: &command.scope.principal,
         session: &command.scope.session,
-        deadline: Instant::now() + time,
+        deadline,
         grant,
         client: &command.client,
         beside: Beside { meta: Some(&command.meta), params: &command.params },
@@ -235,7 +258,7 @@ fn told(error: &(dyn std::error::Error + 'static), redaction: Option<&Redaction>
     redaction.text(&with_causes(error)).into_owned()
 }
 
-/// Does the work of a call of the tool until it ends, is taken back, or is out of time.
+/// Does the work of a call of the tool until it ends, is cancelled, or times out.
 pub(super) async fn bounded<T>(
     tool: &Tool,
     work: impl Future<Output = Result<T, ToolFailure>>,
@@ -245,7 +268,7 @@ pub(super) async fn bounded<T>(
     bounded_for(&SilentCaller, tool, work, cancel, at_most).await
 }
 
-/// The same without the time in which this caller was asked.
+/// Does the same, and excludes the time that this caller has waited for answers.
 async fn bounded_for<T>(
     caller: &dyn Caller,
     tool: &Tool,
@@ -253,25 +276,36 @@ async fn bounded_for<T>(
     cancel: &CancelSignal,
     at_most: Duration,
 ) -> Result<Result<T, ToolFailure>, ExecuteToolError> {
-    let end = async {
-        let end = tokio::time::Instant::now() + at_most;
-        over(end, || caller.waited()).await;
-    };
-    tokio::select! {
-        biased;
-        done = AssertUnwindSafe(work).catch_unwind() => match done {
-            Ok(done) => Ok(done),
-            Err(panic) => Err(panicked(&format!("the tool `{}`", tool.name()), panic.as_ref())),
-        },
-        reason = cancel.cancelled() => match reason {
-            CancelReason::Deadline => Err(late(tool, at_most)),
-            CancelReason::Client | CancelReason::Shutdown => Err(ExecuteToolError::Cancelled(reason)),
-        },
-        () = end => Err(late(tool, at_most)),
+    let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+    // Made once the work does not end at once: most of it does.
+    let mut stop: Option<BoxFuture<'_, CancelReason>> = None;
+    let ended = poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
+        Poll::Pending => {
+            let stop = stop.get_or_insert_with(|| Box::pin(cancelled_or_late(caller, cancel, at_most)));
+            stop.as_mut().poll(context).map(Err)
+        }
+    });
+    match ended.await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(panic)) => Err(panicked(&format!("the tool `{}`", tool.name()), panic.as_ref())),
+        Err(CancelReason::Deadline) => Err(late(tool, at_most)),
+        Err(reason @ (CancelReason::Client | CancelReason::Shutdown)) => Err(ExecuteToolError::Cancelled(reason)),
     }
 }
 
-/// The failure that a panic becomes; what it said is for the operator.
+/// Returns once the signal is given or the time is over, later by what the caller has waited for answers.
+async fn cancelled_or_late(caller: &dyn Caller, cancel: &CancelSignal, at_most: Duration) -> CancelReason {
+    let end = tokio::time::Instant::now() + at_most;
+    tokio::select! {
+        biased;
+        reason = cancel.cancelled() => reason,
+        () = over(end, || caller.waited()) => CancelReason::Deadline,
+    }
+}
+
+/// Returns the failure that a panic becomes. Its message is logged for the operator.
+#[cold]
 pub(super) fn panicked(what: &str, panic: &(dyn Any + Send)) -> ExecuteToolError {
     report_panic(what, panic);
     ExecuteToolError::Failed(ToolFailure::new(ErrorKind::Internal, format!("{what} failed unexpectedly")))
@@ -283,6 +317,7 @@ pub(crate) fn report_panic(what: &str, panic: &(dyn Any + Send)) {
     tracing::error!(panic = message.unwrap_or("?"), "{what} panicked");
 }
 
+#[cold]
 fn late(tool: &Tool, time: Duration) -> ExecuteToolError {
     let message = format!("The tool `{}` did not end within {} s and was stopped.", tool.name(), time.as_secs());
     ExecuteToolError::Failed(ToolFailure::new(ErrorKind::Timeout, message).next("Ask for less, or allow more time."))

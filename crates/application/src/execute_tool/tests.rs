@@ -19,31 +19,40 @@ mod windows;
 mod written_rules;
 
 use super::{explain::ExplainCallQuery, *};
-use crate::event_bus::EventSubscription;
-use crate::list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter};
+use crate::{
+    cancel_signal::CancelSignal,
+    event_bus::{EventBus, EventSubscription},
+    list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter},
+    open_calls::OpenCallGuard,
+};
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Map, json};
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 use toolstead_domain::{
-    access::{CommandAccess, PathAccess},
+    access::{Access, CommandAccess, PathAccess},
     alias::{Alias, Dialect, Rewrite},
     category::Category,
+    client_profile::ClientProfile,
+    error_kind::ErrorKind,
     permission::{
         decision::Verdict,
         path_pattern::PatternBase,
+        policy::PermissionPolicy,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        approver::{Approval, ApprovalRequest, ApprovalScope, Unattended},
-        caller::{InputRequest, InputResponse, Progress},
-        clock::Timestamp,
+        approver::{Approval, ApprovalRequest, ApprovalScope, Approver, Unattended},
+        caller::{Caller, InputRequest, InputResponse, Progress},
+        clock::{Clock, Timestamp},
+        execution_log::ExecutionLog,
         output_store::{NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
         rule_store::RuleStore,
-        schema_validator::NotValidated,
-        tool_hook::{AfterCall, BeforeCall, EndedCall, HookVerdict},
+        schema_validator::{NotValidated, SchemaValidator},
+        tool_hook::{AfterCall, BeforeCall, EndedCall, HookVerdict, ToolHook},
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
     },
@@ -66,8 +75,10 @@ use toolstead_domain::{
         },
         scripted_schema_validator::ScriptedSchemaValidator,
     },
-    tool::{Availability, OutputReading, ToolSource},
-    tool_execution::{Outcome, RequestKind, ToolExecution},
+    tool::{Availability, OutputReading, Tool, ToolSource},
+    tool_call::ToolCall,
+    tool_execution::{CancelReason, Outcome, RequestKind, ToolExecution},
+    tool_failure::ToolFailure,
     tool_name::ToolName,
     tool_result::ToolResult,
     workspace_roots::WorkspaceRoots,

@@ -13,8 +13,11 @@ pub struct ToolTimeouts {
 }
 
 impl ToolTimeouts {
-    /// The tool's own default, else its server's.
+    /// Returns the tool's own default, or else its server's.
     pub(super) fn of(&self, tool: &Tool) -> Option<Duration> {
+        if self.by_tool.is_empty() && self.by_server.is_empty() {
+            return None;
+        }
         let named = |name: &str| self.by_tool.get(name).copied();
         named(tool.name().as_str())
             .or_else(|| named(tool.rule_name().as_str()))

@@ -30,8 +30,18 @@ pub(super) enum Unfitting {
 }
 
 impl Validation<'_> {
-    /// Checks arguments of the tool.
+    /// Validates arguments of the tool.
     pub(super) async fn of(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), Unfitting> {
+        match schema.validate(value) {
+            Ok(()) => Ok(()),
+            Err(NotValid::Invalid(invalid)) => Err(Unfitting::Invalid(invalid)),
+            // Boxed: rare.
+            Err(NotValid::Unbounded(_)) => Box::pin(self.beside_process(tool, schema, value)).await,
+        }
+    }
+
+    /// Validates beside this process.
+    async fn beside_process(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), Unfitting> {
         let work = async { Ok(validated(self.beside, schema, value).await) };
         let told = match running::bounded(tool, work, self.cancel, self.time).await {
             Ok(Ok(told)) => told,

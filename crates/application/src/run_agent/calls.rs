@@ -155,14 +155,14 @@ impl<'w> Way<'w> {
             });
         }
         Box::pin(async move {
-            let face = handler.worn_face(&command);
+            let dialect = handler.applied_dialect(&command);
             let outcome = handler.handle_as(id, command).await;
             let suggestions = handler.suggestions();
-            let (result, shown) = match face {
+            let (result, shown) = match dialect {
                 None => (result::of_outcome(outcome, suggestions), None),
-                Some(face) => {
+                Some(dialect) => {
                     let ours = result::as_ours(&outcome, suggestions);
-                    (ours, Some(result::of_outcome(face.over(outcome), suggestions)))
+                    (ours, Some(result::of_outcome(dialect.apply_to(outcome), suggestions)))
                 }
             };
             (index, Made { result, shown, call: Some(id), duration: clock.now().since(begun) })

@@ -60,11 +60,9 @@ impl<'a> Questions<'a> {
         self.rows.get_or_init(|| Arc::new(Rows::new(self.ports)))
     }
 
-    /// Returns once every question is on record.
-    pub(super) async fn settle(&self) {
-        if let Some(rows) = self.rows.get() {
-            rows.settle().await;
-        }
+    /// Returns the rows of the questions; `None` before the first question.
+    pub(super) fn open_rows(&self) -> Option<&Arc<Rows>> {
+        self.rows.get()
     }
 
     /// Takes the room of one question.

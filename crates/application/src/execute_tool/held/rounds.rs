@@ -53,11 +53,11 @@ pub(in crate::execute_tool) struct FirstRound {
 impl FirstRound {
     /// To be called within a tokio runtime.
     pub(in crate::execute_tool) fn new(
-        work: impl Future<Output = Outcome> + Send + 'static,
+        work: BoxFuture<'static, Outcome>,
         call: Arc<HeldCall>,
         grace: Duration,
     ) -> Self {
-        let path = Path { work: work.boxed(), call: call.clone(), is_asking: false };
+        let path = Path { work, call: call.clone(), is_asking: false };
         Self { path: Some(path), call, grace, runtime: Handle::current() }
     }
 

@@ -40,7 +40,7 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut Keeper<'_>) {
 }
 
 /// The text of a block that is nothing else.
-fn plain_text(block: &Value) -> Option<&str> {
+pub(super) fn plain_text(block: &Value) -> Option<&str> {
     let members = block.as_object()?;
     let is_plain = members.keys().all(|name| matches!(name.as_str(), "type" | "text"));
     let text = members.get("text")?.as_str()?;

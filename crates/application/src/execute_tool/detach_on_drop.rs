@@ -1,4 +1,4 @@
-//! Work that its caller cannot stop by going away.
+//! Work that ends in good order when its caller drops it.
 
 use crate::cancel_signal::CancelSignal;
 use futures::future::{BoxFuture, FutureExt};
@@ -9,22 +9,22 @@ use std::{
 use tokio::runtime::Handle;
 use toolstead_domain::tool_execution::CancelReason;
 
-/// Runs where it is waited for. Once nobody waits any more it is cancelled (reason: client) and runs to its end in a task
-/// of its own; only then it needs one, so that the usual call changes no thread.
-pub(super) struct Outliving<T: Send + 'static> {
+/// Runs where it is awaited, so that the usual call needs no task and stays on its thread. Dropping it cancels the work
+/// (reason: client), and lets it end in a task of its own.
+pub(super) struct DetachOnDrop<T: Send + 'static> {
     work: Option<BoxFuture<'static, T>>,
     cancel: CancelSignal,
     runtime: Handle,
 }
 
-impl<T: Send + 'static> Outliving<T> {
-    /// The work, which ends in good order when the signal is given. To be called within a tokio runtime.
+impl<T: Send + 'static> DetachOnDrop<T> {
+    /// Wraps work that ends in good order once the signal is given. Requires a tokio runtime.
     pub(super) fn new(work: BoxFuture<'static, T>, cancel: CancelSignal) -> Self {
         Self { work: Some(work), cancel, runtime: Handle::current() }
     }
 }
 
-impl<T: Send + 'static> Future for Outliving<T> {
+impl<T: Send + 'static> Future for DetachOnDrop<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -35,7 +35,7 @@ impl<T: Send + 'static> Future for Outliving<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Outliving<T> {
+impl<T: Send + 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             self.cancel.cancel(CancelReason::Client);

@@ -1,56 +1,56 @@
-//! Which calls of a tree do something. A tree whose client is away takes no place among the open calls while all of them
-//! wait for answers; as long as one of them works, it does.
+//! Which calls of a tree are active. A tree whose client is away takes no place among the open calls while all of its calls
+//! wait for answers, and takes one as long as any of them is active.
 
 use crate::open_calls::OpenCalls;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_domain::tool_call::CallId;
 
-/// One call of a tree. It works, unless it leans: on an answer, or on a call that it makes.
+/// Tracks whether a call of a tree is active, or blocked on an answer or a nested call.
 #[derive(Debug)]
-pub(super) struct AtWork {
+pub(super) struct ActivityTracker {
     root: CallId,
     open_calls: Arc<OpenCalls>,
-    leans: Mutex<usize>,
+    blocks: Mutex<usize>,
 }
 
-impl AtWork {
-    /// A call of the tree below `root`, which works.
+impl ActivityTracker {
+    /// Creates the tracker of an active call in the tree below `root`.
     pub(super) fn new(root: CallId, open_calls: &Arc<OpenCalls>) -> Arc<Self> {
-        Arc::new(Self { root, open_calls: open_calls.clone(), leans: Mutex::new(0) })
+        Arc::new(Self { root, open_calls: open_calls.clone(), blocks: Mutex::new(0) })
     }
 
-    /// The call from outside.
+    /// Returns the call from outside.
     pub(super) fn root(&self) -> CallId {
         self.root
     }
 
-    /// The call leans on something until this is dropped.
-    pub(super) fn lean(self: &Arc<Self>) -> Lean {
-        let mut leans = self.leans.lock().unwrap_or_else(PoisonError::into_inner);
-        *leans += 1;
-        if *leans == 1 {
+    /// Marks the call as blocked until the guard is dropped.
+    pub(super) fn block(self: &Arc<Self>) -> BlockedGuard {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        *blocks += 1;
+        if *blocks == 1 {
             self.open_calls.rests(self.root);
         }
-        Lean(self.clone())
+        BlockedGuard(self.clone())
     }
 
-    /// A call that this one makes and leans on works until this is dropped.
+    /// Marks the call as blocked on an active nested call until the guard is dropped.
     pub(super) fn makes_one(self: &Arc<Self>) -> Made {
         // In this order, so that the tree does not seem to rest in between.
         self.open_calls.works(self.root);
-        Made { _lean: self.lean(), _working: Working(self.clone()) }
+        Made { _blocked: self.block(), _working: Working(self.clone()) }
     }
 }
 
-/// Something that a call leans on.
+/// Marks a call as blocked until it is dropped.
 #[derive(Debug)]
-pub(super) struct Lean(Arc<AtWork>);
+pub(super) struct BlockedGuard(Arc<ActivityTracker>);
 
-impl Drop for Lean {
+impl Drop for BlockedGuard {
     fn drop(&mut self) {
-        let mut leans = self.0.leans.lock().unwrap_or_else(PoisonError::into_inner);
-        *leans -= 1;
-        if *leans == 0 {
+        let mut blocks = self.0.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        *blocks -= 1;
+        if *blocks == 0 {
             self.0.open_calls.works(self.0.root);
         }
     }
@@ -59,12 +59,12 @@ impl Drop for Lean {
 /// A call that another one makes. The fields go in this order, as they came.
 #[derive(Debug)]
 pub(super) struct Made {
-    _lean: Lean,
+    _blocked: BlockedGuard,
     _working: Working,
 }
 
 #[derive(Debug)]
-struct Working(Arc<AtWork>);
+struct Working(Arc<ActivityTracker>);
 
 impl Drop for Working {
     fn drop(&mut self) {
@@ -83,10 +83,10 @@ mod tests {
         let open_calls = OpenCalls::new(1);
         let _root = open_calls.admit(call_id(1), Principal::local(), CancelSignal::new()).unwrap();
         let has_room = || open_calls.admit(call_id(2), Principal::local(), CancelSignal::new()).is_ok();
-        let root = AtWork::new(call_id(1), &open_calls);
+        let root = ActivityTracker::new(call_id(1), &open_calls);
         let (one, other) = (root.makes_one(), root.makes_one());
-        let asking = AtWork::new(root.root(), &open_calls);
-        let answer = asking.lean();
+        let asking = ActivityTracker::new(root.root(), &open_calls);
+        let answer = asking.block();
         open_calls.wait(call_id(1));
         assert!(!has_room(), "the other one works");
         drop(other);

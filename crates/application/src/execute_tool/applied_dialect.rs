@@ -1,5 +1,5 @@
-//! The face in which a caller sees the answer of a call. It is put on last, when the row is written: rules, hooks, the row
-//! and the budget see the tool itself.
+//! The dialect in which a caller gets the answer of a call. It is applied last, after the record is stored: rules, hooks,
+//! the record and the budget apply to the tool's own answer.
 
 use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, hook_words};
 use crate::tool_registry::ToolRegistry;
@@ -13,9 +13,9 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// A face, and what was asked of it.
+/// The appearance of a tool in another system, and the arguments of the call.
 #[derive(Debug)]
-pub(crate) struct WornFace {
+pub(crate) struct AppliedDialect {
     face: &'static Face,
     arguments: Map<String, Value>,
     in_tags: bool,
@@ -29,7 +29,7 @@ pub(super) fn of(tool: &Tool, command: &ExecuteToolCommand) -> Option<&'static F
     is_from_outside.then(|| tool.face_for(command.scope.dialect, &command.tool)).flatten()
 }
 
-impl WornFace {
+impl AppliedDialect {
     pub(super) fn of(registry: &ToolRegistry, command: &ExecuteToolCommand, settings: &CallSettings) -> Option<Self> {
         let registered = registry.resolve_in(command.scope.dialect, &command.tool).ok()?;
         let face = of(&registered.tool, command)?;
@@ -39,11 +39,14 @@ impl WornFace {
     }
 
     /// The outcome as that system says it.
-    pub(crate) fn over(&self, outcome: Result<CallOutcome, ExecuteToolError>) -> Result<CallOutcome, ExecuteToolError> {
+    pub(crate) fn apply_to(
+        &self,
+        outcome: Result<CallOutcome, ExecuteToolError>,
+    ) -> Result<CallOutcome, ExecuteToolError> {
         match outcome {
-            Ok(CallOutcome::Done(result)) if !result.is_task() => Ok(CallOutcome::Done(self.over_result(result))),
-            Err(ExecuteToolError::Refused(failure)) => Err(ExecuteToolError::Refused(self.over_failure(failure))),
-            Err(ExecuteToolError::Failed(failure)) => Err(ExecuteToolError::Failed(self.over_failure(failure))),
+            Ok(CallOutcome::Done(result)) if !result.is_task() => Ok(CallOutcome::Done(self.apply_to_result(result))),
+            Err(ExecuteToolError::Refused(failure)) => Err(ExecuteToolError::Refused(self.apply_to_failure(failure))),
+            Err(ExecuteToolError::Failed(failure)) => Err(ExecuteToolError::Failed(self.apply_to_failure(failure))),
             other => other,
         }
     }
@@ -58,7 +61,7 @@ impl WornFace {
         })
     }
 
-    fn over_result(&self, mut result: ToolResult) -> ToolResult {
+    fn apply_to_result(&self, mut result: ToolResult) -> ToolResult {
         // An output that a hook put in its place is no answer of the tool.
         let said = if result.is_said_by_tool() { self.said(Ok(&result)) } else { None };
         match said {
@@ -74,7 +77,7 @@ impl WornFace {
         }
     }
 
-    fn over_failure(&self, mut failure: ToolFailure) -> ToolFailure {
+    fn apply_to_failure(&self, mut failure: ToolFailure) -> ToolFailure {
         let said = self.said(Err(&failure));
         if let Some(partial) = &mut failure.partial {
             partial.take_structured_content();

@@ -1,0 +1,314 @@
+//! One call on the path, and its steps in their order.
+
+use super::{
+    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded, answered,
+    approval::{self, Approvals},
+    arguments::{self, Prepared},
+    events,
+    hooks::HookOutcome,
+    output::{self, keeper::Keeper},
+    preview::Previews,
+    record::Record,
+    resolution,
+    running::{self, Running},
+    validation::Validation,
+};
+use crate::{open_calls::OpenCallGuard, tool_registry::Registered};
+use futures::FutureExt;
+use serde_json::Value;
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use toolstead_domain::{
+    access::{Access, AccessKind},
+    permission::{
+        decision::{Decision, Verdict},
+        grant::Grant,
+        policy::PermissionPolicy,
+    },
+    ports::tool_provider::{CallOutcome, ToolProvider},
+    tool::{Tool, ToolSource},
+    tool_call::{CallId, ToolCall},
+};
+
+/// A call on the path: the command, and what its steps have found out so far.
+pub(super) struct CallInProgress<'a> {
+    handler: &'a Arc<ExecuteToolHandler>,
+    pub(super) command: Box<ExecuteToolCommand>,
+    pub(super) record: Record,
+    /// `None` where there are no hooks.
+    pub(super) hooks: Option<Box<HookOutcome>>,
+    arguments: Value,
+    /// Refusal that was known before the path began.
+    refusal: Option<Box<ExecuteToolError>>,
+    /// Place among the open calls. A nested call has the place of its parent.
+    pub(super) place: Option<OpenCallGuard>,
+}
+
+/// Permission to run a call.
+struct Permit {
+    policy: Arc<PermissionPolicy>,
+    accesses: Vec<Access>,
+    /// Accesses that the user approved.
+    approved: Vec<Access>,
+}
+
+impl<'a> CallInProgress<'a> {
+    pub(super) fn new(
+        handler: &'a Arc<ExecuteToolHandler>,
+        id: CallId,
+        mut command: Box<ExecuteToolCommand>,
+        refusal: Option<Box<ExecuteToolError>>,
+    ) -> Self {
+        let record = Record::begin(id, &command, handler.settings.arguments, handler.ports.clock.as_ref());
+        let hooks = (!handler.ports.hooks.is_empty()).then(Box::default);
+        let arguments = std::mem::take(&mut command.arguments);
+        Self { handler, command, record, hooks, arguments, refusal, place: None }
+    }
+
+    /// Takes the path. A panic becomes a failure, and the message of a failure is bounded.
+    pub(super) async fn outcome(&mut self) -> Result<CallOutcome, ExecuteToolError> {
+        let budget = self.handler.settings.output_characters;
+        let path = {
+            // Pinned here: a future that is passed on by value is copied.
+            let path = pin!(self.run());
+            AssertUnwindSafe(path).catch_unwind().await
+        };
+        match path {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(error)) => Err(output::bound_message(error, budget)),
+            Err(panic) => Err(output::bound_message(running::panicked("the path of a call", panic.as_ref()), budget)),
+        }
+    }
+
+    /// Runs the steps of every call in their order.
+    async fn run(&mut self) -> Result<CallOutcome, ExecuteToolError> {
+        let registered = resolution::find(&self.handler.registry, &self.command).await?;
+        self.record.resolved(&registered.tool);
+        self.admit()?;
+        self.refuse_closed_tool(&registered.tool)?;
+        let (call, references, max_output) = self.prepare(&registered).await?;
+        let Permit { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
+        let is_on_record = self.record_start(&call, &accesses).await?;
+        let grant = Grant::new(policy, call.tool.clone(), approved);
+        let (handler, provider) = (self.handler, registered.provider.as_ref());
+        let (command, record) = (&*self.command, &self.record);
+        let running = Running { handler, provider, command, call: &call, grant: &grant, record, is_on_record };
+        let mut outcome = running::run(&running).await;
+        self.publish_resources(provider, &mut outcome);
+        self.bound(&registered, &call, max_output, outcome).await
+    }
+
+    /// Takes a place among the open calls, or the one of the parent call.
+    fn admit(&mut self) -> Result<(), ExecuteToolError> {
+        if let Some(refusal) = self.refusal.take() {
+            return Err(*refusal);
+        }
+        match &self.command.parent {
+            Some(nesting) => nesting.admit(),
+            None => {
+                self.place = Some(resolution::admit(&self.handler.open_calls, self.record.id(), &self.command)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses a tool of which every call is denied, before its schema or its arguments are looked at.
+    fn refuse_closed_tool(&mut self, tool: &Tool) -> Result<(), ExecuteToolError> {
+        let Some(decision) = self.policy().refusal_of_every_call(tool) else { return Ok(()) };
+        self.record.decided(&[], &decision, &self.handler.told);
+        Err(approval::refused(tool, &decision))
+    }
+
+    /// Prepares the arguments for the tool. Returns the call, its references to stored outputs, and the maximum number of
+    /// characters that the caller requests.
+    async fn prepare(
+        &mut self,
+        registered: &Registered,
+    ) -> Result<(ToolCall, Vec<String>, Option<usize>), ExecuteToolError> {
+        let time = self.time(&registered.tool);
+        let Self { handler, command, record, hooks, arguments, .. } = self;
+        let (ports, arguments) = (&handler.ports, std::mem::take(arguments));
+        let (outputs, schemas) = (ports.outputs.as_ref(), ports.schemas.as_ref());
+        let validation = Validation { beside: schemas, cancel: &command.cancel, time };
+        let Prepared { arguments, references, max_output } =
+            arguments::prepare(registered, command, arguments, outputs, record, validation).await?;
+        let mut call = ToolCall {
+            id: record.id(),
+            principal: command.scope.principal.clone(),
+            session: command.scope.session.clone(),
+            tool: registered.tool.clone(),
+            called_as: command.tool.clone(),
+            arguments,
+            meta: command.meta.clone(),
+        };
+        if let Some(hooks) = hooks {
+            // Boxed: large, and most have no hooks.
+            Box::pin(hooks.before(&ports.hooks, registered, &mut call, record, command, validation)).await?;
+        }
+        arguments::complete(registered, &mut call, validation).await?;
+        Ok((call, references, max_output))
+    }
+
+    /// Decides on what the call touches, and obtains approval where the decision requires it.
+    async fn permit(
+        &mut self,
+        registered: &Registered,
+        call: &ToolCall,
+        references: &[String],
+    ) -> Result<Permit, ExecuteToolError> {
+        let accesses = self.accesses(registered, call).await?;
+        let policy = self.policy();
+        let decision = self.decide(&policy, call, &accesses);
+        match decision.verdict {
+            Verdict::Allow => Ok(Permit { policy, accesses, approved: Vec::new() }),
+            Verdict::Deny => Err(approval::refused(&call.tool, &decision)),
+            // Boxed: rare, and larger than the rest of the path.
+            Verdict::Ask => {
+                Box::pin(self.obtain_approval(registered, call, references, accesses, policy, decision)).await
+            }
+        }
+    }
+
+    /// Asks until the approver was shown the call as it is. Time passes during an approval: the call may touch something
+    /// else by then, and the rules may have changed.
+    async fn obtain_approval(
+        &mut self,
+        registered: &Registered,
+        call: &ToolCall,
+        references: &[String],
+        mut accesses: Vec<Access>,
+        mut policy: Arc<PermissionPolicy>,
+        mut decision: Decision,
+    ) -> Result<Permit, ExecuteToolError> {
+        let handler = self.handler;
+        let (events, provider) = (&handler.ports.events, registered.provider.as_ref());
+        loop {
+            events::permission_requested(events, call, &decision, &self.record);
+            let approvals = handler.approvals(&policy, provider);
+            let (command, record) = (&self.command, &mut self.record);
+            let obtained = approvals.obtain(command, call, references, &accesses, &decision, record).await;
+            events::permission_resolved(events, call, &decision, &obtained);
+            let approved = obtained?;
+            if !approved.was_asked {
+                return Ok(Permit { policy, accesses, approved: approved.by_person });
+            }
+            let now = self.accesses(registered, call).await?;
+            let current = self.policy();
+            let changed = self.apply_hooks(&current, current.decide(&call.tool, &call.arguments, &now));
+            let preview = handler.approvals(&current, provider).previews.of(&self.command, call, &now).await?;
+            if approved.covers(&accesses, &now, preview.as_deref(), &changed) {
+                return Ok(Permit { policy: current, accesses, approved: approved.by_person });
+            }
+            accesses = now;
+            policy = self.policy();
+            decision = self.decide(&policy, call, &accesses);
+        }
+    }
+
+    /// Decides on the call, and notes the decision in its record.
+    fn decide(&mut self, policy: &PermissionPolicy, call: &ToolCall, accesses: &[Access]) -> Decision {
+        if let Some(hooks) = &mut self.hooks {
+            hooks.set_accesses(accesses);
+        }
+        let decision = self.apply_hooks(policy, policy.decide(&call.tool, &call.arguments, accesses));
+        self.record.decided(accesses, &decision, &self.handler.told);
+        decision
+    }
+
+    fn apply_hooks(&self, policy: &PermissionPolicy, decision: Decision) -> Decision {
+        match &self.hooks {
+            Some(hooks) => hooks.apply_to(decision, policy.asks_nobody()),
+            None => decision,
+        }
+    }
+
+    /// Stores the record of a call that can change something before it runs. Returns `true` if it did.
+    async fn record_start(&mut self, call: &ToolCall, accesses: &[Access]) -> Result<bool, ExecuteToolError> {
+        // A call that was cancelled while it waited must not run.
+        if let Some(reason) = self.command.cancel.reason() {
+            return Err(ExecuteToolError::Cancelled(reason));
+        }
+        let ports = &self.handler.ports;
+        let can_change = can_change(&call.tool, accesses);
+        if can_change {
+            let recorded = ports.log.record_ref(self.record.execution()).await;
+            recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
+        }
+        events::started(&ports.events, call, &self.record);
+        Ok(can_change)
+    }
+
+    /// Replaces the names of resources in the result by those of this application's lists.
+    fn publish_resources(&self, provider: &dyn ToolProvider, outcome: &mut Result<CallOutcome, ExecuteToolError>) {
+        if let (Some(context), Ok(CallOutcome::Done(result))) = (self.handler.context(), outcome) {
+            context.snapshot().publish_blocks(provider.name(), result.content_mut());
+        }
+    }
+
+    /// Bounds the result. What exceeds the budget is stored under a handle.
+    async fn bound(
+        &self,
+        registered: &Registered,
+        call: &ToolCall,
+        max_output: Option<usize>,
+        outcome: Result<CallOutcome, ExecuteToolError>,
+    ) -> Result<CallOutcome, ExecuteToolError> {
+        let Self { handler, command, .. } = self;
+        let settings = &handler.settings;
+        if command.answered_by.is_some() {
+            return answered::bound(outcome, settings.answer_bytes());
+        }
+        if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task()) {
+            let task = answered::bound(outcome, settings.answer_bytes());
+            return handler.tasks.kept(task, command, &call.tool);
+        }
+        let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
+        let budget = settings.output_budget(registered.provider.as_ref()).as_wanted(wanted).up_to(max_output);
+        if output::fits(registered, &outcome, budget) {
+            return outcome;
+        }
+        // Boxed: large, and most results fit.
+        Box::pin(async move {
+            let ports = &handler.ports;
+            let (tools, max_bytes) = (handler.registry.snapshot(), settings.stored_output_bytes);
+            let (outputs, principal) = (ports.outputs.as_ref(), &command.scope.principal);
+            let keeper = Keeper::new(outputs, principal, call.id, max_bytes, tools.output_readers());
+            output::bound(outcome, registered, budget, keeper, ports.schemas.as_ref()).await
+        })
+        .await
+    }
+
+    /// Returns what the call touches.
+    async fn accesses(&self, registered: &Registered, call: &ToolCall) -> Result<Vec<Access>, ExecuteToolError> {
+        let time = self.time(&registered.tool);
+        running::accesses(registered.provider.as_ref(), call, &self.command.cancel, time).await
+    }
+
+    fn policy(&self) -> Arc<PermissionPolicy> {
+        self.handler.permissions.policy_of(&self.command.scope)
+    }
+
+    /// Returns the timeout of each step before the call runs.
+    fn time(&self, tool: &Tool) -> Duration {
+        self.handler.settings.time_for(tool, self.command.timeout, self.command.parent.as_ref())
+    }
+}
+
+impl ExecuteToolHandler {
+    fn approvals<'a>(&'a self, policy: &'a Arc<PermissionPolicy>, provider: &'a dyn ToolProvider) -> Approvals<'a> {
+        Approvals {
+            previews: Previews { provider, ports: &self.ports, settings: &self.settings, policy },
+            approver: self.ports.approver.as_ref(),
+            book: &self.permissions,
+            policy,
+            open_calls: &self.open_calls,
+            timeout: self.settings.approval_timeout,
+        }
+    }
+}
+
+/// Returns `true` if the call can leave something changed, so that it must be on record before it runs. Decided by its
+/// accesses and not by hints of the tool. An embedded tool without accesses may still write where a rule allows it.
+fn can_change(tool: &Tool, accesses: &[Access]) -> bool {
+    let is_silent = accesses.is_empty() && matches!(tool.source(), ToolSource::Embedded(_));
+    is_silent || accesses.iter().any(|access| access.kind() != AccessKind::Read)
+}

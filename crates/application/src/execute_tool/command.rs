@@ -1,0 +1,94 @@
+//! The command that calls a tool.
+
+use super::Nesting;
+use crate::{cancel_signal::CancelSignal, context_registry::answerer::Answerer};
+use serde_json::{Map, Value};
+use std::{sync::Arc, time::Duration};
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    labels::Labels,
+    ports::caller::{Caller, InputResponses, SilentCaller},
+    scope::Scope,
+    tool_call::CallId,
+};
+
+/// Calls a tool.
+pub struct ExecuteToolCommand {
+    /// Name or alias of the tool.
+    pub tool: String,
+    /// Arguments. Anything but an object is malformed; `Null` is an empty object.
+    pub arguments: Value,
+    /// `_meta` of the request, without the members that concern one hop.
+    pub meta: Map<String, Value>,
+    /// Unknown members of the request's parameters in their order, for the server behind the tool.
+    pub params: Vec<(String, Value)>,
+    /// Principal, session and view of the call.
+    pub scope: Scope,
+    /// Labels of the audit record.
+    pub labels: Labels,
+    /// Abilities of the client.
+    pub client: Arc<ClientProfile>,
+    /// The way back to the client.
+    pub caller: Arc<dyn Caller>,
+    /// Answers to questions: with a state those of its call, without one some for the tool's provider.
+    pub answers: Option<InputResponses>,
+    /// State of the call that this retry resumes (MCP 2026-07-28, `requestState`).
+    pub request_state: Option<String>,
+    /// Timeout; `None`: the default. At most the configured maximum.
+    pub timeout: Option<Duration>,
+    /// Cancels the call.
+    pub cancel: CancelSignal,
+    /// Place below the call that makes this one; `None`: it comes from outside.
+    pub parent: Option<Nesting>,
+    /// The call that started the detached work which makes this one.
+    pub began_by: Option<CallId>,
+    /// Provider of the answer to a request that is not a call of a tool
+    /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
+    pub answered_by: Option<Answerer>,
+}
+
+impl ExecuteToolCommand {
+    /// Returns a call by the user of this machine, in the session `program`, without an approver. Set the fields that
+    /// differ.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
+        Self {
+            tool: tool.into(),
+            arguments,
+            meta: Map::new(),
+            params: Vec::new(),
+            scope: Scope::default(),
+            labels: Labels::default(),
+            client: Arc::new(ClientProfile::without_protocol("program")),
+            caller: Arc::new(SilentCaller),
+            answers: None,
+            request_state: None,
+            timeout: None,
+            cancel: CancelSignal::new(),
+            parent: None,
+            began_by: None,
+            answered_by: None,
+        }
+    }
+
+    /// Sets the scope.
+    #[must_use]
+    pub fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// Sets the labels.
+    #[must_use]
+    pub fn labelled(self, labels: Labels) -> Self {
+        Self { labels, ..self }
+    }
+}
+
+impl std::fmt::Debug for ExecuteToolCommand {
+    /// Omits the arguments, which may contain secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecuteToolCommand")
+            .field("tool", &self.tool)
+            .field("session", &self.scope.session)
+            .finish_non_exhaustive()
+    }
+}

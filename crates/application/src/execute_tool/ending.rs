@@ -1,0 +1,72 @@
+//! The end of a call: hooks after it, its final record, and what is reported once that is stored.
+
+use super::{
+    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
+    call_log::CallLine,
+    events::{self, EndEvents},
+    hooks::HookOutcome,
+    record::Record,
+};
+use crate::event_bus::EventBus;
+use futures::future::BoxFuture;
+use toolstead_domain::{
+    ports::{event_sink::EventSink, tool_provider::CallOutcome, tool_repository::StoreError},
+    tool_execution::{ExecutionRef, ToolExecution},
+};
+
+type Outcome = Result<CallOutcome, ExecuteToolError>;
+
+/// Events and log line about a call, for after its record is stored.
+pub(super) struct EndReport {
+    events: Option<Box<EndEvents>>,
+    line: Option<Box<CallLine>>,
+}
+
+/// Runs the hooks after a call, which may change its output and its record.
+pub(super) async fn run_after_hooks(
+    handler: &ExecuteToolHandler,
+    command: &ExecuteToolCommand,
+    hooks: HookOutcome,
+    mut execution: ToolExecution,
+    outcome: Outcome,
+) -> (Option<Box<ToolExecution>>, Outcome) {
+    let budget = handler.settings.bounded_output();
+    let outcome = hooks.after(&handler.ports.hooks, command, &mut execution, outcome, budget).await;
+    (Some(Box::new(execution)), outcome)
+}
+
+/// Stores the final record, or the one that hooks changed. Returns the work, and what to report once it is done.
+pub(super) fn store<'a>(
+    handler: &'a ExecuteToolHandler,
+    command: &ExecuteToolCommand,
+    record: &'a Record,
+    changed: Option<&'a ToolExecution>,
+    outcome: &Outcome,
+) -> (BoxFuture<'a, Result<(), StoreError>>, EndReport) {
+    let execution = changed.map_or_else(|| record.execution(), ExecutionRef::from);
+    let details = handler.settings.tells_details.then_some(record);
+    let events = events::end(&handler.ports.events, command, &execution, outcome, details);
+    let line = CallLine::of(&execution);
+    (handler.ports.log.record_ref(execution), EndReport { events, line })
+}
+
+/// Returns the error of a call with this outcome whose final record is not stored. An earlier such error comes first.
+#[cold]
+pub(super) fn not_recorded(outcome: Outcome, source: StoreError) -> ExecuteToolError {
+    match outcome {
+        Err(first @ ExecuteToolError::NotRecorded { .. }) => first,
+        outcome => ExecuteToolError::NotRecorded { what: Unrecorded::of(&outcome), source },
+    }
+}
+
+impl EndReport {
+    /// Publishes the events, and logs the line.
+    pub(super) fn publish(self, bus: &EventBus) {
+        if let Some(events) = self.events {
+            events.publish(bus);
+        }
+        if let Some(line) = self.line {
+            line.log();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Errors of a call.
+
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{tool_provider::CallOutcome, tool_repository::StoreError},
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+};
+
+/// A call without a result. Each is in the audit log, except for [`NotRecorded`](Self::NotRecorded).
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteToolError {
+    /// The tool is unknown, disabled or unavailable, or the arguments are not an object. MCP answers with a protocol
+    /// error.
+    #[error(transparent)]
+    NotCallable(ToolFailure),
+    /// It did not run: the arguments are invalid, or it is not permitted.
+    #[error(transparent)]
+    Refused(ToolFailure),
+    /// It ran and failed, or timed out.
+    #[error(transparent)]
+    Failed(ToolFailure),
+    /// It was cancelled.
+    #[error("the call was cancelled ({})", .0.as_str())]
+    Cancelled(CancelReason),
+    /// The application is closed, and the call did not run.
+    #[error("the call did not run: the application is closed")]
+    Closed,
+    /// It could not be recorded, so it did not run, or its result is withheld.
+    #[error("{what}")]
+    NotRecorded {
+        /// What happened to the call.
+        what: Unrecorded,
+        /// Error of the audit log.
+        source: StoreError,
+    },
+}
+
+/// What happened to a call that could not be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// It was about to run, and did not.
+    Start,
+    /// It was refused, and did not run.
+    Refusal,
+    /// It did not run, because the application is closed.
+    Closed,
+    /// It ran and succeeded.
+    Success,
+    /// It ran and failed.
+    Failure,
+    /// It was cancelled, perhaps after its start.
+    Cancellation,
+}
+
+impl Unrecorded {
+    pub(super) fn of(outcome: &Result<CallOutcome, ExecuteToolError>) -> Self {
+        match outcome {
+            Ok(CallOutcome::Done(result)) if result.is_error() => Self::Failure,
+            Ok(CallOutcome::Done(_)) => Self::Success,
+            Ok(CallOutcome::InputRequired(_)) => Self::Start,
+            Err(ExecuteToolError::NotCallable(_) | ExecuteToolError::Refused(_)) => Self::Refusal,
+            Err(ExecuteToolError::Closed) => Self::Closed,
+            Err(ExecuteToolError::Failed(_)) => Self::Failure,
+            Err(ExecuteToolError::Cancelled(_)) => Self::Cancellation,
+            Err(ExecuteToolError::NotRecorded { what, .. }) => *what,
+        }
+    }
+}
+
+impl std::fmt::Display for Unrecorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Start => "the call did not run: its start cannot be recorded",
+            Self::Closed => "the call did not run: the application is closed, and that could not be recorded",
+            Self::Refusal => "the call was refused and did not run, and that could not be recorded",
+            Self::Success => {
+                "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld"
+            }
+            Self::Failure => {
+                "the call ran and failed, but its outcome could not be recorded, so its result is withheld"
+            }
+            Self::Cancellation => "the call was taken back, perhaps after it had begun, and that could not be recorded",
+        })
+    }
+}
+
+impl ExecuteToolError {
+    /// Returns the kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotCallable(failure) | Self::Refused(failure) | Self::Failed(failure) => failure.kind,
+            Self::Cancelled(CancelReason::Deadline) => ErrorKind::Timeout,
+            Self::Cancelled(CancelReason::Client | CancelReason::Shutdown) | Self::Closed => ErrorKind::Cancelled,
+            Self::NotRecorded { .. } => ErrorKind::Internal,
+        }
+    }
+}

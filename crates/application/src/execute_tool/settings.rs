@@ -1,0 +1,88 @@
+//! Limits of every call.
+
+use super::{Nesting, output::Budget, tool_timeouts::ToolTimeouts};
+use std::time::Duration;
+use toolstead_domain::{ports::tool_provider::ToolProvider, tool::Tool};
+
+/// Limits of every call (`[limits]`, `[audit]`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSettings {
+    /// Timeout of calls that request none.
+    pub default_timeout: Duration,
+    /// Other default timeouts, of tools and servers.
+    pub timeouts: ToolTimeouts,
+    /// Maximum timeout that a call may request.
+    pub max_timeout: Duration,
+    /// Maximum time for an answer to a question.
+    pub approval_timeout: Duration,
+    /// Time after its deadline in which a provider may still return what it has: longer than the grace period of a
+    /// process.
+    pub grace: Duration,
+    /// Maximum number of characters of one result that a model reads.
+    pub output_characters: usize,
+    /// Maximum number of bytes of binary content in one result, as base64.
+    pub media_bytes: usize,
+    /// Maximum number of stored bytes of one output that exceeds those limits.
+    pub stored_output_bytes: usize,
+    /// Part of the arguments that the audit log keeps.
+    pub arguments: RecordedArguments,
+    /// Whether to publish events with the arguments and the answer of each call.
+    pub tells_details: bool,
+    /// Whether results in the dialect of another system are enclosed in tags, where that system knows them.
+    pub faces_in_tags: bool,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        Self {
+            default_timeout: Duration::from_secs(120),
+            timeouts: ToolTimeouts::default(),
+            max_timeout: Duration::from_secs(600),
+            approval_timeout: Duration::from_secs(300),
+            grace: Duration::from_secs(4),
+            output_characters: 30_000,
+            media_bytes: 5 << 20,
+            stored_output_bytes: 64 << 20,
+            arguments: RecordedArguments::Redacted,
+            tells_details: false,
+            faces_in_tags: false,
+        }
+    }
+}
+
+impl CallSettings {
+    pub(super) fn bounded_output(&self) -> Budget {
+        Budget { characters: self.output_characters, media_bytes: self.media_bytes }
+    }
+
+    /// Returns the budget of results of the provider's tools.
+    pub(super) fn output_budget(&self, provider: &dyn ToolProvider) -> Budget {
+        if provider.bounds_output() { self.bounded_output() } else { Budget::WHOLE }
+    }
+
+    /// Returns the timeout of a call of the tool that requests `wanted`, within that of the call that makes it.
+    pub(super) fn time_for(&self, tool: &Tool, wanted: Option<Duration>, parent: Option<&Nesting>) -> Duration {
+        let time = wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout);
+        parent.map_or(time, |nesting| nesting.time(time))
+    }
+
+    pub(super) fn grace_for(&self, parent: Option<&Nesting>) -> Duration {
+        parent.map_or(self.grace, |nesting| nesting.grace(self.grace))
+    }
+
+    /// Returns the maximum size of an answer that is not the result of a tool: as much as text or media of one result.
+    pub(super) fn answer_bytes(&self) -> usize {
+        self.media_bytes.max(self.output_characters.saturating_mul(4))
+    }
+}
+
+/// Part of the arguments that the audit log keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedArguments {
+    /// Everything except what looks like a secret; long texts are shortened.
+    Redacted,
+    /// Everything.
+    Full,
+    /// The digest alone.
+    None,
+}
