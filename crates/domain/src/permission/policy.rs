@@ -137,7 +137,9 @@ impl PermissionPolicy {
             return whole(Verdict::Deny, cause);
         }
         let strictest = |of: &dyn Fn(&Self) -> Option<Finding>| self.layers().filter_map(of).reduce(stricter);
-        let mut trace: Vec<Finding> = strictest(&|layer| layer.of_whole_call(tool, arguments)).into_iter().collect();
+        let on_whole_call = strictest(&|layer| layer.of_whole_call(tool, arguments));
+        let mut trace = Vec::with_capacity((accesses.len() + usize::from(on_whole_call.is_some())).max(1));
+        trace.extend(on_whole_call);
         trace.extend(accesses.iter().map(|access| self.judge(tool, access)));
         if trace.is_empty() {
             trace.push(self.without_accesses(tool));

@@ -2,12 +2,13 @@
 
 use super::{Violation, bounds};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// The parts of a value that are too long, where the schema says so plainly: along `properties` and `items`. No more
 /// than `most` of them.
 pub(super) fn too_long(schema: &Value, value: &Value, most: usize) -> Vec<Violation> {
     let mut search = Search { root: schema, found: Vec::new(), most };
-    search.look(schema, value, &mut String::new());
+    search.look(schema, value, Place::Root);
     search.found
 }
 
@@ -17,9 +18,28 @@ struct Search<'a> {
     most: usize,
 }
 
+/// Place of a value within the arguments. It becomes a text only where the value is too long.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Member(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    /// Writes a JSON Pointer.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Member(parent, name) => write!(f, "{parent}/{}", name.replace('~', "~0").replace('/', "~1")),
+            Self::Item(parent, index) => write!(f, "{parent}/{index}"),
+        }
+    }
+}
+
 impl Search<'_> {
     /// As deep as the value is.
-    fn look(&mut self, schema: &Value, value: &Value, path: &mut String) {
+    fn look(&mut self, schema: &Value, value: &Value, place: Place<'_>) {
         let Some(schema) = bounds::resolved(self.root, schema).and_then(Value::as_object) else { return };
         if self.found.len() >= self.most {
             return;
@@ -30,32 +50,32 @@ impl Search<'_> {
                     // Bytes are never fewer than characters.
                     && text.len() as u64 > limit
                 {
-                    self.compare(path, text.chars().count(), limit, "characters");
+                    self.compare(place, text.chars().count(), limit, "characters");
                 }
             }
             Value::Array(items) => {
                 if let Some(limit) = limit(schema, "maxItems")
-                    && self.compare(path, items.len(), limit, "items")
+                    && self.compare(place, items.len(), limit, "items")
                 {
                     return;
                 }
                 // A list in place of one schema is for single items.
                 if let Some(each) = schema.get("items").filter(|each| each.is_object()) {
                     for (at, item) in items.iter().enumerate().filter(|(_, item)| !item.is_number()) {
-                        self.below(each, item, path, &at.to_string());
+                        self.look(each, item, Place::Item(&place, at));
                     }
                 }
             }
             Value::Object(members) => {
                 if let Some(limit) = limit(schema, "maxProperties")
-                    && self.compare(path, members.len(), limit, "properties")
+                    && self.compare(place, members.len(), limit, "properties")
                 {
                     return;
                 }
                 let known = schema.get("properties").and_then(Value::as_object);
                 for (name, schema) in known.into_iter().flatten() {
                     if let Some(member) = members.get(name) {
-                        self.below(schema, member, path, &name.replace('~', "~0").replace('/', "~1"));
+                        self.look(schema, member, Place::Member(&place, name));
                     }
                 }
             }
@@ -63,19 +83,11 @@ impl Search<'_> {
         }
     }
 
-    fn below(&mut self, schema: &Value, value: &Value, path: &mut String, name: &str) {
-        let length = path.len();
-        path.push('/');
-        path.push_str(name);
-        self.look(schema, value, path);
-        path.truncate(length);
-    }
-
-    fn compare(&mut self, path: &str, length: usize, limit: u64, what: &str) -> bool {
+    fn compare(&mut self, place: Place<'_>, length: usize, limit: u64, what: &str) -> bool {
         let is_longer = length as u64 > limit;
         if is_longer {
             let expected = format!("at most {limit} {what}");
-            self.found.push(Violation { path: path.to_owned(), expected, got: length.to_string() });
+            self.found.push(Violation { path: place.to_string(), expected, got: length.to_string() });
         }
         is_longer
     }

@@ -8,6 +8,7 @@ use crate::builtin::{
     world::World,
 };
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolstead_domain::{
@@ -235,8 +236,17 @@ impl ToolProvider for BuiltInTools {
         }
     }
 
-    async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
-        self.tool(call)?.accesses(call, &self.world).await
+    /// Returns the future of the tool itself, without another box around it.
+    fn accesses<'s, 'c, 'f>(&'s self, call: &'c ToolCall) -> BoxFuture<'f, Result<Vec<Access>, ToolFailure>>
+    where
+        's: 'f,
+        'c: 'f,
+        Self: 'f,
+    {
+        match self.tool(call) {
+            Ok(tool) => tool.accesses(call, &self.world),
+            Err(failure) => Box::pin(std::future::ready(Err(failure))),
+        }
     }
 
     fn time_wanted(&self, call: &ToolCall) -> Option<Duration> {
@@ -260,17 +270,22 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let (tasks, viewer) = (self.world.tasks(), Viewer::of(context));
+        let tasks = self.world.tasks();
         if call.tool.tags.iter().any(|tag| tag == "task") {
-            self.world.meet_tasks().await?;
+            // Boxed: larger than the rest of the call, and most tools have nothing to do with tasks.
+            Box::pin(self.world.meet_tasks()).await?;
         }
         // A page that fills the budget would be cut for the lines that follow.
-        let reserved = if tasks.has_news(&viewer) { ROOM_FOR_NEWS } else { 0 };
-        let context =
-            &CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
-        let run = Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call, context };
+        let has_news = !tasks.is_empty() && tasks.has_news(&Viewer::of(context));
+        let reserved = if has_news { ROOM_FOR_NEWS } else { 0 };
+        let shorter = CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
+        let run =
+            Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call, context: &shorter };
         let result = self.tool(call)?.run(&call.arguments, &run).await?.said_by_tool();
-        let news = tasks.take_news(&viewer);
+        if tasks.is_empty() {
+            return Ok(CallOutcome::Done(result));
+        }
+        let news = tasks.take_news(&Viewer::of(context));
         Ok(CallOutcome::Done(if news.is_empty() { result } else { result.with_block(text_block(news.join("\n"))) }))
     }
 

@@ -293,7 +293,12 @@ impl Tasks {
         }
     }
 
-    /// Whether a session has tasks whose end it has not heard of.
+    /// Returns `true` if no task is known, of any session.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().tasks.is_empty()
+    }
+
+    /// Returns `true` if tasks of the session have ended that [`take_news`](Self::take_news) has not returned yet.
     pub(crate) fn has_news(&self, viewer: &Viewer) -> bool {
         self.lock().tasks.values().any(|task| task.is_news(viewer))
     }
