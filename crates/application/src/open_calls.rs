@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::CancelReason};
 
 /// All open calls of this process, with their owners. It bounds their number, and ends them at shutdown.
@@ -18,7 +18,8 @@ pub struct OpenCalls {
     limit: usize,
     /// How many of the calls wait for their client to come back, and do nothing. Changes under the lock alone.
     waiting: AtomicUsize,
-    count: watch::Sender<usize>,
+    /// Notified when a call closes.
+    closed: Notify,
     closing: CancelSignal,
     /// Given when every call is cancelled. Calls that wait for their clients resume until then.
     ending: CancelSignal,
@@ -67,7 +68,7 @@ impl OpenCalls {
             calls: Mutex::default(),
             limit,
             waiting: AtomicUsize::new(0),
-            count: watch::Sender::new(0),
+            closed: Notify::new(),
             closing: CancelSignal::new(),
             ending: CancelSignal::new(),
             cancelled: OnceLock::new(),
@@ -91,7 +92,6 @@ impl OpenCalls {
         }
         self.check_room(calls.len())?;
         calls.insert(id, OpenCall { owner, cancel, is_away: false, working: 1 });
-        self.count.send_replace(calls.len());
         Ok(OpenCallGuard { calls: self.clone(), id })
     }
 
@@ -168,7 +168,7 @@ impl OpenCalls {
 
     /// How many calls are open.
     pub fn len(&self) -> usize {
-        *self.count.borrow()
+        self.lock().len()
     }
 
     /// Whether none is.
@@ -214,9 +214,14 @@ impl OpenCalls {
 
     /// Returns when no more calls than these are open.
     pub async fn at_most(&self, calls: usize) {
-        let mut count = self.count.subscribe();
-        // The sender lives as long as `self`, so this ends with the condition.
-        let _ = count.wait_for(|open| *open <= calls).await;
+        loop {
+            // Before the count: a call that closes in between is not missed.
+            let closed = self.closed.notified();
+            if self.len() <= calls {
+                return;
+            }
+            closed.await;
+        }
     }
 }
 
@@ -226,7 +231,8 @@ impl Drop for OpenCallGuard {
         if calls.remove(&self.id).is_some_and(|call| call.rests()) {
             self.calls.waiting.fetch_sub(1, Ordering::Relaxed);
         }
-        self.calls.count.send_replace(calls.len());
+        drop(calls);
+        self.calls.closed.notify_waiters();
     }
 }
 
