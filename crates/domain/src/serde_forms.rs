@@ -11,9 +11,9 @@ use crate::{
     tool_call::CallId,
     tool_execution::{CancelReason, OutcomeKind},
     tool_name::ToolName,
-    tool_result::ToolResult,
+    tool_result::{TextBlock, ToolResult},
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::BTreeMap};
 use uuid::Uuid;
@@ -152,7 +152,14 @@ impl<'de> Deserialize<'de> for Tool {
 impl Serialize for ToolResult {
     /// MCP's `CallToolResult`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.as_object().serialize(serializer)
+        match self.only_text() {
+            Some(text) => {
+                let mut members = serializer.serialize_map(Some(1))?;
+                members.serialize_entry("content", &[TextBlock::new(text)])?;
+                members.end()
+            }
+            None => self.as_object().serialize(serializer),
+        }
     }
 }
 

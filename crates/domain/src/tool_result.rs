@@ -2,6 +2,7 @@
 
 use crate::error_kind::ErrorKind;
 use serde_json::{Map, Value, json};
+use std::sync::OnceLock;
 
 /// What a model reads when a tool had nothing to say.
 pub const NO_OUTPUT: &str = "(no output)";
@@ -10,9 +11,15 @@ pub const NO_OUTPUT: &str = "(no output)";
 ///
 /// Shape: `content` (array of blocks), `structuredContent`, `isError`, `_meta` and whatever else was there
 /// (MCP 2025-11-25, server/tools, "Tool Result"). Accessors read it where it stands; nothing is copied.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Most results are one text, whose object is built only where it is read.
+#[derive(Debug, Clone)]
 pub struct ToolResult {
-    object: Map<String, Value>,
+    /// The only text; `None` where `object` has the members.
+    text: Option<String>,
+    object: Option<Map<String, Value>>,
+    /// Object of the only text, built on demand.
+    object_of_text: OnceLock<Box<Map<String, Value>>>,
     error_kind: Option<ErrorKind>,
     /// So many blocks the tool said itself; `None`: nobody counted them.
     said: Said,
@@ -28,12 +35,22 @@ impl PartialEq for Said {
     }
 }
 
+impl PartialEq for ToolResult {
+    fn eq(&self, other: &Self) -> bool {
+        (self.as_object(), self.error_kind) == (other.as_object(), other.error_kind)
+    }
+}
+
 impl ToolResult {
     /// One text block. An empty text becomes [`NO_OUTPUT`]: a model never gets an empty result.
     pub fn text(text: impl Into<String>) -> Self {
         let text = text.into();
         let text = if text.is_empty() { NO_OUTPUT.to_owned() } else { text };
-        Self::of_blocks(vec![text_block(text)])
+        Self { text: Some(text), ..Self::of_object(None, None) }
+    }
+
+    fn of_object(object: Option<Map<String, Value>>, error_kind: Option<ErrorKind>) -> Self {
+        Self { text: None, object, object_of_text: OnceLock::new(), error_kind, said: Said::default() }
     }
 
     /// The value as structured content, and its JSON as text for clients that read only text
@@ -46,7 +63,7 @@ impl ToolResult {
     /// A result with `isError` and the failure's kind.
     pub fn error(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut result = Self::text(message);
-        result.object.insert("isError".into(), true.into());
+        result.object_mut().insert("isError".into(), true.into());
         result.error_kind = Some(kind);
         result
     }
@@ -81,9 +98,7 @@ impl ToolResult {
     /// A result of these content blocks; none at all becomes [`NO_OUTPUT`].
     pub fn of_blocks(blocks: Vec<Value>) -> Self {
         let blocks = if blocks.is_empty() { vec![text_block(NO_OUTPUT.to_owned())] } else { blocks };
-        let mut object = Map::new();
-        object.insert("content".into(), blocks.into());
-        Self { object, error_kind: None, said: Said::default() }
+        Self::of_object(Some(of_content(blocks)), None)
     }
 
     /// A result as an MCP server sent it: every member is kept, and none is added. Content may be empty, or not be there at
@@ -97,12 +112,12 @@ impl ToolResult {
             return Err(MalformedResult("its `content` is no array"));
         }
         let error_kind = (object.get("isError") == Some(&Value::Bool(true))).then_some(ErrorKind::ExecutionFailed);
-        Ok(Self { object, error_kind, said: Said::default() })
+        Ok(Self::of_object(Some(object), error_kind))
     }
 
     /// The result of a request that is no call of a tool: these members, as they are.
     pub fn of_members(object: Map<String, Value>) -> Self {
-        Self { object, error_kind: None, said: Said::default() }
+        Self::of_object(Some(object), None)
     }
 
     /// A task that a call goes on as (`CreateTaskResult` of MCP's extension `io.modelcontextprotocol/tasks`), for a client
@@ -114,14 +129,15 @@ impl ToolResult {
 
     /// Tells whether it is a [task](Self::task). Results have content.
     pub fn is_task(&self) -> bool {
-        !self.object.contains_key("content") && self.object.get("resultType").is_some_and(|kind| kind == "task")
+        let members = self.object.as_ref().filter(|members| !members.contains_key("content"));
+        members.and_then(|members| members.get("resultType")).is_some_and(|kind| kind == "task")
     }
 
     /// Adds structured content. MCP allows objects only (up to 2025-11-25), so another value is left out.
     #[must_use]
     pub fn with_structured_content(mut self, value: Value) -> Self {
         if value.is_object() {
-            self.object.insert("structuredContent".into(), value);
+            self.object_mut().insert("structuredContent".into(), value);
         }
         self
     }
@@ -131,15 +147,19 @@ impl ToolResult {
     pub fn followed_by(mut self, last: Self) -> Self {
         let mut blocks = self.content().to_vec();
         blocks.extend_from_slice(last.content());
-        self.object.extend(last.object);
-        self.object.insert("content".into(), blocks.into());
         self.error_kind = last.error_kind;
+        let object = self.object_mut();
+        object.extend(last.into_object());
+        object.insert("content".into(), blocks.into());
         self
     }
 
     /// Joins adjacent text blocks without further members, with line breaks between their texts.
     #[must_use]
     pub fn with_joined_texts(mut self) -> Self {
+        if self.text.is_some() {
+            return self;
+        }
         let Some(blocks) = self.content_mut() else { return self };
         let mut joined: Vec<Value> = Vec::with_capacity(blocks.len());
         for block in blocks.drain(..) {
@@ -162,25 +182,25 @@ impl ToolResult {
     pub fn with_block(mut self, block: Value) -> Self {
         match self.content_mut() {
             Some(blocks) => blocks.push(block),
-            None => drop(self.object.insert("content".into(), vec![block].into())),
+            None => drop(self.object_mut().insert("content".into(), vec![block].into())),
         }
         self
     }
 
     /// The content blocks. Those of a tool that is ours are never none.
     pub fn content(&self) -> &[Value] {
-        self.object.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.as_object().get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// The content blocks, to change them in place.
     pub fn content_mut(&mut self) -> Option<&mut Vec<Value>> {
-        self.object.get_mut("content").and_then(Value::as_array_mut)
+        self.object_mut().get_mut("content").and_then(Value::as_array_mut)
     }
 
     /// The same, whose blocks are all that the tool says: what is added from here on is said by others. Counts once.
     #[must_use]
     pub fn said_by_tool(mut self) -> Self {
-        let blocks = self.content().len();
+        let blocks = if self.text.is_some() { 1 } else { self.content().len() };
         self.said.0.get_or_insert(blocks);
         self
     }
@@ -219,11 +239,12 @@ impl ToolResult {
         let told = |text: String| text_block(if text.is_empty() { NO_OUTPUT.to_owned() } else { text });
         let mut blocks: Vec<Value> = texts.into_iter().map(told).collect();
         blocks.extend_from_slice(self.said_and_added().1);
-        self.object.insert("content".into(), blocks.into());
         self.take_structured_content();
-        self.object.shift_remove("isError");
+        let object = self.object_mut();
+        object.insert("content".into(), blocks.into());
+        object.shift_remove("isError");
         if is_error {
-            self.object.insert("isError".into(), true.into());
+            object.insert("isError".into(), true.into());
         }
         self.error_kind = is_error.then(|| self.error_kind.unwrap_or(ErrorKind::ExecutionFailed));
         self.said = Said(Some(count));
@@ -235,29 +256,30 @@ impl ToolResult {
 
     /// The structured content, if there is any.
     pub fn structured_content(&self) -> Option<&Value> {
-        self.object.get("structuredContent")
+        self.object.as_ref()?.get("structuredContent")
     }
 
     /// Takes the structured content out.
     pub fn take_structured_content(&mut self) -> Option<Value> {
-        self.object.shift_remove("structuredContent")
+        self.object.as_mut()?.shift_remove("structuredContent")
     }
 
     /// The members beside content, structured content and `isError`, `_meta` among them.
     pub fn rest(&self) -> impl Iterator<Item = (&String, &Value)> {
-        self.object.iter().filter(|(name, _)| !is_content(name))
+        self.object.iter().flatten().filter(|(name, _)| !is_content(name))
     }
 
     /// Takes them out.
     pub fn take_rest(&mut self) -> Map<String, Value> {
-        let (content, rest) = std::mem::take(&mut self.object).into_iter().partition(|(name, _)| is_content(name));
-        self.object = content;
+        let Some(object) = &mut self.object else { return Map::new() };
+        let (content, rest) = std::mem::take(object).into_iter().partition(|(name, _)| is_content(name));
+        *object = content;
         rest
     }
 
     /// Adds a member to the result's `_meta`, which is for programs. Where `_meta` is no object nothing happens.
     pub fn insert_meta(&mut self, name: &str, value: Value) {
-        let meta = self.object.entry("_meta").or_insert_with(|| json!({}));
+        let meta = self.object_mut().entry("_meta").or_insert_with(|| json!({}));
         if let Value::Object(meta) = meta {
             meta.insert(name.to_owned(), value);
         }
@@ -265,7 +287,7 @@ impl ToolResult {
 
     /// Whether the tool says that the call failed.
     pub fn is_error(&self) -> bool {
-        self.object.get("isError") == Some(&Value::Bool(true))
+        self.object.as_ref().is_some_and(|members| members.get("isError") == Some(&Value::Bool(true)))
     }
 
     /// The kind of the failure; `None` for a success.
@@ -275,18 +297,37 @@ impl ToolResult {
 
     /// All text blocks, joined by line breaks.
     pub fn joined_text(&self) -> String {
-        joined(self.content())
+        self.text.clone().unwrap_or_else(|| joined(self.content()))
+    }
+
+    /// Returns the text of a result that is known to be one text block and nothing else.
+    pub fn only_text(&self) -> Option<&str> {
+        self.text.as_deref()
     }
 
     /// The JSON object that goes on the wire.
     pub fn as_object(&self) -> &Map<String, Value> {
-        &self.object
+        let of_text = || Box::new(of_content(self.text.iter().cloned().map(text_block).collect()));
+        self.object.as_ref().unwrap_or_else(|| self.object_of_text.get_or_init(of_text))
+    }
+
+    /// Returns the object to change it.
+    fn object_mut(&mut self) -> &mut Map<String, Value> {
+        let text = self.text.take();
+        self.object_of_text.take();
+        self.object.get_or_insert_with(|| of_content(text.map(text_block).into_iter().collect()))
     }
 
     /// The JSON object that goes on the wire.
-    pub fn into_object(self) -> Map<String, Value> {
-        self.object
+    pub fn into_object(mut self) -> Map<String, Value> {
+        std::mem::take(self.object_mut())
     }
+}
+
+fn of_content(blocks: Vec<Value>) -> Map<String, Value> {
+    let mut object = Map::with_capacity(1);
+    object.insert("content".into(), blocks.into());
+    object
 }
 
 fn joined(blocks: &[Value]) -> String {
@@ -314,9 +355,27 @@ fn is_content(member: &str) -> bool {
     matches!(member, "content" | "structuredContent" | "isError")
 }
 
+/// A text block as JSON has it, without a copy of its text.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct TextBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+impl<'a> TextBlock<'a> {
+    /// Creates the block of this text.
+    pub fn new(text: &'a str) -> Self {
+        Self { r#type: "text", text }
+    }
+}
+
 /// A text block.
 pub fn text_block(text: String) -> Value {
-    json!({"type": "text", "text": text})
+    let mut block = Map::with_capacity(2);
+    block.insert("type".into(), "text".into());
+    block.insert("text".into(), text.into());
+    block.into()
 }
 
 /// A value that is no tool result.
@@ -349,6 +408,36 @@ mod tests {
             let with_notice = result.clone().with_block(text_block("n".into()));
             assert_eq!(Value::Object(result.into_object()).to_string(), raw.to_string());
             assert_eq!(with_notice.content().last(), Some(&text_block("n".into())));
+        }
+    }
+
+    #[test]
+    fn a_text_is_the_same_result_as_its_block() {
+        let (text, block) = (ToolResult::text("x"), ToolResult::of_blocks(vec![text_block("x".into())]));
+        assert_eq!((text.only_text(), block.only_text()), (Some("x"), None));
+        assert_eq!(text, block);
+        let changes: [fn(ToolResult) -> ToolResult; 6] = [
+            |result| result,
+            |result| result.with_block(text_block("y".into())),
+            |result| result.with_structured_content(json!({"a": 1})),
+            |result| result.followed_by(ToolResult::error(ErrorKind::Io, "z")),
+            |result| result.said_by_tool().said_as(vec!["z".into()], true, None),
+            |mut result| {
+                result.insert_meta("k", json!(1));
+                result.content_mut().unwrap().push(json!({"type": "image"}));
+                result
+            },
+        ];
+        for change in changes {
+            let (text, block) = (change(text.clone()), change(block.clone()));
+            assert_eq!((text.joined_text(), text.is_error()), (block.joined_text(), block.is_error()));
+            assert_eq!(text.said_text(), block.said_text());
+            assert_eq!(text.rest().collect::<Vec<_>>(), block.rest().collect::<Vec<_>>());
+            assert_eq!(
+                serde_json::to_string(text.as_object()).unwrap(),
+                serde_json::to_string(block.as_object()).unwrap()
+            );
+            assert_eq!(text.into_object(), block.into_object());
         }
     }
 

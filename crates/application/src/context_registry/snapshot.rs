@@ -17,6 +17,7 @@ use toolstead_domain::{
     ports::context_provider::ContextProvider,
     tool::Tool,
     tool_execution::RequestKind,
+    tool_result::ToolResult,
 };
 
 /// An immutable set of resources, templates and prompts, each sorted by what it is known by.
@@ -272,9 +273,12 @@ impl ContextSnapshot {
         }
     }
 
-    /// The same for the blocks of a tool's result.
-    pub(crate) fn publish_blocks(&self, provider: &str, blocks: Option<&mut Vec<Value>>) {
-        let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty() && self.has_distinct_uris()) else { return };
+    /// Replaces the names of resources in the blocks of a tool's result.
+    pub(crate) fn publish_blocks(&self, provider: &str, result: &mut ToolResult) {
+        if !self.has_distinct_uris() || result.only_text().is_some() {
+            return;
+        }
+        let Some(blocks) = result.content_mut().filter(|blocks| !blocks.is_empty()) else { return };
         let mut result = Map::from_iter([("content".to_owned(), std::mem::take(blocks).into())]);
         self.publish_uris(provider, &mut result);
         if let Some(Value::Array(published)) = result.remove("content") {

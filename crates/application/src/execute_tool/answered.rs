@@ -11,7 +11,7 @@ pub(super) fn bound(
 ) -> Result<CallOutcome, ExecuteToolError> {
     let outcome = outcome?;
     let bytes = match &outcome {
-        CallOutcome::Done(result) => each_piece(result.as_object(), |_| ()),
+        CallOutcome::Done(result) => each_piece(result, |_| ()),
         CallOutcome::InputRequired(_) => return Ok(outcome),
     };
     if bytes <= at_most as u64 {

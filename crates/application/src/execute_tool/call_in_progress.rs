@@ -240,7 +240,7 @@ impl<'a> CallInProgress<'a> {
     /// Replaces the names of resources in the result by those of this application's lists.
     fn publish_resources(&self, provider: &dyn ToolProvider, outcome: &mut Result<CallOutcome, ExecuteToolError>) {
         if let (Some(context), Ok(CallOutcome::Done(result))) = (self.handler.context(), outcome) {
-            context.snapshot().publish_blocks(provider.name(), result.content_mut());
+            context.snapshot().publish_blocks(provider.name(), result);
         }
     }
 

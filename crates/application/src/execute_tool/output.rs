@@ -73,8 +73,11 @@ pub(super) fn fits(registered: &Registered, outcome: &Result<CallOutcome, Execut
 
 /// Returns `true` if the result has plain texts and structured content alone, each of at most so many characters.
 fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
-    let blocks = result.content();
     // Bytes are never fewer than characters.
+    if let Some(text) = result.only_text() {
+        return text.len() <= characters;
+    }
+    let blocks = result.content();
     let mut left = characters.saturating_add(1);
     result.rest().next().is_none()
         && result.structured_content().is_none_or(|content| !is_longer(content, characters))

@@ -279,7 +279,7 @@ impl Record {
     fn concluded(&mut self, outcome: &Result<CallOutcome, ExecuteToolError>) -> Outcome {
         match outcome {
             Ok(CallOutcome::Done(result)) => {
-                let (digest, bytes) = digest(result.as_object());
+                let (digest, bytes) = digest(result);
                 (self.result_digest, self.result_bytes) = (Some(digest), bytes);
                 if result.is_task() {
                     let task = |name: &str| result.as_object().get(name).cloned().unwrap_or_default();

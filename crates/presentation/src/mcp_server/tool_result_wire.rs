@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use toolstead_domain::{
     client_profile::Generation,
     error_kind::ErrorKind,
-    tool_result::{ToolResult, text_block},
+    tool_result::{TextBlock, ToolResult, text_block},
 };
 use toolstead_infrastructure::mcp::wire::message::RESULT_BYTES;
 
@@ -16,22 +16,35 @@ pub(super) const ERROR_KIND: &str = "toolstead/errorKind";
 /// Writes a `CallToolResult` as it came, but for `resultType`, which later clients need and earlier ones do not know.
 #[derive(Debug)]
 pub(super) struct ToolResultWire<'a> {
-    object: &'a Map<String, Value>,
+    members: Members<'a>,
     generation: Generation,
+}
+
+#[derive(Debug)]
+enum Members<'a> {
+    OnlyText(&'a str),
+    Object(&'a Map<String, Value>),
 }
 
 impl<'a> ToolResultWire<'a> {
     pub(super) fn new(result: &'a ToolResult, generation: Generation) -> Self {
-        Self::of_object(result.as_object(), generation)
+        match result.only_text() {
+            Some(text) => Self { members: Members::OnlyText(text), generation },
+            None => Self::of_object(result.as_object(), generation),
+        }
     }
 
     pub(super) fn of_object(object: &'a Map<String, Value>, generation: Generation) -> Self {
-        Self { object, generation }
+        Self { members: Members::Object(object), generation }
     }
 
     /// Returns the length of its texts in bytes, and some more for the rest.
     pub(super) fn estimated_bytes(&self) -> usize {
-        let blocks = self.object.get("content").and_then(Value::as_array).into_iter().flatten();
+        let object = match self.members {
+            Members::OnlyText(text) => return RESULT_BYTES + text.len(),
+            Members::Object(object) => object,
+        };
+        let blocks = object.get("content").and_then(Value::as_array).into_iter().flatten();
         let texts = blocks.filter_map(|block| block.get("text")?.as_str());
         RESULT_BYTES + texts.map(str::len).sum::<usize>()
     }
@@ -39,12 +52,19 @@ impl<'a> ToolResultWire<'a> {
 
 impl Serialize for ToolResultWire<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let in_text = self.only_in_text();
         let mut map = serializer.serialize_map(None)?;
         if self.generation == Generation::Modern {
             map.serialize_entry("resultType", "complete")?;
         }
-        for (name, value) in self.object {
+        let object = match self.members {
+            Members::Object(object) => object,
+            Members::OnlyText(text) => {
+                map.serialize_entry("content", &[TextBlock::new(text)])?;
+                return map.end();
+            }
+        };
+        let in_text = self.only_in_text(object);
+        for (name, value) in object {
             let passes = match (name.as_str(), self.generation) {
                 ("resultType", _) => false,
                 // Revisions before 2026-07-28 allow objects alone, and their clients refuse the whole result
@@ -66,9 +86,9 @@ impl Serialize for ToolResultWire<'_> {
 
 impl ToolResultWire<'_> {
     /// The structured content that this client does not take, where nothing else of the result says it.
-    fn only_in_text(&self) -> Option<&Value> {
-        let structured = self.object.get("structuredContent").filter(|content| !content.is_object())?;
-        let says_nothing = self.object.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    fn only_in_text<'o>(&self, object: &'o Map<String, Value>) -> Option<&'o Value> {
+        let structured = object.get("structuredContent").filter(|content| !content.is_object())?;
+        let says_nothing = object.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty);
         (self.generation == Generation::Legacy && says_nothing).then_some(structured)
     }
 }
