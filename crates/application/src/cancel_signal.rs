@@ -15,7 +15,7 @@ struct Shared {
     /// Signals that are given together with this one.
     below: Mutex<Vec<Weak<Shared>>>,
     /// The signal that this one is given with. It lives as long, so that those above it reach this one.
-    above: Option<Arc<Shared>>,
+    _above: Option<Arc<Shared>>,
 }
 
 impl CancelSignal {
@@ -27,7 +27,7 @@ impl CancelSignal {
     /// Returns a signal that is given with this one, with its reason, and can be given alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        let child = Self(Arc::new(Shared { above: Some(self.0.clone()), ..Shared::default() }));
+        let child = Self(Arc::new(Shared { _above: Some(self.0.clone()), ..Shared::default() }));
         let mut below = self.0.lock();
         match self.reason() {
             Some(reason) => _ = child.0.reason.set(reason),

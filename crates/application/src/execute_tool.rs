@@ -248,7 +248,8 @@ async fn run_and_record(
         None => (None, outcome),
         // Boxed: large, and most have no hooks.
         Some(hooks) => {
-            Box::pin(ending::run_after_hooks(&handler, &command, *hooks, record.execution().to_execution(), outcome)).await
+            Box::pin(ending::run_after_hooks(&handler, &command, *hooks, record.execution().to_execution(), outcome))
+                .await
         }
     };
     let (stored, report) = ending::store(&handler, &command, &record, changed.as_deref(), &outcome);

@@ -10,7 +10,7 @@ use super::{
 use crate::event_bus::EventBus;
 use futures::future::BoxFuture;
 use toolstead_domain::{
-    ports::{event_sink::EventSink, tool_provider::CallOutcome, tool_repository::StoreError},
+    ports::{tool_provider::CallOutcome, tool_repository::StoreError},
     tool_execution::{ExecutionRef, ToolExecution},
 };
 
