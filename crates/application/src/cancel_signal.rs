@@ -6,16 +6,16 @@ use toolstead_domain::tool_execution::CancelReason;
 
 /// Ends one call, or a group of them. Cheap to clone; the first reason counts.
 #[derive(Debug, Clone, Default)]
-pub struct CancelSignal(Arc<Shared>);
+pub struct CancelSignal(Arc<SignalState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SignalState {
     reason: OnceLock<CancelReason>,
     given: Notify,
     /// Signals that are given together with this one.
-    below: Mutex<Vec<Weak<Shared>>>,
+    below: Mutex<Vec<Weak<SignalState>>>,
     /// The signal that this one is given with. It lives as long, so that those above it reach this one.
-    _above: Option<Arc<Shared>>,
+    _above: Option<Arc<SignalState>>,
 }
 
 impl CancelSignal {
@@ -27,7 +27,7 @@ impl CancelSignal {
     /// Returns a signal that is given with this one, with its reason, and can be given alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        let child = Self(Arc::new(Shared { _above: Some(self.0.clone()), ..Shared::default() }));
+        let child = Self(Arc::new(SignalState { _above: Some(self.0.clone()), ..SignalState::default() }));
         let mut below = self.0.lock();
         match self.reason() {
             Some(reason) => _ = child.0.reason.set(reason),
@@ -65,7 +65,7 @@ impl CancelSignal {
     }
 }
 
-impl Shared {
+impl SignalState {
     fn cancel(&self, reason: CancelReason) {
         let below = {
             // A child that is added later reads the reason under this lock.

@@ -80,7 +80,7 @@ impl std::fmt::Display for Unrecorded {
             Self::Failure => {
                 "the call ran and failed, but its outcome could not be recorded, so its result is withheld"
             }
-            Self::Cancellation => "the call was taken back, perhaps after it had begun, and that could not be recorded",
+            Self::Cancellation => "the call was cancelled, perhaps after its start, and that could not be recorded",
         })
     }
 }

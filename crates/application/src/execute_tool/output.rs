@@ -71,7 +71,7 @@ pub(super) fn fits(registered: &Registered, outcome: &Result<CallOutcome, Execut
     }
 }
 
-/// Returns `true` if the result has plain texts and structured content alone, each of at most so many characters.
+/// Returns `true` if the result has only plain texts and structured content, each within this number of characters.
 fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
     // Bytes are never fewer than characters.
     if let Some(text) = result.only_text() {

@@ -8,7 +8,7 @@ use std::fmt;
 /// than `most` of them.
 pub(super) fn too_long(schema: &Value, value: &Value, most: usize) -> Vec<Violation> {
     let mut search = Search { root: schema, found: Vec::new(), most };
-    search.look(schema, value, Place::Root);
+    search.look(schema, value, ValuePath::Root);
     search.found
 }
 
@@ -18,15 +18,15 @@ struct Search<'a> {
     most: usize,
 }
 
-/// Place of a value within the arguments. It becomes a text only where the value is too long.
+/// Path of a value within the arguments. It becomes a text only where the value is too long.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum ValuePath<'a> {
     Root,
-    Member(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Member(&'a ValuePath<'a>, &'a str),
+    Item(&'a ValuePath<'a>, usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ValuePath<'_> {
     /// Writes a JSON Pointer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,7 +39,7 @@ impl fmt::Display for Place<'_> {
 
 impl Search<'_> {
     /// As deep as the value is.
-    fn look(&mut self, schema: &Value, value: &Value, place: Place<'_>) {
+    fn look(&mut self, schema: &Value, value: &Value, path: ValuePath<'_>) {
         let Some(schema) = bounds::resolved(self.root, schema).and_then(Value::as_object) else { return };
         if self.found.len() >= self.most {
             return;
@@ -50,32 +50,32 @@ impl Search<'_> {
                     // Bytes are never fewer than characters.
                     && text.len() as u64 > limit
                 {
-                    self.compare(place, text.chars().count(), limit, "characters");
+                    self.compare(path, text.chars().count(), limit, "characters");
                 }
             }
             Value::Array(items) => {
                 if let Some(limit) = limit(schema, "maxItems")
-                    && self.compare(place, items.len(), limit, "items")
+                    && self.compare(path, items.len(), limit, "items")
                 {
                     return;
                 }
                 // A list in place of one schema is for single items.
                 if let Some(each) = schema.get("items").filter(|each| each.is_object()) {
                     for (at, item) in items.iter().enumerate().filter(|(_, item)| !item.is_number()) {
-                        self.look(each, item, Place::Item(&place, at));
+                        self.look(each, item, ValuePath::Item(&path, at));
                     }
                 }
             }
             Value::Object(members) => {
                 if let Some(limit) = limit(schema, "maxProperties")
-                    && self.compare(place, members.len(), limit, "properties")
+                    && self.compare(path, members.len(), limit, "properties")
                 {
                     return;
                 }
                 let known = schema.get("properties").and_then(Value::as_object);
                 for (name, schema) in known.into_iter().flatten() {
                     if let Some(member) = members.get(name) {
-                        self.look(schema, member, Place::Member(&place, name));
+                        self.look(schema, member, ValuePath::Member(&path, name));
                     }
                 }
             }
@@ -83,11 +83,11 @@ impl Search<'_> {
         }
     }
 
-    fn compare(&mut self, place: Place<'_>, length: usize, limit: u64, what: &str) -> bool {
+    fn compare(&mut self, path: ValuePath<'_>, length: usize, limit: u64, what: &str) -> bool {
         let is_longer = length as u64 > limit;
         if is_longer {
             let expected = format!("at most {limit} {what}");
-            self.found.push(Violation { path: place.to_string(), expected, got: length.to_string() });
+            self.found.push(Violation { path: path.to_string(), expected, got: length.to_string() });
         }
         is_longer
     }

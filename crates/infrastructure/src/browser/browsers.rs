@@ -110,7 +110,7 @@ pub(crate) struct Owner {
 pub struct Browsers {
     settings: BrowserSettings,
     launcher: OnceLock<Launcher>,
-    /// The reason why there was no browser when a tool was defined first: each of the tools asks.
+    /// The reason why no browser could be started when the first of its tools was defined.
     missing: OnceLock<Option<String>>,
     running: Mutex<HashMap<Owner, Arc<Place>>>,
 }

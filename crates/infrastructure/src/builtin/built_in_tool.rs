@@ -225,11 +225,11 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         let here = self.told_here(world).map_or(String::new(), |here| format!("\n{here}"));
         let availability = self.availability(world);
         let mut tool = match source {
-            // Texts of live tools and of other programs are searched for hidden characters.
-            ToolSource::BuiltIn if !T::IS_LIVE => {
-                let (own_name, own_here) = (name.clone(), here.clone());
-                let whole = move || whole::<T>(&self, &own_name, &own_here);
-                Tool::deferred(name, whole, T::CATEGORY, source).advertised_by(move || brief::<T>(&here))
+            // Texts that depend on the environment, and those of other programs, are searched for hidden characters.
+            ToolSource::BuiltIn if !T::IS_LIVE && here.is_empty() => {
+                let own_name = name.clone();
+                let whole = move || whole::<T>(&self, &own_name, "");
+                Tool::deferred(name, whole, T::CATEGORY, source).advertised_by(|| brief::<T>(""))
             }
             source => {
                 let whole = whole::<T>(&self, &name, &here);

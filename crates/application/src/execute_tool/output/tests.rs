@@ -60,6 +60,41 @@ async fn what_fits_is_not_touched() {
 }
 
 #[tokio::test]
+async fn only_short_plain_texts_and_short_structured_content_pass_without_a_bound() {
+    let text = |length: usize| json!({"type": "text", "text": "x".repeat(length)});
+    let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    let resource = json!({"type": "resource", "resource": {"uri": "a:b", "text": "x"}});
+    let annotated = json!({"type": "text", "text": "x", "annotations": {"audience": ["user"]}});
+    let outputs = InMemoryOutputStore::new();
+    for (raw, expected) in [
+        (json!({"content": [text(1000)]}), true),
+        (json!({"content": [text(499), text(500)]}), true),
+        (json!({"content": [text(1)], "structuredContent": {"a": 1}}), true),
+        (json!({"content": [], "isError": true}), true),
+        (json!({"content": [text(1001)]}), false),
+        (json!({"content": [text(500), text(500)]}), false),
+        (json!({"content": vec![text(0); 257]}), false),
+        (json!({"content": [text(1)], "structuredContent": {"a": "x".repeat(1000)}}), false),
+        (json!({"content": [text(1)], "_meta": {"a": 1}}), false),
+        (json!({"content": [text(1)], "x": 1}), false),
+        (json!({"content": [text(1), image]}), false),
+        (json!({"content": [text(1), resource]}), false),
+        (json!({"content": [text(1), annotated]}), false),
+    ] {
+        let result = ToolResult::from_upstream(raw.clone()).unwrap();
+        assert_eq!(has_short_texts_alone(&result, 1000), expected, "{raw}");
+        if expected {
+            let bound = bounded_in(&outputs, result, None, 1000).await;
+            assert_eq!(Value::Object(bound.into_object()).to_string(), raw.to_string());
+        }
+    }
+    for (length, expected) in [(1000, true), (1001, false)] {
+        assert_eq!(has_short_texts_alone(&ToolResult::text("x".repeat(length)), 1000), expected);
+    }
+    assert!(outputs.is_empty());
+}
+
+#[tokio::test]
 async fn a_cut_falls_between_characters_and_names_the_lines_and_the_handle() {
     let text = cut_text(&"🦀ä".repeat(25_000), 30_000).await;
     assert!(text.starts_with("🦀ä🦀ä") && text.ends_with("🦀ä🦀ä"), "{text}");
