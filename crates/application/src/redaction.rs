@@ -377,10 +377,13 @@ pub(crate) fn is_plain_value(value: &Value, longest: usize, left: &mut usize) ->
         text.len() <= longest && left.checked_sub(text.len() + 1).map(|rest| *left = rest).is_some() && is_plain(text)
     };
     match value {
-        Value::Object(members) => members.iter().all(|(name, value)| {
-            is_plain_text(name, left) && !is_secret_name(name) && is_plain_value(value, longest, left)
-        }),
-        Value::Array(items) => items.iter().all(|item| is_plain_value(item, longest, left)),
+        Value::Object(members) => {
+            is_plain_text("", left)
+                && members.iter().all(|(name, value)| {
+                    is_plain_text(name, left) && !is_secret_name(name) && is_plain_value(value, longest, left)
+                })
+        }
+        Value::Array(items) => is_plain_text("", left) && items.iter().all(|item| is_plain_value(item, longest, left)),
         Value::String(text) => is_plain_text(text, left),
         Value::Null | Value::Bool(_) | Value::Number(_) => is_plain_text("", left),
     }

@@ -107,11 +107,11 @@ pub enum JsonRef<'a> {
 }
 
 impl JsonRef<'_> {
-    /// Returns the value; `Null` for a text that is not JSON.
+    /// Returns the value; the text itself if the parser rejects it, for example because it is nested too deeply.
     pub fn to_value(self) -> Value {
         match self {
             Self::Value(value) => value.clone(),
-            Self::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+            Self::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
         }
     }
 }

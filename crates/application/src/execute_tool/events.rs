@@ -1,4 +1,4 @@
-//! What the path of a call tells those who watch.
+//! Events about a call, published on its way.
 
 use super::{ExecuteToolCommand, ExecuteToolError, record::Record};
 use crate::{event_bus::EventBus, redaction::Redaction};
@@ -18,7 +18,7 @@ use toolstead_domain::{
     tool_execution::{ExecutionRef, Outcome},
 };
 
-/// Somebody is to be asked. The texts are those of the row.
+/// Publishes that the user is asked for approval. The texts are those of the record.
 pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &Decision, record: &Record) {
     if decision.verdict == Verdict::Ask && bus.is_watched() {
         let row = record.execution();
@@ -28,7 +28,7 @@ pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &D
     }
 }
 
-/// The question is over.
+/// Publishes how the request for approval ended.
 pub(super) fn permission_resolved<T>(
     bus: &EventBus,
     call: &ToolCall,
@@ -62,7 +62,7 @@ pub(super) fn question_closed(bus: &EventBus, call: &ToolCall, method: &str, out
     }
 }
 
-/// The call is about to run. The row has the arguments that may be seen.
+/// Publishes that the call is about to run, with the recorded arguments.
 pub(super) fn started(bus: &EventBus, call: &ToolCall, record: &Record) {
     if bus.is_watched() {
         let arguments = record.execution().arguments.to_value();
@@ -119,7 +119,7 @@ fn details_of(
     Some(EventKind::ToolCallDetails { tool: row.tool.to_owned(), input: row.arguments.to_value(), response, is_error })
 }
 
-/// The reason why there is no result, as the row tells it.
+/// Returns the reason why there is no result, as the record has it.
 fn words_of(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed(_, message) | Outcome::Refused(_, message) => message.clone(),

@@ -3,7 +3,7 @@
 
 use super::{fault::Fault, former_row::FormerRow};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use std::{collections::BTreeMap, error::Error};
 use toolstead_domain::{
     error_kind::ErrorKind,
@@ -185,7 +185,7 @@ impl DecodedRecord {
             let instance = row.instance;
             return Ok(Self { execution: row.into_execution()?, instance, is_canonical: false });
         }
-        let members: Members = serde_json::from_slice(line).map_err(unreadable)?;
+        let members: Members<'_> = serde_json::from_slice(line).map_err(unreadable)?;
         let instance = members.instance;
         Ok(Self { execution: members.into_execution()?, instance, is_canonical: true })
     }
@@ -197,8 +197,9 @@ pub(super) fn id_of(line: &[u8]) -> Option<CallId> {
     Uuid::try_parse_ascii(id).ok().map(CallId)
 }
 
+/// Members of a record. Values are parsed separately: the record adds a level of nesting, and the parser permits 127.
 #[derive(Deserialize)]
-struct Members {
+struct Members<'a> {
     v: u32,
     id: Uuid,
     parent: Option<Uuid>,
@@ -209,16 +210,16 @@ struct Members {
     principal: String,
     session: String,
     client: String,
-    #[serde(default)]
-    arguments: Value,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
     arguments_digest: String,
     #[serde(default)]
     accesses: Vec<String>,
     verdict: Option<String>,
     reason: Option<String>,
     approved_by: Option<String>,
-    #[serde(default)]
-    trace: Value,
+    #[serde(borrow)]
+    trace: Option<&'a RawValue>,
     started: i64,
     ended: Option<i64>,
     outcome: String,
@@ -226,18 +227,19 @@ struct Members {
     detail: Option<String>,
     result_bytes: u64,
     result_digest: Option<String>,
-    #[serde(default)]
-    metadata: Value,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
     labels: Option<BTreeMap<String, String>>,
     instance: Option<Uuid>,
 }
 
-impl Members {
+impl Members<'_> {
     fn into_execution(self) -> Result<ToolExecution, Fault> {
         if self.v != VERSION {
             return Err(unreadable(format!("records of version {} need a later program", self.v)));
         }
-        let (reason, approved_by, trace) = (self.reason.unwrap_or_default(), self.approved_by, self.trace);
+        let value = |raw: Option<&RawValue>| value(raw.map(RawValue::get));
+        let (reason, approved_by, trace) = (self.reason.unwrap_or_default(), self.approved_by, value(self.trace));
         Ok(ToolExecution {
             id: CallId(self.id),
             parent: self.parent.map(CallId),
@@ -248,7 +250,7 @@ impl Members {
             principal: self.principal,
             session: self.session,
             client: self.client,
-            arguments: self.arguments,
+            arguments: value(self.arguments),
             arguments_digest: self.arguments_digest,
             accesses: self.accesses,
             decision: self.verdict.map(|verdict| RecordedDecision { verdict, reason, approved_by, trace }),
@@ -257,10 +259,16 @@ impl Members {
             outcome: outcome(&self.outcome, self.error_kind.as_deref(), self.detail.unwrap_or_default())?,
             result_bytes: self.result_bytes,
             result_digest: self.result_digest,
-            metadata: self.metadata,
+            metadata: value(self.metadata),
             labels: labels(self.labels.unwrap_or_default())?,
         })
     }
+}
+
+/// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, such as one that is nested too
+/// deeply, is returned as its text: one record must not hide a whole page.
+pub(super) fn value(text: Option<&str>) -> Value {
+    text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap_or_else(|_| text.into()))
 }
 
 /// Parses a kind of request; an absent one is a call of a tool.
@@ -365,6 +373,18 @@ mod tests {
         assert_eq!(id_of(line.as_bytes()), Some(samples::call_id(3)));
         assert_eq!(id_of(&line.as_bytes()[..30]), None);
         assert_eq!(id_of(br#"{"id":"#), None);
+    }
+
+    #[test]
+    fn deeply_nested_arguments_do_not_hide_a_record() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        // The maximum that the parser permits.
+        let arguments: Value = nested(127).parse().unwrap();
+        let execution = ToolExecution { arguments, ..samples::execution(1) };
+        assert_eq!(DecodedRecord::decode(encoded(&execution).as_bytes()).unwrap().execution, execution);
+        let (deeper, mut line) = (nested(128), Vec::new());
+        encode(&ExecutionRef { arguments: JsonRef::Text(&deeper), ..(&execution).into() }, INSTANCE, &mut line);
+        assert_eq!(DecodedRecord::decode(&line).unwrap().execution.arguments, deeper);
     }
 
     #[test]

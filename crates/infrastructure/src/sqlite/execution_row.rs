@@ -42,8 +42,8 @@ pub(super) fn record_statement(rows: usize) -> String {
     statement
 }
 
-/// Returns the outcome in the column of that name. A call that waits for its client is there as one that runs, so that it
-/// is marked as interrupted with its process.
+/// Returns the outcome in the column of that name. A call that waits for its client is stored as running, so that it is
+/// marked as interrupted with its process.
 pub(super) fn stored_as(outcome: OutcomeKind) -> OutcomeKind {
     if outcome == OutcomeKind::InputRequired { OutcomeKind::Running } else { outcome }
 }

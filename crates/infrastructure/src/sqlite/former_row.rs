@@ -2,11 +2,10 @@
 //! longer ones as JSON within a text.
 
 use super::{
-    execution_record::{kind, labels, outcome, unreadable},
+    execution_record::{kind, labels, outcome, unreadable, value},
     fault::Fault,
 };
 use serde::Deserialize;
-use serde_json::Value;
 use sqlx::{Row, sqlite::SqliteRow};
 use toolstead_domain::{
     ports::clock::Timestamp,
@@ -88,8 +87,7 @@ impl FormerRow {
 
     /// Converts the row into the record of a call.
     pub(super) fn into_execution(self) -> Result<ToolExecution, Fault> {
-        let parse = |text: Option<String>| text.map_or(Ok(Value::Null), |text| text.parse().map_err(unreadable));
-        let trace = parse(self.trace)?;
+        let trace = value(self.trace.as_deref());
         let (reason, approved_by) = (self.reason.unwrap_or_default(), self.approved_by);
         let outcome = match outcome(&self.outcome, self.error_kind.as_deref(), self.detail.clone().unwrap_or_default())?
         {
@@ -107,7 +105,7 @@ impl FormerRow {
             principal: self.principal,
             session: self.session,
             client: self.client,
-            arguments: parse(self.arguments)?,
+            arguments: value(self.arguments.as_deref()),
             arguments_digest: self.arguments_digest,
             accesses: serde_json::from_str(&self.accesses).map_err(unreadable)?,
             decision: self.verdict.map(|verdict| RecordedDecision { verdict, reason, approved_by, trace }),
@@ -116,7 +114,7 @@ impl FormerRow {
             outcome,
             result_bytes: u64::try_from(self.result_bytes).unwrap_or(0),
             result_digest: self.result_digest,
-            metadata: parse(self.metadata)?,
+            metadata: value(self.metadata.as_deref()),
             labels: labels(all_labels.map_err(unreadable)?)?,
         })
     }

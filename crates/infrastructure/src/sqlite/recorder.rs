@@ -57,7 +57,7 @@ impl Recorder {
     }
 
     /// Copies the write-ahead log into the database as far as no reader needs it, so that SQLite seldom does so within a
-    /// commit. That bounds the log under constant load.
+    /// commit. Under constant load the checkpoints of SQLite bound the log.
     pub(super) fn checkpoint(&mut self) {
         self.rows = 0;
         if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
@@ -84,19 +84,25 @@ impl Recorder {
     fn insert<'a>(&self, rows: impl Iterator<Item = &'a PendingRecord>) -> Result<Vec<Result<(), Fault>>, Fault> {
         let rows: Vec<&PendingRecord> = rows.collect();
         let mut written: Vec<Result<(), Fault>> = rows.iter().map(|_| Ok(())).collect();
-        let steps = steps(&rows);
-        let mut rest = steps.as_slice();
+        let to_write = rows_to_write(&rows);
+        let mut rest = to_write.as_slice();
         for (size, statement) in &self.statements {
             while let Some((group, after)) = rest.split_at_checked(*size) {
                 rest = after;
-                if self.write(statement, group.iter().map(|step| rows[step.row]))?.is_ok() {
+                if self.write(statement, group.iter().map(|row| rows[*row]))?.is_ok() {
                     continue;
                 }
                 // A refused row undoes the whole statement, so that each row is written by itself.
-                for step in group {
-                    written[step.row] = self.write_one(rows[step.row])?;
-                    if let (Err(_), Some(start)) = (&written[step.row], step.start) {
-                        written[start] = self.write_one(rows[start])?;
+                for row in group {
+                    written[*row] = self.write_one(rows[*row])?;
+                    if written[*row].is_ok() {
+                        continue;
+                    }
+                    // This row was to replace the others of its call.
+                    for (at, other) in rows.iter().enumerate() {
+                        if at != *row && other.id() == rows[*row].id() {
+                            written[at] = self.write_one(other)?;
+                        }
                     }
                 }
             }
@@ -135,34 +141,22 @@ impl Recorder {
     }
 }
 
-/// A row to write, by its position in the batch.
-struct Step {
-    row: usize,
-    /// The start of the call in whose place its end is written. It is written where the end is refused.
-    start: Option<usize>,
-}
-
-/// Returns the rows to write in order. Most calls end before their start is written: the end alone is written then, in
-/// the place of the start.
-fn steps(rows: &[&PendingRecord]) -> Vec<Step> {
-    let all = || rows.iter().enumerate();
+/// Returns the positions of the rows to write, in order. Most calls end before their start is written: the end alone is
+/// written then, in the place of the start.
+fn rows_to_write(rows: &[&PendingRecord]) -> Vec<usize> {
     if rows.iter().all(|row| row.is_final()) {
-        return all().map(|(row, _)| Step { row, start: None }).collect();
+        return (0..rows.len()).collect();
     }
     // The first end of a call, otherwise its last start.
     let mut last: HashMap<Uuid, usize> = HashMap::with_capacity(rows.len());
-    for (at, row) in all() {
+    for (at, row) in rows.iter().enumerate() {
         let known = last.entry(row.id()).or_insert(at);
         if !rows[*known].is_final() {
             *known = at;
         }
     }
     // Taken out with the first row of the call, so that its other rows are passed over.
-    let step = |(at, row): (usize, &&PendingRecord)| {
-        let row = last.remove(&row.id())?;
-        Some(Step { row, start: (row != at).then_some(at) })
-    };
-    all().filter_map(step).collect()
+    rows.iter().filter_map(|row| last.remove(&row.id())).collect()
 }
 
 #[cfg(test)]
@@ -242,5 +236,14 @@ mod tests {
         let (taken, _, stored) = record("succeeded", &rows).await;
         assert_eq!(taken, [true, false, true]);
         assert_eq!(stored, [stands(1, "running"), stands(2, "running")]);
+    }
+
+    #[tokio::test]
+    async fn a_later_end_is_written_where_the_first_one_is_refused() {
+        let refused = ToolExecution { outcome: Outcome::Interrupted, ..samples::execution(1) };
+        let rows = [samples::running_execution(1), refused, samples::execution(1)];
+        let (taken, _, stored) = record("interrupted", &rows).await;
+        assert_eq!(taken, [true, false, true]);
+        assert_eq!(stored, [stands(1, "succeeded")]);
     }
 }
