@@ -563,6 +563,22 @@ async fn a_call_of_a_session_runs_on_without_its_client_until_it_is_taken_back()
 }
 
 #[tokio::test]
+async fn a_call_that_runs_on_without_its_client_holds_no_place_of_a_connection() {
+    let app = TestApp::with([endless()]).await;
+    let front = HttpFront::with(&app, |settings| settings.max_connections = 4).await;
+    let session = front.open_session().await;
+    for id in 1..=4_u32 {
+        let request = legacy(id.into(), "tools/call", call("endless", json!({})));
+        tokio::select! {
+            response = front.in_session(&session, &request).send() => panic!("{response:?}"),
+            () = soon(app.provider.began(id.into())) => {}
+        }
+    }
+    assert_eq!(front.ask_in_session(&session, &legacy(5, "ping", json!({}))).await.0, 200);
+    assert!(app.provider.ends().is_empty());
+}
+
+#[tokio::test]
 async fn a_call_that_is_taken_back_gets_no_answer() {
     let app = TestApp::with([endless()]).await;
     let front = HttpFront::start(&app).await;

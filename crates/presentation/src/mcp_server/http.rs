@@ -192,11 +192,11 @@ impl Front {
             return;
         }
         let (connection, deadline) = (self.connections.take_in(from), HeadDeadline::default());
-        let handle = Arc::new(EndpointHandle::new(self.endpoint.clone(), Some(connection.clone())));
-        let head = deadline.clone();
+        let handle = Arc::new(EndpointHandle::new(self.endpoint.clone()));
+        let (head, client) = (deadline.clone(), connection.clone());
         let service = service_fn(move |request| {
             head.clear();
-            let answer = handle.clone().answer(request);
+            let answer = handle.clone().answer(request, Some(client.clone()));
             async move { Ok::<_, Infallible>(answer.await) }
         });
         let stream = SharedStream::new(stream);

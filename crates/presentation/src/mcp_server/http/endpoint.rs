@@ -74,17 +74,13 @@ pub(super) struct Endpoint {
 
 /// The endpoint as one connection reaches it. A request clones this handle alone: no other connection changes its count.
 #[derive(Debug)]
-pub(super) struct EndpointHandle {
-    endpoint: Arc<Endpoint>,
-    /// `None` where the endpoint is mounted in another server.
-    connection: Option<Arc<Connection>>,
-}
+pub(super) struct EndpointHandle(Arc<Endpoint>);
 
 impl Deref for EndpointHandle {
     type Target = Endpoint;
 
     fn deref(&self) -> &Endpoint {
-        &self.endpoint
+        &self.0
     }
 }
 
@@ -306,35 +302,51 @@ impl Endpoint {
 }
 
 impl EndpointHandle {
-    pub(super) fn new(endpoint: Arc<Endpoint>, connection: Option<Arc<Connection>>) -> Self {
-        Self { endpoint, connection }
+    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self(endpoint)
     }
 
-    /// Answers one HTTP request.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<impl RequestBody>) -> Response<Body> {
+    /// Answers one HTTP request. `connection` is `None` where the endpoint is mounted in another server. Work that
+    /// continues without its client does not hold the connection, so that its place is free.
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: Request<impl RequestBody>,
+        connection: Option<Arc<Connection>>,
+    ) -> Response<Body> {
         let (head, body) = request.into_parts();
         match self.gate.page(&head) {
-            None => self.route(head, body).await,
+            None => self.route(head, body, connection).await,
             // Boxed: few clients are pages.
-            Some(origin) => Box::pin(self.answer_page(origin, head, body)).await,
+            Some(origin) => Box::pin(self.answer_page(origin, head, body, connection)).await,
         }
     }
 
-    async fn answer_page(self: Arc<Self>, origin: HeaderValue, head: Parts, body: impl RequestBody) -> Response<Body> {
+    async fn answer_page(
+        self: Arc<Self>,
+        origin: HeaderValue,
+        head: Parts,
+        body: impl RequestBody,
+        connection: Option<Arc<Connection>>,
+    ) -> Response<Body> {
         let mut response = match cross_origin::is_preflight(&head) {
             true => cross_origin::preflight(&head.headers),
-            false => self.route(head, body).await,
+            false => self.route(head, body, connection).await,
         };
         cross_origin::share(&mut response, origin);
         response
     }
 
     /// Serves MCP at its path, and at every path where the endpoint is mounted in another server.
-    async fn route(self: Arc<Self>, head: Parts, body: impl RequestBody) -> Response<Body> {
-        if let Some(connection) = self.connection.as_deref().filter(|_| head.uri.path() != "/mcp") {
+    async fn route(
+        self: Arc<Self>,
+        head: Parts,
+        body: impl RequestBody,
+        connection: Option<Arc<Connection>>,
+    ) -> Response<Body> {
+        if let Some(connection) = connection.as_deref().filter(|_| head.uri.path() != "/mcp") {
             return Box::pin(self.serve_other_path(&head, connection)).await;
         }
-        let holder = match self.admit(&head, self.connection.as_deref()).await {
+        let holder = match self.admit(&head, connection.as_deref()).await {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
         };

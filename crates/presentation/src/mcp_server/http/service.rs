@@ -53,7 +53,7 @@ impl App {
         let server = McpServer::new(self.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
         let endpoint = Arc::new(Endpoint::new(server, settings, None));
         tokio::spawn(look_after(endpoint.clone()));
-        McpService { endpoint: Arc::new(EndpointHandle::new(endpoint, None)) }
+        McpService { endpoint: Arc::new(EndpointHandle::new(endpoint)) }
     }
 }
 
@@ -99,7 +99,7 @@ impl<B: RequestBody> Service<Request<B>> for McpService {
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let answer = self.endpoint.clone().answer(request);
+        let answer = self.endpoint.clone().answer(request, None);
         Box::pin(async move { Ok(answer.await.map(BodyExt::boxed_unsync)) })
     }
 }
