@@ -1,7 +1,7 @@
 //! The body of a request, bounded in size and time.
 
 use super::response::{Body, text};
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes};
 use futures::poll;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -33,21 +33,18 @@ pub(super) async fn read(body: impl RequestBody, limit: usize, time: Duration) -
 /// Collects the pieces of a body. A body of one piece, as most are, is not copied.
 async fn collect<B: RequestBody>(body: Limited<B>) -> Result<Bytes, Box<dyn Error + Send + Sync>> {
     let mut body = pin!(body);
-    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    let (mut first, mut whole) = (Bytes::new(), Vec::<u8>::new());
     while let Some(frame) = body.frame().await {
         let Ok(mut data) = frame?.into_data() else { continue };
-        let piece = data.copy_to_bytes(data.remaining());
-        if first.is_empty() {
-            first = piece;
+        if first.is_empty() && whole.is_empty() {
+            first = data.copy_to_bytes(data.remaining());
         } else {
-            rest.push(piece);
+            // Copied at once: many small pieces would take many times the memory of their bytes.
+            whole.put(std::mem::take(&mut first));
+            whole.put(data);
         }
     }
-    if rest.is_empty() {
-        return Ok(first);
-    }
-    rest.insert(0, first);
-    Ok(rest.concat().into())
+    Ok(if whole.is_empty() { first } else { whole.into() })
 }
 
 fn refusal(error: &(dyn Error + Send + Sync + 'static)) -> Response<Body> {
