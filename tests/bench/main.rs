@@ -1,7 +1,8 @@
 //! Measures Toolstead against references in the same run and prints the ratios (`make bench`).
 //!
 //! The program starts itself again as each reference (`--serve NAME`) and as the load generator (`--load`), so that
-//! nothing but Toolstead's release binaries and this one are needed. Rounds of subject and reference alternate, and the median round counts.
+//! nothing but Toolstead's release binaries and this one are needed. Rounds of subject and reference alternate, and the
+//! median round counts.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is what the program is for")]
 

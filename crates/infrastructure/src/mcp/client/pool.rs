@@ -40,7 +40,7 @@ const OTHERS: usize = 64;
 /// change with every call.
 const OF_ONE_PRINCIPAL: usize = 16;
 
-/// Shortest time between two looks at the connections that are used, or not used any more.
+/// Minimum time between two searches for unused connections.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// The connections of one server.

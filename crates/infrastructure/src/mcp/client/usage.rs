@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-/// Shortest time between two looks at a server that is in use.
+/// Minimum time between two checks whether a server is still in use.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// Counts those who use a server: calls, subscriptions, whoever wants its list.

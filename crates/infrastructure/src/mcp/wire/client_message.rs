@@ -69,7 +69,8 @@ pub(super) fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage>
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let Members { id, method, params } = Seed { takes_calls_apart }.deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
-    // Integers of 64 bits are exact, whatever their text.
+    // Integers of 64 bits are exact, whatever their text. A number that a later member of the same name replaces is not
+    // checked: nothing reads its value.
     if params.has_double() && first_inexact(text.as_bytes()).is_some() {
         return None;
     }
