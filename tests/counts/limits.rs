@@ -29,9 +29,9 @@ struct Limit {
 }
 
 const LIMITS: [Limit; 3] = [
-    Limit { subject: "echo", counts: Counts { allocations: 102, bytes: 39_652 } },
-    Limit { subject: "proxied over HTTP", counts: Counts { allocations: 164, bytes: 63_238 } },
-    Limit { subject: "proxied over stdio", counts: Counts { allocations: 150, bytes: 49_122 } },
+    Limit { subject: "echo", counts: Counts { allocations: 28, bytes: 8_025 } },
+    Limit { subject: "proxied over HTTP", counts: Counts { allocations: 52, bytes: 25_951 } },
+    Limit { subject: "proxied over stdio", counts: Counts { allocations: 44, bytes: 14_580 } },
 ];
 
 /// Runs the test unless the arguments select others.

@@ -84,10 +84,10 @@ impl Deref for EndpointHandle {
     }
 }
 
-/// The place of a request among those that run at once.
-struct Place(Arc<EndpointHandle>);
+/// Permission to run a request beside others. Dropping it admits another one.
+struct RequestPermit(Arc<EndpointHandle>);
 
-impl Deref for Place {
+impl Deref for RequestPermit {
     type Target = Endpoint;
 
     fn deref(&self) -> &Endpoint {
@@ -95,7 +95,7 @@ impl Deref for Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
@@ -403,22 +403,22 @@ impl EndpointHandle {
             Ok(meta) => meta.traced(|name| context.headers.get(name)?.to_str().ok()),
             Err(error) => return Reply::Now(refused(&id, &error)),
         };
-        let Some(place) = self.place() else {
+        let Some(permit) = self.permit() else {
             let error = overloaded("the server is busy: try again later");
             return Reply::Now(json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&id), &error)));
         };
         let request = RpcRequest { id, content, meta };
         match generation_of(&context.headers, &request) {
-            Ok(Generation::Legacy) => place.legacy_request(context, request),
-            Ok(Generation::Modern) => place.modern_request(context, request),
+            Ok(Generation::Legacy) => permit.legacy_request(context, request),
+            Ok(Generation::Modern) => permit.modern_request(context, request),
             Err(error) => Reply::Now(refused(&request.id, &error)),
         }
     }
 
-    /// Returns a place for a request, or `None` if the maximum number of requests run.
-    fn place(self: &Arc<Self>) -> Option<Place> {
-        let place = (self.running.fetch_add(1, Ordering::Relaxed), Place(self.clone()));
-        (place.0 < self.settings.max_in_flight).then_some(place.1)
+    /// Returns a permit for a request, or `None` if the maximum number of requests run.
+    fn permit(self: &Arc<Self>) -> Option<RequestPermit> {
+        let permit = (self.running.fetch_add(1, Ordering::Relaxed), RequestPermit(self.clone()));
+        (permit.0 < self.settings.max_in_flight).then_some(permit.1)
     }
 }
 

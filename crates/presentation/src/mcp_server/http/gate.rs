@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What is checked before anything of a request is read but its head.
 #[derive(Debug)]
 pub(super) struct Gate {
-    keeper: Keeper,
+    authentication: Authentication,
     hosts: Vec<String>,
     origins: Vec<String>,
     /// Where this server itself listens; `None` where somebody else's server does.
@@ -21,7 +21,7 @@ pub(super) struct Gate {
 
 /// The authentication of requests. Tokens need no future.
 #[derive(Debug)]
-enum Keeper {
+enum Authentication {
     Tokens(BearerTokens),
     Authenticator(Arc<dyn Authenticator>),
 }
@@ -29,9 +29,9 @@ enum Keeper {
 impl Gate {
     /// The gate of a server at this port, or at none of its own.
     pub(super) fn new(settings: &HttpSettings, port: Option<u16>) -> Self {
-        let tokens = || Keeper::Tokens(BearerTokens::new(&settings.tokens));
+        let tokens = || Authentication::Tokens(BearerTokens::new(&settings.tokens));
         Self {
-            keeper: settings.authenticator.clone().map_or_else(tokens, Keeper::Authenticator),
+            authentication: settings.authenticator.clone().map_or_else(tokens, Authentication::Authenticator),
             hosts: settings.allowed_hosts.clone(),
             origins: settings.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
             port,
@@ -48,9 +48,9 @@ impl Gate {
             tracing::debug!(origin = ?head.headers.get(header::ORIGIN), "refused a request of another origin");
             return Err(text(StatusCode::FORBIDDEN, "pages of this origin may not call"));
         }
-        let authenticated = match &self.keeper {
-            Keeper::Tokens(tokens) => tokens.check(head),
-            Keeper::Authenticator(authenticator) => authenticator.authenticate(head).await,
+        let authenticated = match &self.authentication {
+            Authentication::Tokens(tokens) => tokens.check(head),
+            Authentication::Authenticator(authenticator) => authenticator.authenticate(head).await,
         };
         authenticated.map_err(NotAuthenticated::response)
     }

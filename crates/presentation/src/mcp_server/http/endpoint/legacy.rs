@@ -1,6 +1,6 @@
 //! Requests up to MCP 2025-11-25: each belongs to a session.
 
-use super::{Content, Endpoint, Place, Reply, RequestContext, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, RequestPermit, Reply, RequestContext, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,
@@ -30,7 +30,7 @@ use toolstead_infrastructure::mcp::wire::{
     message::{Id, RpcError, error_response},
 };
 
-impl Place {
+impl RequestPermit {
     /// Answers a request by the rules up to 2025-11-25.
     pub(super) fn legacy_request(self, context: RequestContext, request: RpcRequest) -> Reply {
         let RpcRequest { id, content, meta } = request;

@@ -1,6 +1,6 @@
 //! Requests of MCP 2026-07-28: each stands for itself.
 
-use super::{Content, Endpoint, Place, Reply, RequestContext, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, RequestPermit, Reply, RequestContext, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,
@@ -26,7 +26,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
-impl Place {
+impl RequestPermit {
     /// Answers a request by the rules of 2026-07-28.
     pub(super) fn modern_request(self, context: RequestContext, request: RpcRequest) -> Reply {
         let RpcRequest { id, content, mut meta } = request;
