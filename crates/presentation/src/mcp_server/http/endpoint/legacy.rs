@@ -1,6 +1,6 @@
 //! Requests up to MCP 2025-11-25: each belongs to a session.
 
-use super::{Content, Endpoint, RequestPermit, Reply, RequestContext, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, Reply, RequestContext, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,

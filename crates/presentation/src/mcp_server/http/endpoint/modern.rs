@@ -1,6 +1,6 @@
 //! Requests of MCP 2026-07-28: each stands for itself.
 
-use super::{Content, Endpoint, RequestPermit, Reply, RequestContext, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, Reply, RequestContext, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,
