@@ -61,6 +61,7 @@ use serde_json::Value;
 pub use settings::{CallSettings, RecordedArguments};
 use std::{
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{Arc, OnceLock},
 };
 use tasks::Tasks;
@@ -119,7 +120,7 @@ impl ExecuteToolHandler {
 
     /// Runs the call and records it. Returns the answer once its record is stored.
     ///
-    /// A call whose caller [answers by retry](Caller::answers_by_retry) may return questions, and waits. A command with
+    /// A call whose caller answers by retry ([`Caller::answers_by_retry`]) may return questions, and waits. A command with
     /// the state that came along resumes that call.
     ///
     /// Dropping the future cancels the call (reason: client); its record is stored all the same.
@@ -179,10 +180,12 @@ impl ExecuteToolHandler {
         if let Some(call) = &held {
             command.caller = call.clone();
         }
-        let path = AssertUnwindSafe(run_and_record(self.clone(), id, command, refusal)).catch_unwind();
-        let path = Box::pin(path.map(|recorded| match recorded {
-            Ok(outcome) => outcome,
-            Err(panic) => Err(running::panicked("recording a call", panic.as_ref())),
+        let handler = self.clone();
+        // Created in its box, and pinned there: a future that is passed on by value is copied.
+        let path = Box::into_pin(Box::write(Box::new_uninit(), async move {
+            let recorded = pin!(run_and_record(&handler, id, command, refusal));
+            let recorded = AssertUnwindSafe(recorded).catch_unwind().await;
+            recorded.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
         }));
         match held {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
@@ -234,12 +237,12 @@ impl ExecuteToolHandler {
 
 /// Runs the call on the path, and stores its record.
 async fn run_and_record(
-    handler: Arc<ExecuteToolHandler>,
+    handler: &Arc<ExecuteToolHandler>,
     id: CallId,
     command: Box<ExecuteToolCommand>,
     refusal: Option<Box<ExecuteToolError>>,
 ) -> Result<CallOutcome, ExecuteToolError> {
-    let mut call = CallInProgress::new(&handler, id, command, refusal);
+    let mut call = CallInProgress::new(handler, id, command, refusal);
     let outcome = call.outcome().await;
     // The place among the open calls is held until the record is stored: a drain of all calls waits for their records.
     let CallInProgress { command, mut record, hooks, place: _place, .. } = call;
@@ -248,11 +251,11 @@ async fn run_and_record(
         None => (None, outcome),
         // Boxed: large, and most have no hooks.
         Some(hooks) => {
-            Box::pin(ending::run_after_hooks(&handler, &command, *hooks, record.execution().to_execution(), outcome))
+            Box::pin(ending::run_after_hooks(handler, &command, *hooks, record.execution().to_execution(), outcome))
                 .await
         }
     };
-    let (stored, report) = ending::store(&handler, &command, &record, changed.as_deref(), &outcome);
+    let (stored, report) = ending::store(handler, &command, &record, changed.as_deref(), &outcome);
     match stored.await {
         Ok(()) => report.publish(&handler.ports.events),
         Err(source) => return Err(ending::not_recorded(outcome, source)),

@@ -92,7 +92,7 @@ impl<'a> CallInProgress<'a> {
         let (handler, provider) = (self.handler, registered.provider.as_ref());
         let (command, record) = (&*self.command, &self.record);
         let running = Running { handler, provider, command, call: &call, grant: &grant, record, is_on_record };
-        let mut outcome = running::run(&running).await;
+        let mut outcome = pin!(running::run(&running)).await;
         self.publish_resources(provider, &mut outcome);
         self.bound(&registered, &call, max_output, outcome).await
     }
