@@ -37,6 +37,7 @@ mod question_store;
 mod recorder;
 mod retention;
 mod seen_files;
+mod stored_values;
 mod tidying;
 mod todo_store;
 mod tool_repository;

@@ -1,18 +1,19 @@
 //! The canonical form of an audit record: one line with a JSON object of this version, its members in a fixed order and
 //! absent ones left out. The backlog file and the `record` column hold the same bytes.
 
-use super::{fault::Fault, former_row::FormerRow};
+use super::{
+    fault::Fault,
+    former_row::FormerRow,
+    stored_values::{kind, labels, outcome, unreadable, value},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
-use std::{collections::BTreeMap, error::Error};
+use std::collections::BTreeMap;
 use toolstead_domain::{
-    error_kind::ErrorKind,
     labels::Labels,
     ports::clock::Timestamp,
     tool_call::CallId,
-    tool_execution::{
-        CancelReason, ExecutionRef, JsonRef, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution,
-    },
+    tool_execution::{ExecutionRef, JsonRef, Outcome, RecordedDecision, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -265,63 +266,11 @@ impl Members<'_> {
     }
 }
 
-/// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, such as one that is nested too
-/// deeply, is returned as its text: one record must not hide a whole page.
-pub(super) fn value(text: Option<&str>) -> Value {
-    text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap_or_else(|_| text.into()))
-}
-
-/// Parses a kind of request; an absent one is a call of a tool.
-pub(super) fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
-    let Some(text) = text else { return Ok(RequestKind::Tool) };
-    RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is not known")))
-}
-
-pub(super) fn labels(all: BTreeMap<String, String>) -> Result<Labels, Fault> {
-    all.into_iter().try_fold(Labels::default(), |labels, (name, value)| labels.with(&name, value)).map_err(unreadable)
-}
-
-pub(super) fn outcome(kind: &str, error_kind: Option<&str>, detail: String) -> Result<Outcome, Fault> {
-    let unknown = || unreadable(format!("the outcome `{kind}` is not known"));
-    Ok(match OutcomeKind::parse(kind).ok_or_else(unknown)? {
-        OutcomeKind::Running => Outcome::Running,
-        OutcomeKind::Succeeded => Outcome::Succeeded,
-        OutcomeKind::InputRequired => Outcome::InputRequired,
-        OutcomeKind::Interrupted => Outcome::Interrupted,
-        OutcomeKind::Cancelled => {
-            let unknown = || unreadable(format!("`{detail}` is not known as a reason to cancel"));
-            Outcome::Cancelled(CancelReason::parse(&detail).ok_or_else(unknown)?)
-        }
-        OutcomeKind::Failed => {
-            let (kind, message) = error(error_kind, detail);
-            Outcome::Failed(kind, message)
-        }
-        OutcomeKind::Refused => {
-            let (kind, message) = error(error_kind, detail);
-            Outcome::Refused(kind, message)
-        }
-    })
-}
-
-/// An unknown error kind, which a process of a later version recorded, is reported in the message: one record must not
-/// hide a whole page.
-fn error(kind: Option<&str>, message: String) -> (ErrorKind, String) {
-    let kind = kind.unwrap_or_default();
-    match ErrorKind::from_name(kind) {
-        Some(kind) => (kind, message),
-        None => (ErrorKind::Internal, format!("{kind}: {message}")),
-    }
-}
-
-pub(super) fn unreadable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
-    Fault::Unreadable(cause.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolstead_domain::testing::samples;
+    use toolstead_domain::{error_kind::ErrorKind, testing::samples};
 
     const INSTANCE: Uuid = Uuid::from_u128(1);
 

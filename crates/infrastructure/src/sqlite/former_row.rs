@@ -2,8 +2,8 @@
 //! longer ones as JSON within a text.
 
 use super::{
-    execution_record::{kind, labels, outcome, unreadable, value},
     fault::Fault,
+    stored_values::{kind, labels, outcome, unreadable, value},
 };
 use serde::Deserialize;
 use sqlx::{Row, sqlite::SqliteRow};

@@ -16,6 +16,7 @@ mod negotiation;
 mod news_stream;
 mod refusal_log;
 mod request_body;
+mod request_context;
 mod response;
 pub mod service;
 mod session_log;

@@ -4,7 +4,7 @@
 //! every other text and reports what is wrong with it.
 
 use super::{
-    message::{Id, MAX_ID_BYTES, Malformed, Message, parse_thoroughly},
+    message::{Id, MAX_ID_BYTES, Malformed, Message},
     meta::PARAMS_OF_ONE_HOP,
     numbers::first_inexact,
 };
@@ -56,13 +56,24 @@ impl ClientMessage {
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         match std::str::from_utf8(bytes).ok().and_then(|text| read(text, true)) {
             Some(message) => Ok(message),
-            None => parse_thoroughly(bytes).map(Self::Other),
+            None => Message::parse(bytes).map(Self::Other),
         }
     }
 }
 
+/// Parses one message as [`Message::parse`] does, a well-formed request or notification in one pass.
+///
+/// # Errors
+/// [`Malformed`] as [`Message::parse`].
+pub fn parse_message(bytes: &[u8]) -> Result<Message, Malformed> {
+    match std::str::from_utf8(bytes).ok().and_then(|text| read(text, false)) {
+        Some(ClientMessage::Other(message)) => Ok(message),
+        Some(ClientMessage::ToolCall { .. }) | None => Message::parse(bytes),
+    }
+}
+
 /// Reads a request or notification in one pass. Returns `None` for every text that needs the thorough reading.
-pub(super) fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
+fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
     if has_too_many_values(text.as_bytes()) {
         return None;
     }
@@ -317,7 +328,7 @@ mod tests {
     /// Both readings must agree on every text that the one pass accepts.
     #[track_caller]
     fn check_agreement(text: &str) {
-        let thorough = parse_thoroughly(text.as_bytes());
+        let thorough = Message::parse(text.as_bytes());
         if let Some(ClientMessage::Other(message)) = read(text, false) {
             assert_eq!(Ok(&message), thorough.as_ref(), "{text:.200}");
         }

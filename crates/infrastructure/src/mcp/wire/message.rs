@@ -1,9 +1,6 @@
 //! One JSON-RPC message.
 
-use crate::mcp::wire::{
-    client_message::{self, ClientMessage},
-    numbers,
-};
+use crate::mcp::wire::numbers;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{borrow::Cow, fmt, sync::Arc};
@@ -183,9 +180,9 @@ impl Message {
     /// object, hold a number that cannot be carried exactly, or more values than there is room for. The error's data name
     /// the kind.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        match std::str::from_utf8(bytes).ok().and_then(|text| client_message::read(text, false)) {
-            Some(ClientMessage::Other(message)) => Ok(message),
-            Some(ClientMessage::ToolCall { .. }) | None => parse_thoroughly(bytes),
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Envelope::parse(text)?.into_message(),
+            Err(error) => Err(Malformed::no_utf8(bytes, error)),
         }
     }
 
@@ -201,14 +198,6 @@ impl Message {
             Self::Response { id, outcome: Err(error) } => return error_response(Some(id), error),
         };
         value.to_string().into_bytes()
-    }
-}
-
-/// Parses any message and reports what is wrong with a malformed one.
-pub(super) fn parse_thoroughly(bytes: &[u8]) -> Result<Message, Malformed> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Envelope::parse(text)?.into_message(),
-        Err(error) => Err(Malformed::no_utf8(bytes, error)),
     }
 }
 

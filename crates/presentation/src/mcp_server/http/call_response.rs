@@ -2,8 +2,8 @@
 //! client a third less, else a stream of events.
 
 use super::{
-    endpoint::RequestContext,
     event_stream::{ALIVE, body, events},
+    request_context::RequestContext,
     response::{Body, json_in_place, live_events, whole_events},
 };
 use crate::mcp_server::{

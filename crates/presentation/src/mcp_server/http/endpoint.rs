@@ -14,6 +14,7 @@ use super::{
     negotiation::{Accept, is_json},
     refusal_log::RefusalLog,
     request_body::{self, RequestBody},
+    request_context::RequestContext,
     response::{Body, accepted, json, live_events, method_not_allowed, text},
     sessions::{Ended, Sessions},
     settings::HttpSettings,
@@ -99,13 +100,6 @@ impl Drop for RequestPermit {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// A request without its message.
-pub(super) struct RequestContext {
-    holder: Authenticated,
-    pub(super) headers: HeaderMap,
-    pub(super) accept: Accept,
 }
 
 /// A request of either generation, its members as far as both generations share them.

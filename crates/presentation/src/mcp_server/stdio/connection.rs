@@ -36,6 +36,7 @@ use toolstead_domain::{
     tool_execution::CancelReason,
 };
 use toolstead_infrastructure::mcp::wire::{
+    client_message::parse_message,
     cut_message::CutMessage,
     lines::{LineSender, LinesClosed, MAX_MESSAGE_BYTES},
     message::{Id, Message, RpcError, error_response},
@@ -145,7 +146,7 @@ impl Connection {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        match Message::parse(bytes) {
+        match parse_message(bytes) {
             Ok(Message::Request { id, method, params }) => self.request(id, method, params, bytes.len()).await,
             Ok(Message::Notification { method, params }) => {
                 self.notification(&method, &params);

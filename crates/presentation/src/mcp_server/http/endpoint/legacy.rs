@@ -1,6 +1,6 @@
 //! Requests up to MCP 2025-11-25: each belongs to a session.
 
-use super::{Content, Endpoint, Reply, RequestContext, RequestPermit, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, Reply, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,
@@ -9,6 +9,7 @@ use crate::mcp_server::{
     http::{
         call_response::{Abandoned, RunningCall, Work, answered},
         news_stream::NewsStream,
+        request_context::RequestContext,
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
     },

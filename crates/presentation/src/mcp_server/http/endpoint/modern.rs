@@ -1,6 +1,6 @@
 //! Requests of MCP 2026-07-28: each stands for itself.
 
-use super::{Content, Endpoint, Reply, RequestContext, RequestPermit, RpcRequest, outlet, refused};
+use super::{Content, Endpoint, Reply, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
     call_request::CallRequest,
@@ -10,6 +10,7 @@ use crate::mcp_server::{
         authenticator::Authenticated,
         call_response::{Abandoned, RunningCall, Work, answered},
         news_stream::NewsStream,
+        request_context::RequestContext,
         response::{Body, live_events, text},
     },
     log_threshold::LogThreshold,
