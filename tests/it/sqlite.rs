@@ -754,8 +754,8 @@ async fn a_full_disk_is_told_and_loses_nothing() {
         return fill_the_disk(path.into()).await;
     }
     let folder = tempfile::tempdir().unwrap();
-    // A file system of 2 MB that only the child and its shell see, and that ends with them.
-    let script = "mount -t tmpfs -o size=2m none \"$1\" || exit 77; shift; exec \"$@\"";
+    // A file system of 4 MB that only the child and its shell see, and that ends with them.
+    let script = "mount -t tmpfs -o size=4m none \"$1\" || exit 77; shift; exec \"$@\"";
     let test = "sqlite::a_full_disk_is_told_and_loses_nothing";
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(folder.path());
@@ -840,7 +840,8 @@ async fn record_some(path: PathBuf, rows: u32) {
 /// The child that has a small file system for itself.
 async fn fill_the_disk(path: PathBuf) {
     let ballast = path.with_file_name("ballast");
-    fs::write(&ballast, vec![0; 1 << 19]).unwrap();
+    // More than the rest: all rows may wait in the backlog when the disk is full, and its file goes after their commit.
+    fs::write(&ballast, vec![0; 9 << 18]).unwrap();
     let database = Database::open(DatabaseOptions::at(&path), clock()).await.unwrap();
     let log = database.execution_log();
     let row = |number| ToolExecution { arguments: "x".repeat(8000).into(), ..samples::execution(number) };
