@@ -13,7 +13,7 @@ use toolstead_domain::{
         offered_rule::offered_rule,
         path_pattern::PatternBase,
         policy::PermissionPolicy,
-        read_only_commands::read_only_rules,
+        read_only_commands::ReadOnlyCommands,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -41,6 +41,7 @@ const MAX_JOINED: usize = 8;
 pub struct PermissionBook {
     policy: ArcSwap<PermissionPolicy>,
     store: Arc<dyn RuleStore>,
+    read_only_commands: ReadOnlyCommands,
     sessions: Mutex<Sessions>,
 }
 
@@ -166,7 +167,25 @@ impl std::fmt::Debug for PermissionBook {
 impl PermissionBook {
     /// A book that begins with this policy. What is approved for longer than a session goes to the store.
     pub fn new(policy: Arc<PermissionPolicy>, store: Arc<dyn RuleStore>) -> Self {
-        Self { policy: ArcSwap::new(policy), store, sessions: Mutex::default() }
+        let read_only_commands = ReadOnlyCommands::default();
+        Self { policy: ArcSwap::new(policy), store, read_only_commands, sessions: Mutex::default() }
+    }
+
+    /// Sets the commands that an approval may include as those that only read.
+    #[must_use]
+    pub fn with_read_only_commands(self, commands: ReadOnlyCommands) -> Self {
+        Self { read_only_commands: commands, ..self }
+    }
+
+    /// Returns `true` if an approval of these parts may include all commands that only read.
+    pub(crate) fn offers_read_only_commands(&self, tool: &Tool, parts: &[ApprovalPart]) -> bool {
+        self.read_only_commands.are_offered(tool, parts)
+    }
+
+    /// Returns the rules that an approval of a part with this rule stores in the session.
+    fn session_rules(&self, rule: &str, holds: ApprovalScope) -> Vec<String> {
+        let read_only = (holds == ApprovalScope::ReadOnlyCommands).then(|| self.read_only_commands.rules());
+        read_only.into_iter().flatten().chain([rule.to_owned()]).collect()
     }
 
     /// The policy for calls in a scope. Each window narrows it. A yes answers the policies that were asked: that in force
@@ -275,7 +294,7 @@ impl PermissionBook {
                     }
                 }
             },
-            (_, Some(rule), _) => match self.remember_rules(keys, &session_rules(rule, holds)) {
+            (_, Some(rule), _) => match self.remember_rules(keys, &self.session_rules(rule, holds)) {
                 true => holds,
                 false => ApprovalScope::Once,
             },
@@ -407,12 +426,6 @@ fn bounded_push<T: PartialEq>(kept: &mut VecDeque<T>, new: T) {
         kept.pop_front();
     }
     kept.push_back(new);
-}
-
-/// Returns the rules that an approval of a part with this rule stores in the session.
-fn session_rules(rule: &str, holds: ApprovalScope) -> Vec<String> {
-    let read_only = (holds == ApprovalScope::ReadOnlyCommands).then(read_only_rules);
-    read_only.into_iter().flatten().chain([rule.to_owned()]).collect()
 }
 
 fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {

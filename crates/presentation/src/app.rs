@@ -27,7 +27,7 @@ use toolstead_application::{
 };
 use toolstead_domain::{
     alias::Dialect,
-    permission::policy::PermissionPolicy,
+    permission::{policy::PermissionPolicy, read_only_commands::ReadOnlyCommands},
     ports::{
         agent_catalogue::AgentCatalogue,
         change_journal::ChangeJournal,
@@ -38,6 +38,7 @@ use toolstead_domain::{
     principal::Principal,
     scope::Scope,
 };
+use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
 /// Time for cancelled calls to write their audit records.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
@@ -140,7 +141,8 @@ impl App {
         let AppParts { policy, rule_store, ports, journal, conversations, settings, max_open_calls, dialect, agents } =
             parts;
         let policy = Arc::new(policy);
-        let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
+        let book = PermissionBook::new(policy.clone(), rule_store);
+        let permissions = Arc::new(book.with_read_only_commands(ReadOnlyCommands::new(READ_ONLY_COMMANDS)));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
         let (events, clock) = (ports.events.clone(), ports.clock.clone());

@@ -6,11 +6,12 @@ mod change;
 use change::ShownChange;
 use toolstead_domain::{
     access::{Access, AccessKind, Clarity, PathAccess},
-    permission::{decision::Cause, read_only_commands::READ_ONLY_COMMANDS},
+    permission::decision::Cause,
     ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
     tool::ToolSource,
     unseen::{is_unseen, joins},
 };
+use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
 /// Parts that one person is asked about at once. A call with more is refused: nobody would read them.
 const MAX_ROWS: usize = 32;

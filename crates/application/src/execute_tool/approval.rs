@@ -22,7 +22,6 @@ use toolstead_domain::{
         decision::{Cause, Decision, Finding, Verdict},
         offered_rule::check_written_rule,
         policy::PermissionPolicy,
-        read_only_commands::offers_read_only_commands,
     },
     ports::approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
     scope::Scope,
@@ -111,7 +110,7 @@ impl Approvals<'_> {
             record.approved_by("what was approved in this session, for exactly this call".into());
             return Ok(Approved { by_person, was_asked: false, preview: None });
         }
-        if offers_read_only_commands(&call.tool, &parts) {
+        if self.book.offers_read_only_commands(&call.tool, &parts) {
             for part in &mut parts {
                 part.scopes.push(ApprovalScope::ReadOnlyCommands);
                 part.scopes.sort_unstable();

@@ -42,6 +42,7 @@ use toolstead_domain::{
         decision::Verdict,
         path_pattern::PatternBase,
         policy::PermissionPolicy,
+        read_only_commands::ReadOnlyCommands,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -151,7 +152,8 @@ impl Plan {
             events: events.clone(),
             suggestions: Arc::new(DefaultSuggestions),
         };
-        let permissions = Arc::new(PermissionBook::new(policy, self.store));
+        let read_only = ReadOnlyCommands::new(&["ls *", "cat *", "wc *", "git status *"]);
+        let permissions = Arc::new(PermissionBook::new(policy, self.store).with_read_only_commands(read_only));
         let handler =
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, open_calls.clone(), self.settings);
         Built { handler, registry, permissions, open_calls, events }

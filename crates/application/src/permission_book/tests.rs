@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 use toolstead_domain::{
     access::{CommandAccess, PathAccess},
+    permission::read_only_commands::ReadOnlyCommands,
     permission::{
         decision::{Cause, Verdict},
         policy::Mode,
@@ -31,6 +32,10 @@ fn identity(digest: &str) -> CallIdentity {
     CallIdentity { tool: ToolName::parse("write_file").unwrap(), digest: digest.into() }
 }
 
+/// Some of the commands that only read.
+const READ_ONLY: ReadOnlyCommands =
+    ReadOnlyCommands::new(&["ls *", "cat *", "find *", "git branch", "git diff *", "git log *"]);
+
 struct Shelf {
     book: PermissionBook,
     store: Arc<InMemoryRuleStore>,
@@ -44,7 +49,7 @@ fn of(principal: &Principal, session: &str) -> Scope {
 impl Shelf {
     fn with(rules: &[(Effect, &str)], store: InMemoryRuleStore) -> Self {
         let store = Arc::new(store);
-        let book = PermissionBook::new(Arc::new(policy(rules)), store.clone());
+        let book = PermissionBook::new(Arc::new(policy(rules)), store.clone()).with_read_only_commands(READ_ONLY);
         Self { book, store, tool: samples::tool("write_file") }
     }
 

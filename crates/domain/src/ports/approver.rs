@@ -89,8 +89,8 @@ pub enum ApprovalScope {
     Run,
     /// Until the session ends: by the part's rule, or without one for the same tool with the same arguments.
     Session,
-    /// As [`Session`](Self::Session), with an allow rule for each of
-    /// [`READ_ONLY_COMMANDS`](crate::permission::read_only_commands::READ_ONLY_COMMANDS).
+    /// As [`Session`](Self::Session), with an allow rule for each of the
+    /// [commands that only read](crate::permission::read_only_commands::ReadOnlyCommands).
     ReadOnlyCommands,
     /// In this project, by the part's rule.
     Project,

@@ -28,6 +28,37 @@ pub(crate) use self::{
 /// Programs that change nothing about the command behind them, so that allow rules look through them.
 pub const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
 
+/// Patterns of allow rules on commands that only read. No pattern covers a command whose options make it write or run
+/// something: the analysis does not return such a command as plain.
+pub const READ_ONLY_COMMANDS: &[&str] = &[
+    "ls *",
+    "cat *",
+    "echo *",
+    "pwd",
+    "head *",
+    "tail *",
+    "grep *",
+    "find *",
+    "wc *",
+    "which *",
+    "diff *",
+    "stat *",
+    "du *",
+    "cd *",
+    "git status *",
+    "git log *",
+    "git diff *",
+    "git show *",
+    "git blame *",
+    "git ls-files *",
+    "git rev-parse *",
+    "git describe *",
+    "git branch",
+    "git branch --list *",
+    "git remote",
+    "git remote -v",
+];
+
 /// A program that is in no table.
 static UNKNOWN: Program = Program::of(Class::Other, &[]);
 

@@ -3,9 +3,10 @@
 use crate::config::{check::Base, layers::Resolved, origin::Origin, problem::Problem, value::Value};
 use std::{path::Path, sync::Arc};
 use toolstead_domain::permission::{
-    read_only_commands::read_only_rules,
+    read_only_commands::ReadOnlyCommands,
     rule::{Effect, PermissionRule},
 };
+use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
 /// The rules, at the place of the switch; none where it is off.
 pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
@@ -15,7 +16,7 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
     };
     let origin = setting.origins.first().cloned().unwrap_or(Origin::Default);
     let base = Base { folder: Path::new("/"), home: None }.patterns();
-    let parsed = read_only_rules().filter_map(|text| {
+    let parsed = ReadOnlyCommands::new(READ_ONLY_COMMANDS).rules().filter_map(|text| {
         let rule = PermissionRule::parse(Effect::Allow, &text, origin.to_rule_origin(), &base);
         rule.map_err(|error| problems.push(Problem::new(origin.clone(), error.reason))).ok()
     });

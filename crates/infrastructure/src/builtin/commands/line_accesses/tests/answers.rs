@@ -3,6 +3,7 @@
 //! choice that includes the commands that only read.
 
 use super::*;
+use crate::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 use serde_json::Map;
 use std::fmt::Write;
 use toolstead_domain::{
@@ -13,7 +14,7 @@ use toolstead_domain::{
         offered_rule::offered_rule,
         path_pattern::PatternBase,
         policy::PermissionPolicy,
-        read_only_commands::{offers_read_only_commands, read_only_rules},
+        read_only_commands::ReadOnlyCommands,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::approver::{ApprovalPart, ApprovalScope},
@@ -94,6 +95,7 @@ impl User {
     /// Returns the answers for a line by itself, in a session in which each answer was "session", and in a session in
     /// which it was "commands that only read" where that was offered.
     fn answers(&mut self, line: &str) -> [usize; 3] {
+        let commands = ReadOnlyCommands::new(READ_ONLY_COMMANDS);
         let policies = [&self.fresh, &self.session, &self.reading];
         let answers = policies.map(|policy| usize::from(self.decided(policy, line).0 != Verdict::Allow));
         let rules = |parts: &[ApprovalPart]| parts.iter().filter_map(|part| part.rule.clone()).collect::<Vec<_>>();
@@ -101,8 +103,8 @@ impl User {
         self.session.rules.extend(rules(&parts).into_iter().map(allowing));
         let parts = self.parts(&self.reading, line);
         self.reading.rules.extend(rules(&parts).into_iter().map(allowing));
-        if offers_read_only_commands(&self.tool, &parts) {
-            self.reading.rules.extend(read_only_rules().map(allowing));
+        if commands.are_offered(&self.tool, &parts) {
+            self.reading.rules.extend(commands.rules().map(allowing));
         }
         answers
     }
