@@ -288,7 +288,9 @@ impl PermissionBook {
                 }
                 Err(error) => {
                     tracing::warn!(%rule, %error, "an approval could not be kept");
-                    match part.scopes.contains(&ApprovalScope::Session) && self.remember_rules(keys, &[rule.clone()]) {
+                    match part.scopes.contains(&ApprovalScope::Session)
+                        && self.remember_rules(keys, std::slice::from_ref(rule))
+                    {
                         true => ApprovalScope::Session,
                         false => ApprovalScope::Once,
                     }

@@ -682,9 +682,10 @@ mod tests {
     fn plain_arguments_and_results_are_recorded_as_the_text_that_is_hashed() {
         let arguments = json!({"message": "hello", "lines": [1, 2.50, null], "more": {"is_new": true}});
         let plain = record(arguments.clone(), RecordedArguments::Redacted);
-        assert!(matches!(&plain.arguments, RecordedJson::Text(text) if *text == arguments.to_string()));
+        let json = arguments.to_string();
+        assert!(matches!(&plain.arguments, RecordedJson::Text(text) if *text == json));
         assert_eq!(plain.arguments_digest, digest(&arguments).0);
-        assert!(matches!(plain.metadata(&arguments), RecordedJson::Text(text) if text == arguments.to_string()));
+        assert!(matches!(plain.metadata(&arguments), RecordedJson::Text(text) if text == json));
         assert!(matches!(plain.metadata(&json!(["a"])), RecordedJson::Value(Value::Null)));
         for other in [json!({"token": "abcdef"}), json!({"text": "a-b"}), json!({"text": "x".repeat(KEPT_TEXT + 1)})] {
             assert!(matches!(record(other, RecordedArguments::Redacted).arguments, RecordedJson::Value(_)));

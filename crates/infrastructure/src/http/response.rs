@@ -31,7 +31,6 @@ pub struct Response {
     body: Body,
 }
 
-#[expect(clippy::large_enum_variant, reason = "nearly every body is plain")]
 enum Body {
     Plain(PlainBody),
     /// Unpacked on the way.
