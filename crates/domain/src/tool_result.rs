@@ -356,13 +356,14 @@ fn is_content(member: &str) -> bool {
 }
 
 /// A text block as JSON has it, without a copy of its text.
-#[derive(Debug, Clone, Copy)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg(feature = "serde")]
+#[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct TextBlock<'a> {
     r#type: &'static str,
     text: &'a str,
 }
 
+#[cfg(feature = "serde")]
 impl<'a> TextBlock<'a> {
     /// Creates the block of this text.
     pub fn new(text: &'a str) -> Self {
