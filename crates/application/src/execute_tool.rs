@@ -1,5 +1,4 @@
-//! The path of one call, whoever makes it: an MCP client, the CLI, an agent or an embedding application. Every call takes
-//! it.
+//! The path of one call. Every call takes it, from an MCP client, the CLI, an agent or an embedding application.
 //!
 //! `CallInProgress::run` is the order of the steps; each step is in a file of its own.
 
@@ -251,8 +250,10 @@ async fn run_and_record(
         None => (None, outcome),
         // Boxed: large, and most have no hooks.
         Some(hooks) => {
-            Box::pin(ending::run_after_hooks(handler, &command, *hooks, record.execution().to_execution(), outcome))
-                .await
+            let execution = record.execution().to_execution();
+            let after = Box::pin(ending::run_after_hooks(handler, &command, *hooks, execution, outcome));
+            let (changed, outcome) = after.await;
+            (Some(changed), outcome)
         }
     };
     let (stored, report) = ending::store(handler, &command, &record, changed.as_deref(), &outcome);

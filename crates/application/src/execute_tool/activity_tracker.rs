@@ -1,4 +1,4 @@
-//! Which calls of a tree are active. A tree whose client is away takes no place among the open calls while all of its calls
+//! Activity of the calls of a tree. A tree whose client is away takes no place among the open calls while all of its calls
 //! wait for answers, and takes one as long as any of them is active.
 
 use crate::open_calls::OpenCalls;

@@ -29,10 +29,10 @@ pub(super) async fn run_after_hooks(
     hooks: HookOutcome,
     mut execution: ToolExecution,
     outcome: Outcome,
-) -> (Option<Box<ToolExecution>>, Outcome) {
+) -> (Box<ToolExecution>, Outcome) {
     let budget = handler.settings.bounded_output();
     let outcome = hooks.after(&handler.ports.hooks, command, &mut execution, outcome, budget).await;
-    (Some(Box::new(execution)), outcome)
+    (Box::new(execution), outcome)
 }
 
 /// Stores the final record, or the one that hooks changed. Returns the work, and what to report once it is done.

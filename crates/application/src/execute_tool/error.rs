@@ -29,14 +29,14 @@ pub enum ExecuteToolError {
     /// It could not be recorded, so it did not run, or its result is withheld.
     #[error("{what}")]
     NotRecorded {
-        /// What happened to the call.
+        /// Outcome of the call.
         what: Unrecorded,
         /// Error of the audit log.
         source: StoreError,
     },
 }
 
-/// What happened to a call that could not be recorded.
+/// Outcome of a call that could not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrecorded {
     /// It was about to run, and did not.

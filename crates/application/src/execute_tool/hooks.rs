@@ -32,7 +32,7 @@ use toolstead_domain::{
 /// How long a hook may take to hear of the end of a call that was taken back: somebody waits for that end.
 const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
 
-/// What hooks know and say of one call on the path.
+/// State of the hooks for one call on the path.
 #[derive(Default)]
 pub(super) struct HookOutcome {
     call: Option<ToolCall>,

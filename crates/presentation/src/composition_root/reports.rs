@@ -24,16 +24,16 @@ fn configuration(config: &Config) -> Report {
         description: "Every setting that is in force, without secrets.",
         make: Box::new(move || {
             let settings = settings.clone();
-            Box::pin(async move { told(&settings) })
+            Box::pin(async move { settings_report(&settings) })
         }),
     }
 }
 
-/// Each setting by its name.
-fn told(settings: &Resolved) -> Value {
+/// Returns each setting under its name.
+fn settings_report(settings: &Resolved) -> Value {
     let settings = settings.all();
-    let told = settings.iter().filter_map(|setting| Some((setting.name(), shown(setting.value.as_ref()?))));
-    json!({"settings": redacted_value(&Value::Object(told.collect()))})
+    let values = settings.iter().filter_map(|setting| Some((setting.name(), shown(setting.value.as_ref()?))));
+    json!({"settings": redacted_value(&Value::Object(values.collect()))})
 }
 
 /// Of environments and headers only that a variable is named is told: anything else may be a secret, a default behind the

@@ -28,7 +28,7 @@ struct State {
     calls: usize,
     /// Principal and session of the last of them.
     holder: Option<(Principal, String)>,
-    /// When a call of the holder was given up.
+    /// Time at which a call of the holder was given up.
     given_up: Option<Instant>,
 }
 

@@ -74,7 +74,7 @@ pub(super) struct Connection {
     pub(super) transport: Box<dyn Transport>,
     pub(super) writer: RequestWriter,
     pub(super) card: ServerCard,
-    /// Whose questions it carries now, where it is the catalogue connection.
+    /// Lock that passes the questions of the catalogue connection to one caller at a time.
     pub(super) lock: Arc<CatalogueConnectionLock>,
 }
 
