@@ -10,8 +10,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(super) async fn is_confirmed(question: &'static str) -> bool {
     let Some(terminal) = Terminal::of_process() else { return false };
     let put = move |mut terminal: &File, given_up: &AtomicBool| {
-        terminal.write_all(question.as_bytes())?;
+        // Before the question: a key that is pressed once it is shown answers it.
         forget_typed(terminal)?;
+        terminal.write_all(question.as_bytes())?;
         let is_confirmed = matches!(key(terminal, given_up)?, Some(b'y' | b'Y'));
         writeln!(terminal, "{}", if is_confirmed { "yes" } else { "no" })?;
         Ok(is_confirmed)

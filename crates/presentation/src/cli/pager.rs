@@ -147,12 +147,12 @@ fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &Atomic
         let end = (first + height).min(rows.len());
         has_reached_end |= end == rows.len();
         write_escaped(terminal, &format!("{}\n", rows[first..end].join("\n")))?;
+        // Nothing that was typed before a page is shown turns it. A key that is pressed once the prompt is shown does.
+        forget_typed(terminal)?;
         write_escaped(
             terminal,
             &format!("(rows {} to {end} of {}) [n]ext [b]ack [e]nd [q]uit? ", first + 1, rows.len()),
         )?;
-        // Nothing that was typed before a page is shown turns it.
-        forget_typed(terminal)?;
         first = loop {
             match key(terminal, given_up)?.map(|key| key.to_ascii_lowercase()) {
                 Some(b'n' | b' ' | b'\r' | b'\n') if end < rows.len() => break end.min(last_page),
