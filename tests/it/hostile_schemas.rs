@@ -79,22 +79,32 @@ fn a_schema_without_a_bound_ends_its_own_call_and_nothing_else() {
     let (_home, mut pipe) = server_with("allow_tools = [\"*\"]\n");
     let kind = |answer: &Value| answer["result"]["_meta"]["toolstead/errorKind"].clone();
     let text = |answer: &Value| answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
-    // Many at once, and then a call and a ping that are answered all the same.
+    // Many at once, and then a ping and a call that are answered all the same. Which answer comes first depends on the machine.
+    let request = |id: usize, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    };
     for id in 1..=4 {
-        let params = json!({"name": "mcp__s__chain", "arguments": {}});
-        pipe.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string());
+        pipe.send(request(id, "tools/call", json!({"name": "mcp__s__chain", "arguments": {}})));
     }
-    pipe.send(json!({"jsonrpc": "2.0", "id": 5, "method": "ping"}).to_string());
-    assert_eq!(pipe.answer(5)["result"], json!({}));
-    assert_eq!(text(&call(&mut pipe, 6, "fine", &json!({"n": 1}))), "ran");
-    let mut late: Vec<usize> = (1..=4).collect();
-    while !late.is_empty() {
-        let answer = pipe.receive();
-        late.retain(|id| answer["id"] != *id);
-        assert!(["timeout", "too_large"].contains(&kind(&answer).as_str().unwrap()), "{answer}");
-        assert!(text(&answer).contains("cannot be validated, so it was not called"), "{answer}");
-        let is_late = kind(&answer) == "timeout";
-        assert!(!is_late || text(&answer).contains("used more than 1 second of processor time"), "{answer}");
+    pipe.send(request(5, "ping", json!({})));
+    pipe.send(request(6, "tools/call", json!({"name": "mcp__s__fine", "arguments": {"n": 1}})));
+    let mut answers = Vec::new();
+    while answers.len() < 6 {
+        let message = pipe.receive();
+        // A server that starts may announce its tools in between.
+        if message.get("method").is_none() {
+            answers.push(message);
+        }
+    }
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!((&answers[4]["id"], &answers[4]["result"]), (&json!(5), &json!({})));
+    assert_eq!((&answers[5]["id"], text(&answers[5]).as_str()), (&json!(6), "ran"));
+    for (id, answer) in (1..).zip(&answers[..4]) {
+        assert_eq!(answer["id"], id, "{answer}");
+        assert!(["timeout", "too_large"].contains(&kind(answer).as_str().unwrap()), "{answer}");
+        assert!(text(answer).contains("cannot be validated, so it was not called"), "{answer}");
+        let is_late = kind(answer) == "timeout";
+        assert!(!is_late || text(answer).contains("used more than 1 second of processor time"), "{answer}");
     }
     // What has no bound is validated all the same where it ends soon.
     assert_eq!(text(&call(&mut pipe, 7, "twice", &deep(3))), "ran");
