@@ -1,8 +1,8 @@
-//! From a bash command line to the accesses that permission rules judge: every simple command in it, and every file
-//! that it redirects to (`docs/shell-analysis.md`).
+//! Parses a bash command line into the accesses that permission rules are applied to: each simple command, and each
+//! file that the shell itself opens (`docs/shell-analysis.md`).
 //!
-//! The analysis is pure. What it cannot prove it calls opaque: no allow rule with a pattern covers that, and every deny
-//! rule on commands catches it.
+//! The analysis is pure. A part that it cannot understand with certainty is *opaque*: no allow rule with a pattern
+//! covers it, and every deny rule on commands matches it.
 
 mod analysis;
 pub mod catalogue;
@@ -23,12 +23,12 @@ use self::{
 use std::path::Path;
 use toolstead_domain::unseen::is_unseen;
 
-/// What this text would do if bash ran it in that folder, an absolute path without links.
+/// Returns the accesses of a text that bash runs in this folder, an absolute path without symbolic links.
 pub fn analyse(text: &str, folder: &Path) -> Analysis {
     analyse_inner(text, Folders::start(folder), Limits::default())
 }
 
-/// What these bytes would do. Bytes that are no text are opaque.
+/// Returns the accesses of these bytes. Bytes that are not UTF-8 are opaque.
 pub fn analyse_bytes(text: &[u8], folder: &Path) -> Analysis {
     match std::str::from_utf8(text) {
         Ok(text) => analyse(text, folder),
@@ -61,15 +61,16 @@ fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
     analysis
 }
 
-/// Characters that bash and a reader take for different things.
+/// Returns the reason why a text is rejected: a character that bash reads differently from a human.
 fn unreadable(text: &str) -> Option<&'static str> {
     text.chars().find_map(|character| match character {
         '\n' | '\t' => None,
         '\r' => Some("it holds a carriage return"),
         '\0' => Some("it holds a NUL character"),
         _ if character.is_control() => Some("it holds control characters"),
-        // Of those that join, the two that part what looks like one word. What varies a sign stands in many an emoji,
-        // and passes: rules compare what is written, not what is seen.
+        // Of the joining characters, only these two are rejected, because they split what looks like one word.
+        // Variation selectors are part of many emoji and are accepted: rules compare the written characters, not their
+        // appearance.
         '\u{200c}' | '\u{200d}' | '\u{2028}' | '\u{2029}' => Some("it holds invisible characters"),
         _ if is_unseen(character) => Some("it holds invisible characters"),
         _ if !character.is_ascii() && character.is_whitespace() => {

@@ -3,40 +3,41 @@
 use std::path::PathBuf;
 use toolstead_domain::access::{Clarity, CommandAccess};
 
-/// What a command line would do, as far as it can be told before it runs.
+/// Accesses of a command line, as far as they are known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// Every simple command, and what cannot be told, as opaque commands. Never empty together with `touches`.
+    /// Every simple command. Parts that are not understood are opaque commands. Never empty together with `touches`.
     pub commands: Vec<CommandAccess>,
-    /// The files that it opens or names itself.
+    /// Files that the command line opens or names itself.
     pub touches: Vec<Touch>,
 }
 
 /// A file that a command line reads or writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
-    /// Absolute. `.` and `..` are kept, because the system and not the text decides where they lead.
+    /// Absolute path. `.` and `..` are not resolved, because their target depends on the symbolic links in the file
+    /// system.
     pub path: PathBuf,
-    /// It is created, changed or deleted, not only read.
+    /// `true` if the file is created, changed or deleted; `false` if it is only read.
     pub writes: bool,
-    /// With everything below.
+    /// `true` if the access includes everything below the path.
     pub tree: bool,
-    /// What names it.
+    /// Part of the command line that names the file.
     pub origin: TouchOrigin,
 }
 
-/// What names a file in a command line.
+/// Part of a command line that names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TouchOrigin {
-    /// A redirection: the shell itself opens it.
+    /// A redirection: the shell itself opens the file.
     Redirection {
-        /// The place of the command that it stands at, or of one that comes next.
+        /// Index in [`Analysis::commands`] of the command with the redirection, or of the next command if it has none.
         command: usize,
     },
-    /// An operand of `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp`: a command that is judged as well changes it, or runs
-    /// one that does.
+    /// An operand of `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp`. The file is changed by that command or by a program
+    /// that the command starts; rules are also applied to the command itself.
     Operand {
-        /// The place of that command among all.
+        /// Index of the command in [`Analysis::commands`].
         command: usize,
     },
 }
@@ -46,13 +47,13 @@ impl Analysis {
         Self { commands: vec![CommandAccess::opaque(text, reason)], touches: Vec::new() }
     }
 
-    /// Whether some of it cannot be told.
+    /// Returns `true` if at least one part is not understood.
     pub fn is_opaque(&self) -> bool {
         self.commands.iter().any(|command| matches!(command.clarity, Clarity::Opaque(_)))
     }
 }
 
-/// The beginning of a text, for messages.
+/// Returns the first 60 characters of a text, for messages.
 pub(super) fn shown(text: &str) -> &str {
     const SHOWN: usize = 60;
     text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])

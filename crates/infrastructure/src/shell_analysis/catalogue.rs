@@ -1,5 +1,5 @@
-//! The catalogue: what is known by name of programs, of the shell's own words and of variables, as data. Each program stands
-//! in it once, with its class and with the arguments that make it do more than it says.
+//! Catalogue of known programs, bash words and variables. Each program has exactly one entry, with its class and with
+//! the arguments that make it run or write something else.
 
 pub(crate) mod filters;
 mod interpreter;
@@ -25,11 +25,11 @@ pub(crate) use self::{
     risks::{Risk, may_be_an_option},
 };
 
-/// Programs that change nothing about the command behind them, so that allow rules look through them.
+/// Programs that start the command after them without changing it. Allow rules are applied to that command.
 pub const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
 
 /// Patterns of allow rules on commands that only read. No pattern covers a command whose options make it write or run
-/// something: the analysis does not return such a command as plain.
+/// something, because the analysis does not classify such a command as plain.
 pub const READ_ONLY_COMMANDS: &[&str] = &[
     "ls *",
     "cat *",
@@ -59,21 +59,21 @@ pub const READ_ONLY_COMMANDS: &[&str] = &[
     "git remote -v",
 ];
 
-/// A program that is in no table.
+/// Entry for every program that is not in a table.
 static UNKNOWN: Program = Program::of(Class::Other, &[]);
 
-/// What is known of the program of that name, which may have a folder before it and a version behind it.
+/// Returns the entry of a program. The name may include a folder and a version.
 pub fn program(name: &str) -> &'static Program {
     named(known_as(name))
 }
 
-/// What is known of the program of exactly that name.
+/// Returns the entry of the program with exactly this name.
 pub(crate) fn named(name: &str) -> &'static Program {
     find(name).unwrap_or(&UNKNOWN)
 }
 
-/// The name that the catalogue knows a program by: without its folder and, if it is only known so, without its version
-/// (`python3.11`, `gcc-12`).
+/// Returns the catalogue name of a program: without its folder, and without its version if only the name without a
+/// version is in the catalogue (`python3.11`, `gcc-12`).
 pub fn known_as(name: &str) -> &str {
     let name = bare(name);
     if find(name).is_some() {
@@ -89,7 +89,7 @@ fn find(name: &str) -> Option<&'static Program> {
     [PROGRAMS, RISKY, INTERPRETERS].into_iter().flatten().find(|program| program.names.contains(&name))
 }
 
-/// The name of a program without its folder.
+/// Returns the name of a program without its folder.
 pub(crate) fn bare(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }

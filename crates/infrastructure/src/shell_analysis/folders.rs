@@ -1,30 +1,30 @@
-//! The folders that a command may be started in. A `cd` may fail, so that after it both the old and the new folder are
-//! possible, until `&&` rules the old one out.
+//! Possible working folders of a command. A `cd` can fail, so both the old and the new folder are possible after it,
+//! until `&&` rules out the old one.
 
 use super::word::Word;
 use std::path::{Path, PathBuf};
 
-/// More folders than these are as good as not known.
+/// Maximum number of possible folders. With more, the folder counts as unknown.
 const MAX_FOLDERS: usize = 8;
 
-/// A set of folders; `None` is any folder.
+/// Possible folders. `None` means that the folder is unknown.
 type Set = Option<Vec<PathBuf>>;
 
-/// Where the next command starts.
+/// Possible working folders of the next command.
 #[derive(Debug, Clone)]
 pub(super) struct Folders {
-    /// Whatever the last command answered.
+    /// Folders regardless of the exit status of the last command.
     now: Set,
-    /// If the last command succeeded.
+    /// Folders if the last command succeeded.
     after_success: Set,
 }
 
-/// How a command moves to another folder.
+/// Target of a command that changes the working folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Move {
-    /// To a folder that is written out.
+    /// A literal path.
     To(String),
-    /// To a folder that cannot be told.
+    /// A folder that is known only at run time.
     Somewhere,
 }
 
@@ -38,17 +38,17 @@ impl Folders {
         Self { now: None, after_success: None }
     }
 
-    /// The possible folders, if they are known.
+    /// Returns the possible folders, or `None` if the folder is unknown.
     pub(super) fn known(&self) -> Option<&[PathBuf]> {
         self.now.as_deref()
     }
 
-    /// A command ran that moves nowhere.
+    /// Records a command that does not change the working folder.
     pub(super) fn settle(&mut self) {
         self.after_success = self.now.clone();
     }
 
-    /// A command ran that moves.
+    /// Records a command that changes the working folder.
     pub(super) fn go(&mut self, to: &Move) {
         let Move::To(target) = to else {
             *self = Self::anywhere();
@@ -63,13 +63,17 @@ impl Folders {
         self.after_success = new;
     }
 
-    /// What the right side of `&&` (or of `||`) starts with.
+    /// Returns the state at the start of the right-hand side of `&&` (`and` is `true`) or `
+    ///
+    /// `.
     pub(super) fn right_side(&self, and: bool) -> Self {
         let set = if and { &self.after_success } else { &self.now };
         Self { now: set.clone(), after_success: set.clone() }
     }
 
-    /// What comes after `left && right` (or `left || right`).
+    /// Returns the state after `left && right` (`and` is `true`) or `left
+    ///
+    /// right`.
     pub(super) fn join(left: Self, right: Self, and: bool) -> Self {
         let after_success = if and { right.after_success } else { union(left.after_success, right.after_success) };
         Self { now: union(left.now, right.now), after_success }
@@ -86,7 +90,7 @@ fn union(left: Set, right: Set) -> Set {
     (left.len() <= MAX_FOLDERS).then_some(left)
 }
 
-/// What `cd` makes of a path: `..` takes the name before it away, whether that is a link or not.
+/// Resolves a path as `cd` does: `..` removes the preceding component even if that is a symbolic link.
 fn logical(path: &Path) -> PathBuf {
     let mut result = PathBuf::from("/");
     for part in path.components() {
@@ -101,7 +105,7 @@ fn logical(path: &Path) -> PathBuf {
     result
 }
 
-/// How `cd`, `pushd` or `popd` with these words moves.
+/// Returns the target of `cd`, `pushd` or `popd` with these words.
 pub(super) fn moved_by(words: &[Word]) -> Move {
     let operands = match words {
         [name, rest @ ..] if name.text == "cd" => rest,

@@ -1,4 +1,4 @@
-//! One simple command by its words: what runs, how far it can be trusted, and which files it names.
+//! Classifies one simple command by its words: what runs, how certain that is, and which files it names.
 
 pub(super) mod assigned;
 pub(super) mod built_in_rules;

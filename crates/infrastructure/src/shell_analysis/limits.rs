@@ -1,36 +1,37 @@
-//! How far an analysis may go. A text and all texts within it share this, because each level may be read several times.
+//! Limits of an analysis. A text and all texts nested in it share them, because each nesting level may be parsed
+//! several times.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-/// The longest text that is looked at, in bytes.
+/// Maximum length of a text, in bytes.
 pub(super) const MAX_TEXT: usize = 64 * 1024;
 
-/// The longest that a text and all texts within it are together, in bytes.
+/// Maximum total length of a text and all texts nested in it, in bytes.
 const MAX_ALL_TEXTS: usize = 4 * MAX_TEXT;
 
-/// How deep programs and texts may start each other.
+/// Maximum nesting depth of programs and texts that start each other.
 const MAX_LEVEL: usize = 6;
 
-/// More words that texts within texts hand on to what runs them are opaque together.
+/// Maximum total number of words in the readings of nested texts. A command beyond it is opaque.
 const MAX_READING_WORDS: usize = 1_000_000;
 
 /// Processor time for parsing a text and all texts within it.
 const PARSE_TIME: Duration = Duration::from_secs(2);
 
-/// How far an analysis may still go.
+/// Remaining part of the limits at one nesting level.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
     levels: usize,
     left: Rc<Left>,
 }
 
-/// What is left for all levels together.
+/// Remaining amounts that all nesting levels share.
 #[derive(Debug)]
 struct Left {
     bytes: Cell<usize>,
     words: Cell<usize>,
     parsing: Cell<Duration>,
-    /// Some limit was reached, so that something was not looked at.
+    /// `true` once a limit was reached, so that a part was not analysed.
     spent: Cell<bool>,
 }
 
@@ -47,37 +48,37 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For what is started within.
+    /// Returns the limits for the next nesting level.
     pub(super) fn deeper(&self) -> Self {
         Self { levels: self.levels.saturating_sub(1), left: self.left.clone() }
     }
 
-    /// Whether something else starts what is looked at.
+    /// Returns `true` if the analysed text is nested in another one.
     pub(super) fn is_within(&self) -> bool {
         self.levels <= MAX_LEVEL
     }
 
-    /// Whether it is too deep here.
+    /// Returns `true` if the maximum nesting depth is exceeded.
     pub(super) fn exhausted(&self) -> bool {
         self.levels == 0
     }
 
-    /// Says that a limit was reached.
+    /// Records that a limit was reached.
     pub(super) fn spend(&self) {
         self.left.spent.set(true);
     }
 
-    /// Whether a limit was reached.
+    /// Returns `true` if a limit was reached.
     pub(super) fn is_spent(&self) -> bool {
         self.left.spent.get()
     }
 
-    /// Counts a text; false where it is too much.
+    /// Subtracts the length of a text. Returns `false` if that exceeds the limit.
     pub(super) fn take_bytes(&self, count: usize) -> bool {
         self.take(&self.left.bytes, count)
     }
 
-    /// Counts the words that a text within hands on; false where they are too many.
+    /// Subtracts the number of words in the readings of a nested text. Returns `false` if that exceeds the limit.
     pub(super) fn take_readings(&self, count: usize) -> bool {
         self.take(&self.left.words, count)
     }
@@ -91,7 +92,7 @@ impl Limits {
         left.is_some()
     }
 
-    /// Returns the processor time that is left for parsing.
+    /// Returns the remaining processor time for parsing.
     pub(super) fn parsing(&self) -> Duration {
         self.left.parsing.get()
     }

@@ -1,4 +1,4 @@
-//! From a text to its simple commands and the files that the shell itself opens.
+//! Parses a text into its simple commands and the files that the shell itself opens.
 
 mod assignments;
 mod findings;

@@ -1,72 +1,73 @@
-//! One word of a command line, read as bash reads it. The syntax tree says where expansions lie; everything else is
-//! read from the text itself, so that a word that the tree cuts differently from bash is found out.
+//! One word of a command line, parsed as bash parses it. The syntax tree contributes only the positions of expansions.
+//! Everything else is parsed from the text itself, which detects a word that the tree splits differently from bash.
 
 use std::{collections::BTreeMap, ops::Range};
 
-/// A word after quotes are removed.
+/// A word after quote removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Its text without quotes; expansions stand in it as they were written.
+    /// Text without quotes. Expansions are included as they were written.
     pub(super) text: String,
-    /// Something in it has a value only when it runs: an expansion, or braces that make several words.
+    /// Part whose value is known only at run time: an expansion, or braces that produce several words.
     pub(super) dynamic: Option<Dynamic>,
-    /// Some of it was quoted.
+    /// `true` if a part of the word was quoted.
     pub(super) quoted: bool,
-    /// It may be replaced by names of files.
+    /// `true` if bash may replace the word by names of files.
     pub(super) glob: bool,
-    /// It starts with a tilde that bash replaces.
+    /// `true` if the word starts with a tilde that bash expands.
     pub(super) tilde: bool,
 }
 
-/// What keeps a word from being known.
+/// Reason why the value of a word is unknown before the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dynamic {
-    /// Within double quotes: it stays one word.
+    /// Expansion within double quotes: the word remains one word.
     Quoted,
-    /// Without quotes: it may become any number of words.
+    /// Unquoted expansion: the word may become any number of words.
     Split,
     /// `{a,b}` or `{1..3}`.
     Braces,
-    /// `<(...)` and nothing else: the path of a pipe.
+    /// `<(...)` as the whole word: the path of a pipe.
     Pipe,
-    /// The name of a file, or a line of the input, that `find`, `fd` or `xargs` puts into it.
+    /// Name of a file, or line of the input, that `find`, `fd` or `xargs` inserts.
     Found,
 }
 
-/// Why a word is not what the tree takes it for, as a person would say it.
+/// Message why bash may read a word differently from the syntax tree.
 pub(super) type Misread = &'static str;
 
-/// Where expansions lie, by their first byte.
+/// Expansions by the offset of their first byte.
 pub(super) type Expansions = BTreeMap<usize, Expansion>;
 
 /// An expansion within a word.
 #[derive(Debug)]
 pub(super) struct Expansion {
-    /// The byte behind its last.
+    /// Offset of the byte after the expansion.
     pub(super) end: usize,
-    /// What it becomes within double quotes, where that is known before it runs.
+    /// Value within double quotes, if it is known before the command runs.
     pub(super) text: Option<String>,
 }
 
 impl Word {
-    /// The text, if it is known and nothing replaces it.
+    /// Returns the text if it is known and bash replaces no part of it.
     pub(super) fn literal(&self) -> Option<&str> {
         (self.dynamic.is_none() && !self.glob && !self.tilde).then_some(self.text.as_str())
     }
 
-    /// What the names of files start with that may take its place: what stands in front of the first wildcard or brace.
+    /// Returns the common prefix of all file names that may replace this word: the text before the first wildcard or
+    /// brace. Returns `None` if no file name may replace it.
     pub(super) fn file_names_start(&self) -> Option<&str> {
         let replaced = self.glob || self.dynamic == Some(Dynamic::Braces);
         let end = self.text.find(['*', '?', '[', '{']).unwrap_or(self.text.len());
         replaced.then(|| &self.text[..end])
     }
 
-    /// Returns `true` if names of files may take its place, or that of a word that it becomes.
+    /// Returns `true` if names of files may replace this word, or a word that it expands to.
     pub(super) fn may_become_file_names(&self) -> bool {
         self.glob || self.dynamic == Some(Dynamic::Split)
     }
 
-    /// Reads exactly this range as one word.
+    /// Parses exactly this range as one word.
     pub(super) fn read(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Self, Misread> {
         let end = range.end;
         let (word, stop) = Reader { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
@@ -77,7 +78,7 @@ impl Word {
         Ok(word)
     }
 
-    /// Reads this range as words between blanks.
+    /// Parses this range as words separated by blanks.
     pub(super) fn read_all(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Vec<Self>, Misread> {
         let reader = Reader { bytes: text.as_bytes(), text, end: range.end, expansions };
         let mut words = Vec::new();
@@ -98,7 +99,7 @@ impl Word {
     }
 }
 
-/// Whether bash ends a word in front of this byte as well.
+/// Checks that bash ends a word at this byte as well.
 fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), Misread> {
     match bytes.get(end) {
         None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`') => Ok(()),
@@ -120,7 +121,8 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// Reads a word up to the first byte that ends it, at most to the end of the range.
+    /// Parses a word up to the first byte that ends it, at most to the end of the range. Returns the word and the
+    /// offset of that byte.
     fn word(&self, start: usize) -> Result<(Word, usize), Misread> {
         let mut word = Word::default();
         let mut braces = Braces::default();
@@ -190,7 +192,7 @@ impl Reader<'_> {
         Ok((word, at))
     }
 
-    /// Reads up to the closing double quote; the byte behind it.
+    /// Parses up to the closing double quote. Returns the offset of the byte after it.
     fn double_quotes(&self, start: usize, word: &mut Word) -> Result<usize, Misread> {
         word.quoted = true;
         let mut at = start;
@@ -213,7 +215,7 @@ impl Reader<'_> {
                         at = *end;
                     }
                     Some(&Expansion { end: stop, .. }) => {
-                        // `"$@"` and `"${a[@]}"` become any number of words.
+                        // `"$@"` and `"${a[@]}"` may expand to any number of words.
                         let many = self.slice(at, stop).contains('@');
                         let kind = if many { Dynamic::Split } else { Dynamic::Quoted };
                         word.dynamic = Some(word.dynamic.map_or(kind, |old| if many { kind } else { old }));
@@ -235,7 +237,8 @@ impl Reader<'_> {
         Err("a double quote is not closed")
     }
 
-    /// The expansion that starts here, if one does. A `$` that starts none is itself.
+    /// Returns the expansion that starts at this offset, if there is one. A `$` that starts no expansion is a literal
+    /// character.
     fn expansion(&self, at: usize) -> Result<Option<&Expansion>, Misread> {
         if let Some(expansion) = self.expansions.get(&at) {
             return Ok(Some(expansion));
@@ -250,7 +253,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `$'..'` behind its opening quote; the byte behind the closing one.
+    /// Parses `$'..'` from the byte after the opening quote. Returns the offset of the byte after the closing quote.
     fn ansi_c(&self, start: usize, word: &mut Word) -> Result<usize, Misread> {
         word.quoted = true;
         let mut characters = self.rest(start).char_indices().peekable();
@@ -280,7 +283,7 @@ impl Reader<'_> {
                 'f' => Some('\u{c}'),
                 'r' => Some('\r'),
                 'v' => Some('\u{b}'),
-                // Single bytes: only those that are characters of their own.
+                // Single bytes: only ASCII ones are characters by themselves.
                 'x' => number(16, 2, None).filter(u8_is_ascii).and_then(char::from_u32),
                 '0'..='7' => number(8, 3, Some(escape)).filter(u8_is_ascii).and_then(char::from_u32),
                 'u' => number(16, 4, None).and_then(char::from_u32),
@@ -295,7 +298,7 @@ impl Reader<'_> {
         Err("a quote is not closed")
     }
 
-    /// What is left of the range.
+    /// Returns the rest of the range from this offset.
     fn rest(&self, at: usize) -> &str {
         self.text.get(at..self.end).unwrap_or_default()
     }
@@ -304,7 +307,7 @@ impl Reader<'_> {
         self.text.get(start..end).unwrap_or_default()
     }
 
-    /// How many bytes lie in front of that byte.
+    /// Returns the number of bytes before the next occurrence of this byte.
     fn until(&self, start: usize, byte: u8) -> Result<usize, Misread> {
         let rest = self.bytes.get(start..self.end).ok_or("a quote is not closed")?;
         rest.iter().position(|candidate| *candidate == byte).ok_or("a quote is not closed")
@@ -316,7 +319,7 @@ fn u8_is_ascii(byte: &u32) -> bool {
     *byte < 0x80
 }
 
-/// Whether unquoted braces make several words of one. `{}` and `{x}` stay as they are.
+/// Detects unquoted braces that expand to several words. `{}` and `{x}` do not.
 #[derive(Default)]
 struct Braces {
     open: usize,

@@ -1,28 +1,28 @@
-//! Programs that filter a pipe, with every option under which they read nothing but their input and write nothing but
-//! their output. An option that is not here, and any beginning of a long option, needs approval.
+//! Programs that filter a pipe, with all options under which they read only their input and write only their output.
+//! Any other option, and any abbreviation of a long option, requires approval.
 
 /// A program that filters its input.
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) name: &'static str,
-    /// Letters of options without a value.
+    /// Letters of short options without a value.
     pub(crate) flags: &'static str,
-    /// Letters of options with a value.
+    /// Letters of short options with a value, and the form of the value.
     pub(crate) valued: &'static [(char, Value)],
-    /// Long options without a value, whole.
+    /// Full names of long options without a value.
     pub(crate) long_flags: &'static [&'static str],
-    /// Long options with a value, whole.
+    /// Full names of long options with a value, and the form of the value.
     pub(crate) long_valued: &'static [(&'static str, Value)],
-    /// A number behind a dash counts lines: `-5`.
+    /// `true` if a number after a dash is a number of lines: `-5`.
     pub(crate) counts_by_dash: bool,
-    /// Most operands that are taken, none of which names a file.
+    /// Maximum number of operands, none of which names a file.
     pub(crate) operands: usize,
 }
 
-/// Form of an option's value.
+/// Form of the value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// A number, with a sign before it and a unit behind it.
+    /// A number with an optional sign and an optional unit.
     Count,
     /// Numbers, commas and dashes.
     Ranges,
@@ -44,7 +44,7 @@ const FILTERS: &[Filter] = &[
         counts_by_dash: true,
         operands: 0,
     },
-    // Not `-f`, `-F`, `--follow`, `--retry`, `-s` or `--pid`: it would wait.
+    // Excludes `-f`, `-F`, `--follow`, `--retry`, `-s` and `--pid`, which make it wait.
     Filter {
         name: "tail",
         flags: "qvz",
@@ -54,7 +54,7 @@ const FILTERS: &[Filter] = &[
         counts_by_dash: true,
         operands: 0,
     },
-    // Not `--files0-from`.
+    // Excludes `--files0-from`.
     Filter {
         name: "wc",
         flags: "cmlLw",
@@ -64,7 +64,8 @@ const FILTERS: &[Filter] = &[
         counts_by_dash: false,
         operands: 0,
     },
-    // Not `-o`, `-S`, `-T`, `--compress-program`, `--files0-from`, `--random-source`, `--batch-size` or `--parallel`.
+    // Excludes `-o`, `-S`, `-T`, `--compress-program`, `--files0-from`, `--random-source`, `--batch-size` and
+    // `--parallel`.
     Filter {
         name: "sort",
         flags: "bdfghiMnRrVcCsuz",
@@ -114,7 +115,7 @@ const FILTERS: &[Filter] = &[
         counts_by_dash: false,
         operands: 0,
     },
-    // Its operands are sets of characters.
+    // The operands are sets of characters.
     Filter {
         name: "tr",
         flags: "cCdst",
@@ -126,18 +127,18 @@ const FILTERS: &[Filter] = &[
     },
 ];
 
-/// Returns the filter of exactly that name.
+/// Returns the filter with exactly this name.
 pub(crate) fn filter(name: &str) -> Option<&'static Filter> {
     FILTERS.iter().find(|filter| filter.name == name)
 }
 
 impl Filter {
-    /// Returns the form of the value of an option with that letter.
+    /// Returns the form of the value of the short option with this letter.
     pub(crate) fn value_of_letter(&self, letter: char) -> Option<Value> {
         self.valued.iter().find(|(known, _)| *known == letter).map(|(_, value)| *value)
     }
 
-    /// Returns the form of the value of a long option of exactly that name.
+    /// Returns the form of the value of the long option with exactly this name.
     pub(crate) fn value_of_long(&self, name: &str) -> Option<Value> {
         self.long_valued.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }

@@ -1,41 +1,41 @@
-//! One program that runs texts of another language.
+//! One program that runs texts in another language.
 
 use super::options::{self, Letters, Takes::Module};
 
-/// How an interpreter reads its arguments.
+/// Syntax of the arguments of an interpreter.
 #[derive(Debug, Clone, Copy)]
 pub struct Interpreter {
     pub(crate) letters: Letters,
-    /// Long options that take nothing, and elsewhere something.
+    /// Long options that take no value for this interpreter, but do for others.
     pub(crate) flags: &'static [&'static str],
     pub(crate) operand: Operand,
 }
 
-/// What an interpreter takes its first operand for.
+/// Meaning of the first operand of an interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
-    /// A file that it runs.
+    /// A file that the interpreter runs.
     Script,
-    /// A text that it runs.
+    /// A text that the interpreter runs.
     Text,
-    /// A subcommand, or a file that it runs.
+    /// A subcommand, or a file that the interpreter runs.
     Subcommand,
-    /// Nothing that it runs.
+    /// An operand that the interpreter does not run.
     Other,
 }
 
 impl Interpreter {
-    /// What its first operand is.
+    /// Returns the meaning of the first operand.
     pub fn operand(&self) -> Operand {
         self.operand
     }
 
-    /// Whether it runs modules by their names, as Python does behind `-m`.
+    /// Returns `true` if an option runs a module by its name, as `-m` of Python does.
     pub fn runs_modules(&self) -> bool {
         self.letters.iter().any(|(takes, _)| *takes == Module)
     }
 
-    /// Whether this option takes the next word; `None` where that is not known.
+    /// Returns `true` if this option takes the next word as its value, or `None` if that is unknown.
     pub fn takes_next_word(&self, option: &str) -> Option<bool> {
         options::takes_next_word(self.letters, option)
     }

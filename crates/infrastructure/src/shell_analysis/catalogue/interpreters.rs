@@ -1,4 +1,4 @@
-//! Programs that run texts of other languages, with the options that they take.
+//! Programs that run texts in other languages, with the options that they take.
 
 use super::{
     interpreter::{Interpreter, Operand},

@@ -1,10 +1,11 @@
-//! Beginnings of commands that a rule may be offered for: what follows them chooses what is built, tested, listed or
-//! printed. `@` is one word, such as the name of a script.
+//! Beginnings of commands for which a rule with a wildcard may be offered. The words after them only choose what is
+//! built, tested, listed or printed. `@` matches one word, such as the name of a script.
 //!
-//! Not here: shells, programs that start others, interpreters with a text, whatever deletes, sends or publishes, programs
-//! that print the contents of any file, and `wc` and `du`, which print what is in the file of `--files0-from`.
+//! The list excludes shells, programs that start others, interpreters with a text, commands that delete, send or
+//! publish, and programs that print the contents of any file. It also excludes `wc` and `du`, which print the contents
+//! of the file given with `--files0-from`.
 
-/// The beginnings, each word for word.
+/// Beginnings, with words separated by one space.
 pub(crate) const OFFERED_RULES: &[&str] = &[
     "cargo bench",
     "cargo build",

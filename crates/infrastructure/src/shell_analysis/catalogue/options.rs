@@ -1,40 +1,40 @@
-//! The options of interpreters, read as the interpreters read them: letters in groups, values in the same word or in the
-//! next one. What takes what is data.
+//! Options of interpreters, parsed as the interpreters parse them: letters in groups, values in the same word or in the
+//! next one. The values that each option takes are data.
 
-/// What an option takes.
+/// Value that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Nothing,
-    /// Nothing: it says something about the interpreter or the script, and ends.
+    /// No value. The interpreter prints information or checks the script, and ends.
     Ends,
-    /// Nothing: the interpreter goes on with its input.
+    /// No value. The interpreter continues with its input.
     Input,
-    /// A number in the same word, which further letters may follow.
+    /// A number in the same word. Further letters may follow it.
     Number,
-    /// A number in the same word, which further letters may follow, or else what is left of the word.
+    /// A number in the same word, which further letters may follow, or else the rest of the word.
     NumberOrRest,
-    /// What is left of the word, which may be nothing.
+    /// The rest of the word, which may be empty.
     Rest,
-    /// What is left of the word or else the next word. So do the following.
+    /// The rest of the word, or else the next word. This also applies to the following variants.
     Value,
     /// A library that is loaded.
     Library,
     /// A setting, or a file of them, that may name what is loaded or run.
     Setting,
-    /// A file that is run, or that says what is.
+    /// A file that is run, or that names what is run.
     File,
     /// A text that is run.
     Text,
-    /// The same, and what follows are its arguments.
+    /// A text that is run. The words after it are its arguments.
     TextWithArguments,
-    /// A module that is run. What follows are its arguments.
+    /// A module that is run. The words after it are its arguments.
     Module,
 }
 
-/// The letters of an interpreter's short options.
+/// Letters of the short options of an interpreter, by the value that they take.
 pub(crate) type Letters = &'static [(Takes, &'static str)];
 
-/// Long options, those of all interpreters together. With `*` at its end a name is the beginning of others.
+/// Long options of all interpreters. A name that ends with `*` is a prefix.
 const LONG: &[(Takes, &[&str])] = &[
     (
         Takes::Nothing,
@@ -147,18 +147,18 @@ const LONG: &[(Takes, &[&str])] = &[
 /// A group of short options.
 #[derive(Debug, Default)]
 pub(crate) struct Group<'w> {
-    /// What its last letter takes; `None` where that is not known.
+    /// Value that the last letter takes, or `None` if that is unknown.
     pub(crate) takes: Option<Takes>,
-    /// The value that stands in the same word.
+    /// Value in the same word.
     pub(crate) value: Option<&'w str>,
     pub(crate) asks: bool,
     pub(crate) ends: bool,
-    /// The rest of the word may be further options.
+    /// `true` if the rest of the word may contain further options.
     pub(crate) unsure: bool,
 }
 
 impl<'w> Group<'w> {
-    /// Reads a group, without its dash.
+    /// Parses a group, given without its dash.
     pub(crate) fn read(letters: Letters, group: &'w str) -> Self {
         let mut read = Self::default();
         (read.takes, read.value) = read.last(letters, group);
@@ -179,15 +179,16 @@ impl<'w> Group<'w> {
                     rest = behind_number(rest);
                 }
                 Some(Takes::NumberOrRest | Takes::Rest) => {
-                    // Perl takes what stands behind a blank for further options.
+                    // Perl reads the text after a blank as further options.
                     self.unsure |= rest.contains(char::is_whitespace);
                     return (Some(Takes::Rest), None);
                 }
-                // `-pe`: both are for the same text.
+                // `-pe`: both letters apply to the same text.
                 Some(Takes::Text) if !rest.is_empty() && rest.chars().all(|c| is_text(letters, c)) => {}
                 Some(_) => return (takes, Some(rest).filter(|rest| !rest.is_empty())),
                 None => {
-                    // Where nothing but words are options, what follows is the rest of one.
+                    // For an interpreter without groups of letters, the remaining characters are the rest of one
+                    // option.
                     let has_groups = letters.iter().any(|(takes, _)| *takes == Takes::Nothing);
                     let asks = |c| letter_takes(letters, c) == Some(Takes::Input);
                     self.asks |= has_groups && rest.chars().any(asks);
@@ -199,7 +200,7 @@ impl<'w> Group<'w> {
     }
 }
 
-/// Whether an option takes the next word; `None` where that is not known.
+/// Returns `true` if an option takes the next word as its value, or `None` if that is unknown.
 pub(crate) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
     let (takes, value) = match option.strip_prefix("--") {
         Some(long) => {
@@ -211,7 +212,7 @@ pub(crate) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
         }
     };
     let of_itself = match takes? {
-        // `node --test` takes files.
+        // `node --test` takes files as operands.
         Takes::Ends => return None,
         Takes::Nothing | Takes::Input | Takes::Number | Takes::NumberOrRest | Takes::Rest => false,
         Takes::Value
@@ -233,7 +234,7 @@ fn is_text(letters: Letters, letter: char) -> bool {
     letter_takes(letters, letter) == Some(Takes::Text)
 }
 
-/// What a long option takes. Node reads `_` as `-`.
+/// Returns the value that a long option takes. Node accepts `_` for `-`.
 pub(crate) fn long_takes(name: &str) -> Option<Takes> {
     let name = name.replace('_', "-");
     let is = |known: &&str| match known.strip_suffix('*') {
@@ -244,7 +245,8 @@ pub(crate) fn long_takes(name: &str) -> Option<Takes> {
     whole.or_else(|| LONG.iter().find(|(_, names)| names.iter().any(&is))).map(|(takes, _)| *takes)
 }
 
-/// What stands behind a number: `012`, `0xff`; and behind a word after a colon (`:no-deprecated`), nothing.
+/// Returns the text after a number (`012`, `0xff`), or an empty text if the value is a word after a colon
+/// (`:no-deprecated`).
 fn behind_number(text: &str) -> &str {
     if text.starts_with(':') {
         return "";

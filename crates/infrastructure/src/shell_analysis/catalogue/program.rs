@@ -2,80 +2,80 @@
 
 use super::{interpreter::Interpreter, risks::Risks, subcommands::Subcommands};
 
-/// A program, or several that are alike, and what is known of it.
+/// Known properties of a program, or of several programs that are alike.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
     pub(crate) names: &'static [&'static str],
     pub(crate) class: Class,
-    /// What single arguments of it do.
+    /// Effects of single arguments.
     pub(crate) risks: Risks,
-    /// What its subcommands do, where it has some.
+    /// Effects of subcommands, if the program has any.
     pub(crate) subcommands: Option<&'static Subcommands>,
-    /// It runs the commands in its input.
+    /// Exceptions from running the commands in the input; `None` if the program does not run its input.
     pub(crate) input: Option<RunsItsInput>,
     runs_texts: bool,
     installs: bool,
     runs_packages: bool,
 }
 
-/// The kind of a program: what it makes of its arguments.
+/// Kind of a program: the way in which it uses its arguments.
 #[derive(Debug, Clone, Copy)]
 pub enum Class {
-    /// A shell: it runs the text behind `-c`, or what it reads.
+    /// A shell, which runs the text after `-c` or the commands that it reads.
     Shell,
-    /// It starts the program named among its arguments.
+    /// A program that starts the program named among its arguments.
     Wrapper(Wrapper),
-    /// It runs texts of another language.
+    /// A program that runs texts in another language.
     Interpreter(Interpreter),
-    /// Its arguments choose what is read and printed, nothing else.
+    /// A program whose arguments only choose what is read and printed.
     Reader(Reads),
-    /// It starts none of its arguments, but by a risk or by a subcommand that is not known.
+    /// A program that starts none of its arguments, except through a known risk or an unknown subcommand.
     Settled,
-    /// Any of its arguments may be a program. So it is with programs that are not known.
+    /// A program of which any argument may be a program. Unknown programs have this class.
     Other,
 }
 
-/// How a program starts the one named among its arguments.
+/// Way in which a program starts the program named among its arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct Wrapper {
-    /// It hands a whole argument to a shell.
+    /// `true` if the program passes a whole argument to a shell.
     pub(crate) hands_texts_on: bool,
-    /// Its first operand, but for a number, is the program.
+    /// `true` if the first operand that is not a number is the program.
     pub(crate) starts_its_first_operand: bool,
-    /// It starts a shell, which reads its input, unless it is given this.
+    /// Arguments without which the program starts a shell that reads the input.
     pub(crate) shell_unless: Option<Given>,
 }
 
-/// What keeps a wrapper from starting a shell.
+/// Arguments that prevent a wrapper from starting a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// More operands than these.
+    /// More operands than this number.
     Operands(usize),
-    /// A command behind an option for it.
+    /// A command given with an option.
     Command,
 }
 
-/// How much of what a reader does its arguments may change.
+/// Degree to which arguments may change the effects of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// Nothing, whatever they turn out to be: it is no builtin that may evaluate a word, and has no option that writes. A
-    /// pattern on it covers arguments that are known only when it runs.
+    /// Any argument, even one that is known only at run time, leaves the program a reader: it is not a builtin that may
+    /// evaluate a word, and it has no option that writes. A pattern covers such arguments.
     WhateverIsNamed,
-    /// Nothing, as long as they are known.
+    /// Any literal argument leaves the program a reader.
     WhatIsKnown,
 }
 
-/// What among the arguments says that a program does not run the commands in its input.
+/// Arguments that prevent a program from running the commands in its input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunsItsInput {
-    /// One of these options.
+    /// Options of which one is enough.
     pub(crate) unless: &'static [&'static str],
-    /// Any operand.
+    /// `true` if any operand is enough.
     pub(crate) or_operands: bool,
 }
 
 impl Program {
-    /// Programs that are alike.
+    /// Creates the entry of programs that are alike.
     pub(super) const fn of(class: Class, names: &'static [&'static str]) -> Self {
         Self {
             names,
@@ -97,42 +97,42 @@ impl Program {
         Self { subcommands: Some(subcommands), ..self }
     }
 
-    /// It runs the commands in its input unless it is given one of these options.
+    /// Marks programs that run the commands in their input unless one of these options is given.
     pub(super) const fn running_its_input(self, unless: &'static [&'static str]) -> Self {
         Self { input: Some(RunsItsInput { unless, or_operands: false }), ..self }
     }
 
-    /// It runs the commands in its input unless it is given one of these options, or an operand.
+    /// Marks programs that run the commands in their input unless one of these options or an operand is given.
     pub(super) const fn running_its_input_without_operands(self, unless: &'static [&'static str]) -> Self {
         Self { input: Some(RunsItsInput { unless, or_operands: true }), ..self }
     }
 
-    /// It runs a text that is no other language's: a script, or rules.
+    /// Marks programs that run a text in a language of their own, such as a script or rules.
     pub(super) const fn running_texts(self) -> Self {
         Self { runs_texts: true, ..self }
     }
 
-    /// It takes names of programs for names of packages.
+    /// Marks programs that take names of programs as names of packages.
     pub(super) const fn installing(self) -> Self {
         Self { installs: true, ..self }
     }
 
-    /// It runs packages, or what a project holds, by their names.
+    /// Marks programs that run packages, or code of a project, by name.
     pub(super) const fn running_packages(self) -> Self {
         Self { runs_packages: true, ..self }
     }
 
-    /// The kind of program.
+    /// Returns the kind of the program.
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// Whether it is a shell.
+    /// Returns `true` if the program is a shell.
     pub fn is_shell(&self) -> bool {
         matches!(self.class, Class::Shell)
     }
 
-    /// How it starts the program named among its arguments, if it does.
+    /// Returns the way in which the program starts the program among its arguments, if it does.
     pub fn wrapper(&self) -> Option<Wrapper> {
         match self.class {
             Class::Wrapper(wrapper) => Some(wrapper),
@@ -140,7 +140,7 @@ impl Program {
         }
     }
 
-    /// How it reads its arguments, if it runs texts of another language.
+    /// Returns the syntax of the arguments, if the program runs texts in another language.
     pub fn interpreter(&self) -> Option<Interpreter> {
         match self.class {
             Class::Interpreter(interpreter) => Some(interpreter),
@@ -148,33 +148,33 @@ impl Program {
         }
     }
 
-    /// Whether it runs packages, or what a project holds, by their names, and not only files.
+    /// Returns `true` if the program runs packages, or code of a project, by name, and not only files.
     pub fn runs_packages(&self) -> bool {
         self.runs_packages
     }
 
-    /// Whether its arguments choose what is read and printed, nothing else.
+    /// Returns `true` if the arguments only choose what is read and printed.
     pub(crate) fn is_reader(&self) -> bool {
         matches!(self.class, Class::Reader(_))
     }
 
-    /// Whether it takes names of programs for names of packages.
+    /// Returns `true` if the program takes names of programs as names of packages.
     pub(crate) fn installs(&self) -> bool {
         self.installs
     }
 
-    /// Whether none of its arguments is a program, but where a risk says so.
+    /// Returns `true` if no argument is a program, except through a known risk.
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.class, Class::Reader(_) | Class::Settled | Class::Interpreter(_))
     }
 
-    /// Whether it runs a text: one among its arguments, or what it reads.
+    /// Returns `true` if the program runs a text: one of its arguments, or a file that it reads.
     pub(crate) fn runs_texts(&self) -> bool {
         self.runs_texts || self.input.is_some() || matches!(self.class, Class::Shell | Class::Interpreter(_))
     }
 
-    /// Whether a version may stand behind its name. What only reads has none: `ls2` is some other program. Nor has what
-    /// is in the catalogue for its packages alone.
+    /// Returns `true` if a version may follow the name. Readers have no versions (`ls2` is a different program), and
+    /// neither have programs that are in the catalogue only for their packages.
     pub(super) fn has_versions(&self) -> bool {
         !(self.is_reader() || self.installs && matches!(self.class, Class::Other))
     }
@@ -195,7 +195,7 @@ impl Wrapper {
         Self { shell_unless: Some(given), ..self }
     }
 
-    /// Whether its first operand, but for a number, is the program.
+    /// Returns `true` if the first operand that is not a number is the program.
     pub fn starts_its_first_operand(&self) -> bool {
         self.starts_its_first_operand
     }

@@ -1,4 +1,4 @@
-//! Shells, programs that start others, and those that start nothing.
+//! Shells, programs that start other programs, and programs that start none.
 
 use super::program::{Class, Given, Program, Reads, Wrapper};
 
@@ -195,7 +195,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     ),
     Program::of(Class::Settled, &["sed"]).running_texts(),
-    // Programs of which nothing is known but that they take names of programs for names of packages, or run packages.
+    // Programs of which only the use of packages is known: names of programs are names of packages, or the program runs
+    // packages.
     Program::of(Class::Other, &["apk", "brew", "dnf", "pacman", "yum", "zypper"]).installing(),
     Program::of(Class::Other, &["poetry", "uv"]).running_packages(),
 ];

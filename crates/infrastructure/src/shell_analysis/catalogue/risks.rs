@@ -1,55 +1,55 @@
 //! Arguments that make a program run or write something else.
 
-/// What among the arguments of a program makes it do more than it says.
+/// Argument with an effect beyond the usual one of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Risk {
-    /// That long option, or a beginning of it that is no option's name, with or without a value.
+    /// This long option with or without a value, or an abbreviation of it that is not the name of another option.
     Long(&'static str),
-    /// The same, if some argument holds an `@`.
+    /// This long option, if some argument contains an `@`.
     LongWithFile(&'static str),
-    /// A group of short options that holds that letter.
+    /// A group of short options that contains this letter.
     Short(char),
-    /// An option that holds an `@`.
+    /// An option that contains an `@`.
     OptionWithFile,
-    /// Exactly that word.
+    /// Exactly this word.
     Word(&'static str),
-    /// A word that starts so.
+    /// A word that starts with this text.
     Start(&'static str),
-    /// A word that holds it.
+    /// A word that contains this text.
     Part(&'static str),
-    /// An option of rustc's code generation that is in no list.
+    /// A code generation option of rustc that is not in the list of harmless ones.
     Codegen,
-    /// A variable that is set (`NAME=value`, `-DNAME=value`) to more than a number or a switch.
+    /// A variable that is set (`NAME=value`, `-DNAME=value`) to something other than a number or a switch.
     Variable,
-    /// So many operands.
+    /// At least this number of operands.
     Operands(usize),
     /// Every use.
     Always,
 }
 
-/// What is a risk among the arguments of a program.
+/// Risks among the arguments of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Risks {
-    /// What makes it run something, or may.
+    /// Risks that run something, or may run something.
     pub(crate) runs: &'static [Risk],
-    /// What only makes it write or read.
+    /// Risks that only write or read.
     pub(crate) writes: &'static [Risk],
-    /// What is said of both.
+    /// Reason given for all of these risks.
     pub(crate) reason: &'static str,
     beginnings: Beginnings,
-    /// Short options that take the rest of their group for a value.
+    /// Short options that take the rest of their group as a value.
     valued: &'static str,
 }
 
-/// Which beginnings of long options a program takes for them.
+/// Abbreviations of long options that a program accepts.
 #[derive(Debug, Clone, Copy)]
 enum Beginnings {
     None,
-    /// All but these, which are names of other options.
+    /// All abbreviations except these, which are names of other options.
     AllBut(&'static [&'static str]),
 }
 
-/// Options of rustc's code generation that choose how fast, how large and how checked the result is.
+/// Code generation options of rustc that only choose how fast, how large and how checked the result is.
 const CODEGEN: &[&str] = &[
     "codegen-units",
     "debug-assertions",
@@ -80,17 +80,17 @@ impl Risks {
         Self { writes, ..self }
     }
 
-    /// It takes no beginnings of long options.
+    /// Marks a program that accepts no abbreviations of long options.
     pub(super) const fn with_no_beginnings(self) -> Self {
         Self { beginnings: Beginnings::None, ..self }
     }
 
-    /// These long options are no risk, though their names begin that of one.
+    /// Excludes long options whose names are prefixes of a risky option.
     pub(super) const fn knowing(self, names: &'static [&'static str]) -> Self {
         Self { beginnings: Beginnings::AllBut(names), ..self }
     }
 
-    /// These short options take the rest of their group for a value.
+    /// Adds the short options that take the rest of their group as a value.
     pub(super) const fn with_values(self, valued: &'static str) -> Self {
         Self { valued, ..self }
     }
@@ -99,12 +99,12 @@ impl Risks {
         self.runs.iter().chain(self.writes)
     }
 
-    /// Whether one of these arguments is a risk.
+    /// Returns `true` if one of these arguments is a risk.
     pub(crate) fn are_hit(&self, arguments: &[&str]) -> bool {
         self.all().any(|risk| self.is_hit(*risk, arguments))
     }
 
-    /// Whether one of these arguments is this risk, for a program with such options.
+    /// Returns `true` if one of these arguments is this risk, given the options of the program.
     pub(crate) fn is_hit(&self, risk: Risk, arguments: &[&str]) -> bool {
         let is_long = |option: &str| arguments.iter().any(|word| self.is_long(option, word));
         let holds_a_file = |word: &&str| word.contains('@');
@@ -138,7 +138,7 @@ impl Risks {
                 }
     }
 
-    /// Whether the name of some file that starts so could be a risk.
+    /// Returns `true` if a file name that starts with this text could be a risk.
     pub(crate) fn may_be_hit_by_a_file(&self, start: &str) -> bool {
         self.all().any(|risk| match *risk {
             Risk::Always | Risk::Operands(_) => true,
@@ -152,7 +152,7 @@ impl Risks {
     }
 }
 
-/// Whether an option of rustc's code generation is in no list.
+/// Returns `true` if a code generation option of rustc is not in the list of harmless ones.
 fn generates_code(arguments: &[&str]) -> bool {
     let chooses = |value: &str| CODEGEN.contains(&value.split('=').next().unwrap_or(value));
     arguments.iter().enumerate().any(|(at, word)| {
@@ -165,12 +165,12 @@ fn generates_code(arguments: &[&str]) -> bool {
     })
 }
 
-/// Whether the name of some file that starts so could be taken for an option.
+/// Returns `true` if a file name that starts with this text could be taken for an option.
 pub(crate) fn may_be_an_option(start: &str) -> bool {
     start.is_empty() || start.starts_with('-')
 }
 
-/// How many of the words are operands.
+/// Returns the number of operands among the words.
 fn operands(arguments: &[&str]) -> usize {
     let options_end = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
     let (before, behind) = arguments.split_at(options_end);
@@ -178,13 +178,13 @@ fn operands(arguments: &[&str]) -> usize {
     plain + behind.len().saturating_sub(1)
 }
 
-/// Whether a word sets a variable, and to something that could be a program: no number, no switch.
+/// Returns `true` if a word sets a variable to something that could be a program: not a number and not a switch.
 fn sets_more_than_a_switch(word: &str) -> bool {
     const SWITCHES: &[&str] =
         &["", "y", "n", "yes", "no", "on", "off", "true", "false", "debug", "release", "relwithdebinfo", "minsizerel"];
     let variable = word.strip_prefix("-D").unwrap_or(word);
     let Some((name, value)) = variable.split_once('=').filter(|_| !variable.starts_with('-')) else { return false };
-    // `X!=command` runs it.
+    // `X!=command` runs the command.
     name.ends_with('!')
         || !(SWITCHES.contains(&value.to_ascii_lowercase().as_str()) || value.bytes().all(|byte| byte.is_ascii_digit()))
 }

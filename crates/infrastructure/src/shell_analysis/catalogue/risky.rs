@@ -1,4 +1,4 @@
-//! Programs that single arguments make run or write something else.
+//! Programs that run or write something else if certain arguments are given.
 
 use super::{
     program::{Class, Program, Reads},
@@ -419,7 +419,7 @@ pub(super) const RISKY: &[Program] = &[
         .with_risks(Risks::running(&[Always], "patch writes the files named in its input")),
 ];
 
-/// Of GNU tar and of its like.
+/// Risks of GNU tar and compatible programs.
 const TAR: &[Risk] = &[
     Long("--checkpoint-action"),
     Long("--to-command"),
@@ -436,7 +436,7 @@ const TAR: &[Risk] = &[
     Long("--volno-file"),
 ];
 
-/// Of the managers of packages for Node.
+/// Risks of the package managers for Node.
 const NODE_PACKAGES: &[Risk] = &[
     Long("--script-shell"),
     Long("--shell"),

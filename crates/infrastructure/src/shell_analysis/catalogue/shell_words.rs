@@ -1,17 +1,17 @@
-//! The words that bash itself understands: those of its grammar, and its own commands.
+//! Words that bash itself interprets: reserved words of its grammar, and builtins.
 
-/// Whether this command of bash declares variables.
+/// Returns `true` if this builtin declares variables.
 pub(crate) fn declares(name: &str) -> bool {
     matches!(name, "declare" | "export" | "local" | "readonly" | "typeset")
 }
 
-/// Words of the grammar: where the tree takes one for a program, it has misread the text.
+/// Reserved words. If the tree takes one for a program, it has misread the text.
 pub(crate) const RESERVED: &[&str] = &[
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
     "select", "then", "until", "while", "{", "}",
 ];
 
-/// Commands of bash that run their arguments, or change what later words mean.
+/// Builtins that run their arguments, or change the meaning of later words.
 pub(crate) const EVALUATORS: &[&str] = &[
     ".",
     "alias",
@@ -37,19 +37,19 @@ pub(crate) const EVALUATORS: &[&str] = &[
     "unalias",
 ];
 
-/// Commands of bash that take their arguments as they stand.
+/// Builtins that use their arguments literally.
 pub(crate) const PLAIN: &[&str] = &[
     ":", "bg", "break", "caller", "cd", "continue", "dirs", "disown", "echo", "exit", "false", "fg", "help", "kill",
     "logout", "popd", "pushd", "pwd", "return", "shift", "suspend", "times", "true", "type", "ulimit", "umask",
 ];
 
-/// Commands of bash that do what they say in some of their forms.
+/// Builtins that evaluate nothing in some of their forms.
 const IN_PLAIN_FORMS: &[&str] = &["[", "jobs", "printf", "read", "set", "test", "time", "unset", "wait"];
 
-/// Words of the grammar that begin no command.
+/// Reserved words that do not begin a command.
 const BEHIND_A_BEGINNING: &[&str] = &["]]", "do", "done", "elif", "else", "esac", "fi", "in", "then", "}"];
 
-/// Whether a command may begin with this word of bash, so that no program of its name must be there.
+/// Returns `true` if a command may begin with this bash word, so that no program of that name has to exist.
 pub fn is_shell_word(word: &str) -> bool {
     let is_in = |list: &&[&str]| list.contains(&word);
     let begins = !is_in(&BEHIND_A_BEGINNING);

@@ -1,12 +1,12 @@
-//! Subcommands of programs: those that are what they say. Every other one may be an alias,
-//! the name of some other program, or made to run one.
+//! Known subcommands of programs. Any other subcommand may be an alias, the name of another program, or made to run
+//! one.
 
 use super::risks::Risk;
 
-/// What may stand in front of a subcommand, and which there are.
+/// Known subcommands of a program, and the options that may precede them.
 #[derive(Debug)]
 pub(crate) struct Subcommands {
-    /// Subcommands that start nothing but what the project or the program itself brings.
+    /// Subcommands that start nothing except code of the project or of the program itself.
     plain: &'static [&'static str],
     flags: &'static [&'static str],
     /// Options that take the next word.
@@ -14,18 +14,18 @@ pub(crate) struct Subcommands {
     others: Others,
 }
 
-/// What else a subcommand may be.
+/// Possible meanings of an unknown subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Others {
     /// An alias, or any program.
     Anything,
-    /// A script of the project, where it has a colon in it: no program has such a name.
+    /// A script of the project, if the name contains a colon. No program has such a name.
     Scripts,
     /// One of the tools that come with Go.
     Tools,
 }
 
-/// Options of all of them.
+/// Options of all programs in this file.
 const FLAGS: &[&str] = &["-h", "--help", "-V", "--version", "-v", "--verbose", "-q", "--quiet"];
 
 pub(super) static CARGO: Subcommands = Subcommands {
@@ -388,7 +388,8 @@ pub(super) static PIP: Subcommands = Subcommands {
 };
 
 impl Subcommands {
-    /// Whether the subcommand among these arguments is what it says. Without one, the program says what it can do.
+    /// Returns `true` if the subcommand among these arguments is a known one. Without a subcommand, the program only
+    /// prints its usage.
     pub(crate) fn is_plain(&self, arguments: &[&str]) -> bool {
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -412,7 +413,7 @@ impl Subcommands {
     }
 }
 
-/// Subcommands of git that have subcommands: those that are what they say, and what may stand before one.
+/// Subcommands of git that have subcommands: the name, the known subcommands, and the options that may precede them.
 pub(crate) const GIT_NESTED: &[(&str, &[&str], &[&str])] = &[
     (
         "lfs",
@@ -454,7 +455,7 @@ pub(crate) const GIT_RUNNERS: &[&str] = &[
     "web--browse",
 ];
 
-/// Options of git before its subcommand that change neither what it runs nor where.
+/// Options before git's subcommand that change neither what it runs nor where.
 pub(crate) const GIT_HARMLESS: &[&str] = &[
     "--glob-pathspecs",
     "--icase-pathspecs",
@@ -467,7 +468,8 @@ pub(crate) const GIT_HARMLESS: &[&str] = &[
     "-P",
 ];
 
-/// Subcommands of git that are what they say. Others may be aliases, which run anything, or run commands by design.
+/// Subcommands of git that run no other programs. Others may be aliases, which can run anything, or run commands by
+/// design.
 pub(crate) const GIT_SUBCOMMANDS: &[&str] = &[
     "add",
     "am",
@@ -549,7 +551,7 @@ pub(crate) const GIT_RISKS: &[(&str, &[Risk])] = &[
     ("rebase", &[Risk::Short('x')]),
 ];
 
-/// Options of git before its subcommand that take the next word as their value.
+/// Options before git's subcommand that take the next word as their value.
 pub(crate) const GIT_VALUED: &[&str] = &[
     "-C",
     "-c",

@@ -1,23 +1,23 @@
-//! Variables by their names: what setting them may do.
+//! Effects of setting variables, by the name of the variable.
 
-/// Whether this is the name of a variable.
+/// Returns `true` if this text is a valid variable name.
 pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// What setting a variable may do.
+/// Possible effect of setting a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variable {
-    /// Nothing that matters to a rule.
+    /// No effect that matters to a rule.
     Harmless,
-    /// It may change what programs do.
+    /// A possible change of what programs do.
     ChangesPrograms,
-    /// It changes which programs run, or makes the shell evaluate it.
+    /// A change of which programs run, or a value that the shell evaluates.
     ChangesTheShell,
 }
 
-/// Variables that change how programs speak, not what they do.
+/// Variables that change how programs print, not what they do.
 const HARMLESS: &[&str] = &[
     "CI",
     "CLICOLOR",
@@ -39,7 +39,7 @@ const HARMLESS: &[&str] = &[
     "TZ",
 ];
 
-/// Variables that the shell acts on.
+/// Variables that the shell interprets.
 const OF_THE_SHELL: &[&str] = &[
     "CDPATH",
     "COMP_WORDBREAKS",
@@ -94,12 +94,13 @@ const OF_THE_SHELL: &[&str] = &[
     "_",
 ];
 
-/// Whether a variable with this value changes how programs speak, and nothing that they do.
+/// Returns `true` if a variable with this value changes how programs print, and nothing that they do.
 pub(crate) fn is_harmless(name: &str, value: &str) -> bool {
     variable(name) == Variable::Harmless && is_harmless_value(name, value)
 }
 
-/// Whether this value of a harmless variable is harmless: some programs put it into a path or a text that they run.
+/// Returns `true` if this value of a harmless variable is harmless. Some programs insert it into a path or a text that
+/// they run.
 fn is_harmless_value(name: &str, value: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.,:@=+-".contains(&byte);
     let zone = |byte: u8| plain(byte) || byte == b'/';
@@ -109,7 +110,7 @@ fn is_harmless_value(name: &str, value: &str) -> bool {
     }
 }
 
-/// Ends of names of variables that hold a program, or options that name one.
+/// Endings of names of variables that contain a program, or options that name one.
 const NAME_PROGRAMS: &[&str] = &[
     "ASKPASS",
     "BROWSER",
@@ -134,11 +135,11 @@ const NAME_PROGRAMS: &[&str] = &[
     "_RSH",
 ];
 
-/// Variables with short names that hold a program.
+/// Variables with short names that contain a program.
 const PROGRAMS: &[&str] =
     &["AR", "AS", "CARGO", "CC", "CPP", "CXX", "LD", "MAKE", "NODE", "PYTHON", "RUSTC", "RUSTDOC"];
 
-/// Whether programs start what this variable holds.
+/// Returns `true` if programs start the value of this variable.
 pub(crate) fn names_a_program(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     PROGRAMS.contains(&name.as_str())
@@ -147,7 +148,7 @@ pub(crate) fn names_a_program(name: &str) -> bool {
         || NAME_PROGRAMS.iter().any(|end| name.ends_with(end))
 }
 
-/// What setting that variable may do.
+/// Returns the possible effect of setting this variable.
 pub(crate) fn variable(name: &str) -> Variable {
     if HARMLESS.contains(&name) || name.starts_with("LC_") {
         Variable::Harmless
@@ -160,8 +161,9 @@ pub(crate) fn variable(name: &str) -> Variable {
     }
 }
 
-/// Whether a variable that is set for the shell alone cannot reach a program, unless it was in the environment before:
-/// the environment's names are in capitals, but for those of proxies and of npm. `LINE` is what loops read into.
+/// Returns `true` if a variable that is set only for the shell cannot reach a program, unless it was in the environment
+/// before. Names in the environment are in upper case, except those of proxies and npm. `LINE` is the usual variable of
+/// loops that read lines.
 pub(crate) fn stays_in_the_shell(name: &str) -> bool {
     let lower = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     name == "LINE"

@@ -1,4 +1,4 @@
-//! What variables that are set make of the programs that run with them.
+//! Effects of variables that are set on the programs that run with them.
 
 use super::{
     shells::read_differently,
@@ -10,7 +10,7 @@ use crate::shell_analysis::{
     word::Word,
 };
 
-/// What setting this variable to that value, where it can be told, makes of what runs with it.
+/// Applies the effects of setting this variable. `value` is `None` if the value is known only at run time.
 pub(crate) fn judge(name: &str, value: Option<&str>, scope: &Scope<'_>, result: &mut Understood) {
     if value.is_some_and(|value| variables::is_harmless(name, value)) {
         return;
@@ -20,7 +20,7 @@ pub(crate) fn judge(name: &str, value: Option<&str>, scope: &Scope<'_>, result: 
     }
     let names_a_program = variables::names_a_program(name);
     match value {
-        // Many of them hold what another program gives to a shell.
+        // Many variables hold a text that another program passes to a shell.
         Some(value) => {
             if names_a_program && read_differently("sh", value) {
                 result.opaque(format!("the shell that {name} is read by may not be bash"));
@@ -35,7 +35,7 @@ pub(crate) fn judge(name: &str, value: Option<&str>, scope: &Scope<'_>, result: 
     result.exact(format!("{name} may change what programs do"));
 }
 
-/// Variables that a wrapper sets: `env A=b`, `sudo A=b`.
+/// Applies the effects of variables that a wrapper sets: `env A=b`, `sudo A=b`.
 pub(super) fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     for word in &words[1..] {
         if let Some((name, value)) = word.text.split_once('=').filter(|(name, _)| variables::is_name(name)) {
@@ -44,7 +44,7 @@ pub(super) fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut Und
     }
 }
 
-/// What `export`, `declare` and their like make of variables.
+/// Applies the effects of variables that `export`, `declare` and similar commands set.
 pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     let Some((declares, arguments)) = words.split_first() else { return };
     let exports = declares.text == "export";
@@ -53,7 +53,7 @@ pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Understoo
         let (name, appends) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
         let stays = !exports && variables::stays_in_the_shell(name);
         if word.text.len() == name.len() {
-            // Its value was judged when it was set, unless it was meant for the shell alone.
+            // The value was classified when it was set, unless the variable was only for the shell.
             match variables::variable(name) {
                 Variable::ChangesTheShell => result.opaque(format!("{name} changes what the shell runs")),
                 Variable::ChangesPrograms if exports => result.exact(format!("{name} may change what programs do")),

@@ -1,5 +1,5 @@
-//! The built-in rules: commands that need no approval of their own, proven word by word. A word that is not proven to be
-//! harmless makes the command one like any other.
+//! The built-in rules: commands that need no approval, verified word by word. A single word that is not verified as
+//! harmless disables the built-in rule for the command.
 
 use crate::shell_analysis::{
     catalogue::{
@@ -11,20 +11,20 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::access::BuiltInRule;
 
-/// Variables in capitals whose value may be printed. Others may hold a secret that the configuration gives to commands.
+/// Upper-case variables whose value may be printed. Others may hold a secret that the configuration passes to commands.
 const PRINTABLE_VARIABLES: &[&str] = &["HOME", "LINENO", "OLDPWD", "PWD", "SECONDS", "USER"];
 
-/// Surroundings of a command, as far as a built-in rule depends on them.
+/// Context of a command that built-in rules depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'t> {
-    /// Standard input is a pipe that the shell made for this command.
+    /// `true` if standard input is a pipe that the shell created for this command.
     pub(crate) reads_pipe: bool,
-    /// The text that the command is part of.
+    /// Text that contains the command.
     pub(crate) text: &'t str,
 }
 
-/// Returns the built-in rule that allows a command with these words, the program first and no assignment before it that
-/// could change what it does.
+/// Returns the built-in rule that allows a command with these words. The first word is the program; no assignment
+/// before it may change what the program does.
 pub(crate) fn built_in_rule(words: &[Word], around: Surroundings<'_>) -> Option<BuiltInRule> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal().filter(|_| !name.quoted)?;
@@ -48,7 +48,8 @@ fn is_plain_format(format: &Word) -> bool {
     format.literal().is_some_and(|format| !format.starts_with('-') && !writes_a_variable(format))
 }
 
-/// Returns `true` if a variable that is not on the list is read anywhere in a text: its value may reach one that is.
+/// Returns `true` if a text reads any variable that is not on the list. Its value may be assigned to a variable that
+/// is.
 fn names_secret_variable(text: &str) -> bool {
     text.split('$').skip(1).any(|behind| {
         let behind = behind.trim_start_matches(['{', '#', '!']);
@@ -57,7 +58,7 @@ fn names_secret_variable(text: &str) -> bool {
     })
 }
 
-/// Returns `true` if a word becomes exactly one argument that holds neither names of files nor a secret of the
+/// Returns `true` if a word becomes exactly one argument that contains neither file names nor a secret from the
 /// environment.
 fn is_printable(word: &Word) -> bool {
     if word.glob || word.tilde {
@@ -68,7 +69,7 @@ fn is_printable(word: &Word) -> bool {
         Some(Dynamic::Quoted) => {
             variables(&word.text).is_some_and(|names| names.into_iter().all(is_printable_variable))
         }
-        // Of these only numbers stay one word.
+        // Of the unquoted expansions, only numbers remain one word.
         Some(Dynamic::Split) => variables(&word.text).is_some_and(|names| names.into_iter().all(is_number)),
         Some(Dynamic::Braces | Dynamic::Pipe | Dynamic::Found) => false,
     }
@@ -82,7 +83,7 @@ fn is_printable_variable(name: &str) -> bool {
     is_number(name) || is_name(name) && (stays_in_the_shell(name) || PRINTABLE_VARIABLES.contains(&name))
 }
 
-/// Returns the names of the variables in a word; `None` where it may hold an expansion of another kind.
+/// Returns the names of the variables in a word, or `None` if it may contain an expansion of another kind.
 fn variables(text: &str) -> Option<Vec<&str>> {
     if text.contains('`') {
         return None;
@@ -114,7 +115,7 @@ fn is_exit_code(arguments: &[Word]) -> bool {
     }
 }
 
-/// Returns `true` if no argument names a file, and each option is one of those that only choose what is printed.
+/// Returns `true` if no argument names a file and each option only changes what is printed.
 fn only_filters(filter: &Filter, arguments: &[Word]) -> bool {
     let Some(words) = arguments.iter().map(Word::literal).collect::<Option<Vec<_>>>() else { return false };
     let mut rest = words.into_iter();
@@ -135,11 +136,11 @@ fn only_filters(filter: &Filter, arguments: &[Word]) -> bool {
             return false;
         }
     }
-    // A filter that takes operands needs one.
+    // A filter with operands requires at least one.
     filter.operands == 0 || operands > 0
 }
 
-/// Returns `true` for a long option, without its dashes, that is written out and on the list.
+/// Returns `true` if a long option, given without its dashes, is written in full and on the list.
 fn is_proven_long<'w>(filter: &Filter, long: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
     match long.split_once('=') {
         Some((name, value)) => filter.value_of_long(name).is_some_and(|form| form.accepts(value)),
@@ -148,7 +149,7 @@ fn is_proven_long<'w>(filter: &Filter, long: &str, rest: &mut impl Iterator<Item
     }
 }
 
-/// Returns `true` for letters behind one dash that are all on the list.
+/// Returns `true` if all letters after one dash are on the list.
 fn is_proven_group<'w>(filter: &Filter, group: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
     if filter.counts_by_dash && !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()) {
         return true;

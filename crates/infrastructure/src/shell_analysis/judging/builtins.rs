@@ -1,5 +1,5 @@
-//! Bash's own commands. Some evaluate their arguments as commands or as
-//! arithmetic, which runs commands in subscripts: those are understood in their plain forms alone.
+//! Bash builtins. Some evaluate their arguments as commands, or as arithmetic whose subscripts may run commands. Those
+//! are only understood in their plain forms.
 
 use crate::shell_analysis::{
     catalogue::{
@@ -9,18 +9,18 @@ use crate::shell_analysis::{
     word::{Dynamic, Word},
 };
 
-/// What is to be said against a command of bash, if it is one.
+/// Classification of a command as a bash builtin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
-    /// No command of bash.
+    /// Not a bash builtin.
     None,
-    /// A command of bash in a form that does what it says.
+    /// A bash builtin in a form that evaluates nothing.
     Plain,
-    /// It evaluates something.
+    /// A bash builtin that evaluates an argument.
     Evaluates(&'static str),
 }
 
-/// Judges a command by its name, which is known, and its words.
+/// Classifies a command by its literal name and its words.
 pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
     let arguments = words.get(1..).unwrap_or_default();
     let first = arguments.first().and_then(Word::literal).unwrap_or_default();
@@ -54,13 +54,15 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
     }
 }
 
-/// Returns `true` if a format of `printf` holds `%n`, which sets the variable that an argument names: `printf 5%n PATH`.
+/// Returns `true` if a format of `printf` contains `%n`, which sets the variable that an argument names: `printf 5%n
+/// PATH`.
 pub(super) fn writes_a_variable(format: &str) -> bool {
     let is_modifier = |c: char| c.is_ascii_digit() || "-+ #'.*hlLjzt".contains(c);
     format.replace("%%", "").split('%').skip(1).any(|behind| behind.trim_start_matches(is_modifier).starts_with('n'))
 }
 
-/// `wait -p` and `jobs -x` evaluate what follows, and an unknown word may become one of them.
+/// Returns `true` if this argument is neither `wait -p` nor `jobs -x`, which evaluate what follows, and cannot expand
+/// to one of them.
 fn waits_plainly(word: &Word, count: usize) -> bool {
     match word.dynamic {
         None => word.text == "-n" || !word.text.starts_with('-'),
@@ -69,7 +71,7 @@ fn waits_plainly(word: &Word, count: usize) -> bool {
     }
 }
 
-/// Options that change nothing about how words are read.
+/// Returns `true` for options of `set` that do not change how words are parsed.
 fn sets_plainly(word: &Word) -> bool {
     word.literal().is_some_and(|word| match word {
         "pipefail" | "errexit" | "nounset" | "noclobber" => true,
@@ -80,7 +82,7 @@ fn sets_plainly(word: &Word) -> bool {
     })
 }
 
-/// Arguments that must be names of plain variables.
+/// Accepts only names of plain variables as arguments.
 fn names(words: Option<&[Word]>) -> Builtin {
     let plain = words
         .unwrap_or_default()
@@ -102,7 +104,7 @@ fn read(arguments: &[Word]) -> Builtin {
     }
 }
 
-/// What stands behind the options of `read`, if these are plain ones.
+/// Returns the arguments after the options of `read`, if all options are plain.
 fn variables_of_read(arguments: &[Word]) -> Option<&[Word]> {
     let mut at = 0;
     while let Some(option) = arguments.get(at).and_then(Word::literal).filter(|word| word.starts_with('-')) {
@@ -115,7 +117,7 @@ fn variables_of_read(arguments: &[Word]) -> Option<&[Word]> {
     Some(arguments.get(at..).unwrap_or_default())
 }
 
-/// The variables that a plain `read` or `mapfile` gives a value out of its input.
+/// Returns the variables that a plain `read` or `mapfile` sets from its input.
 pub(super) fn variables_set_by<'w>(name: &str, words: &'w [Word]) -> Option<impl Iterator<Item = &'w str>> {
     let arguments = words.get(1..).unwrap_or_default();
     let variables = match name {
@@ -126,7 +128,8 @@ pub(super) fn variables_set_by<'w>(name: &str, words: &'w [Word]) -> Option<impl
     Some(variables.iter().map(|word| word.text.as_str()))
 }
 
-/// `test` and `[`: `-v` and `-R` evaluate their operand, and a word that is not known may become one of them.
+/// Classifies `test` and `[`. `-v` and `-R` evaluate their operand, and a word that is not literal may become one of
+/// them.
 fn test(arguments: &[Word]) -> Builtin {
     const EVALUATES: Builtin = Builtin::Evaluates("`test` evaluates what it takes for a variable's name");
     const BINARY: &[&str] = &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];

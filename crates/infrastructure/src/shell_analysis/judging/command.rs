@@ -1,4 +1,4 @@
-//! One simple command: what rules compare its words with, and how far they may trust them.
+//! Classification of one simple command: the words that rules match, and how certain their meaning is.
 
 use super::{
     assigned,
@@ -17,7 +17,7 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::access::Clarity;
 
-/// Why the program's name is not known, if so.
+/// Returns the reason why the name of the program is unknown, if it is.
 fn unknown_name(name: &Word) -> Option<&'static str> {
     match name.dynamic {
         Some(Dynamic::Braces) => return Some("the program's name comes from braces"),
@@ -41,7 +41,7 @@ fn unknown_name(name: &Word) -> Option<&'static str> {
     name.text.starts_with('%').then_some("it continues a job")
 }
 
-/// Judges a command by its words. The first one is the program.
+/// Classifies a command by its words. The first word is the program.
 pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
     let mut result = Understood::new(words);
     let Some(name) = words.first() else { return result };
@@ -99,7 +99,7 @@ pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
     result
 }
 
-/// A command behind a wrapper that changes nothing about it.
+/// Classifies the command after a wrapper that does not change it.
 fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
     let inner = Scope { folders: scope.folders, limits: scope.limits.deeper(), analyse: scope.analyse };
     if inner.limits.exhausted() {
@@ -111,13 +111,13 @@ fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
     let mut result = understand(&words[behind..], &inner);
     result.reading(texts(words));
     if result.moves.is_some() {
-        // A program of that name moves nowhere, a command of the shell behind `time` does.
+        // A program of that name does not change the folder, but a shell builtin after `time` does.
         result.moves = Some(Move::Somewhere);
     }
     result
 }
 
-/// Arguments that make a known program run or write something else.
+/// Applies the known risks: arguments that make the program run or write something else.
 fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
     let name = known_as(&words[0].text);
     let program = named(name);
@@ -149,7 +149,7 @@ fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
     }
 }
 
-/// The arguments of curl but for those that say that what it fetches goes nowhere.
+/// Returns the arguments of curl without an option that discards the output.
 fn without_dropped_output(arguments: &[Word]) -> Vec<&str> {
     let mut kept: Vec<&str> = Vec::new();
     for word in arguments {
@@ -163,16 +163,16 @@ fn without_dropped_output(arguments: &[Word]) -> Vec<&str> {
     kept
 }
 
-/// Arguments whose value is known only when the command runs.
+/// Applies arguments whose value is known only at run time.
 fn unknown_arguments(words: &[Word], result: &mut Understood) {
     let name = words[0].text.as_str();
-    // What a program that reads is given as a file that another one writes is a file and no option.
+    // A reader that receives the path of a pipe reads that pipe. The path is never an option.
     let is_known = |word: &&Word| word.dynamic == Some(Dynamic::Pipe) && named(name).is_reader();
     let Some(unknown) = words[1..].iter().filter(|word| word.dynamic.is_some()).find(|word| !is_known(word)) else {
         return;
     };
     let reason = format!("the argument {} is known only when it runs", shown(&unknown.text));
-    // Where `cd` leads is not known then, and what comes later is judged so.
+    // The folder is unknown after such a `cd`, and later commands are analysed accordingly.
     if name == "cd" || matches!(named(name).class, Class::Reader(Reads::WhateverIsNamed)) {
         return;
     }

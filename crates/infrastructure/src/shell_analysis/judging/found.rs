@@ -1,5 +1,5 @@
-//! What `find`, `fd` and `xargs` start: where the name of a file, or a line of the input, becomes a program or a text that
-//! is run.
+//! Commands that `find`, `fd` and `xargs` start, in which a file name or an input line may become a program or a text
+//! that is run.
 
 use super::{
     git::git_subcommand,
@@ -15,16 +15,16 @@ use crate::shell_analysis::{
     word::{Dynamic, Word},
 };
 
-/// The options of `find` in front of a command.
+/// Options of `find` that a command follows.
 const OF_FIND: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 /// Short options of `fd` that take a value.
 const VALUED_OF_FD: &str = "EScdejot";
 
-/// What `fd` puts parts of a name in place of.
+/// Placeholders of `fd` for a file name or a part of it.
 const PLACES_OF_FD: &[&str] = &["{}", "{/}", "{//}", "{.}", "{/.}"];
 
-/// The commands that `find` or `fd` starts, with the names that it puts into them.
+/// Returns the commands that `find` or `fd` starts, including the placeholders for file names.
 pub(super) fn started_by(words: &[Word]) -> Vec<Vec<Word>> {
     match words.first().map(|word| known_as(&word.text)) {
         Some("find") => started_by_find(words),
@@ -55,7 +55,7 @@ fn started_by_fd(words: &[Word]) -> Vec<Vec<Word>> {
     while let Some(word) = words.get(at) {
         at += 1;
         let text = word.text.as_str();
-        // The program, where it stands in the word of the option.
+        // The program, if it is in the same word as the option.
         let glued = match text.strip_prefix("--") {
             Some("") => break,
             Some(long) => match long.split_once('=') {
@@ -89,13 +89,13 @@ fn started_by_fd(words: &[Word]) -> Vec<Vec<Word>> {
     commands
 }
 
-/// This word, known to hold names if it has a place for them.
+/// Returns the word, marked as [`Dynamic::Found`] if it contains a placeholder.
 pub(super) fn with_names(word: &Word, has_place: impl Fn(&str) -> bool) -> Word {
     let dynamic = if has_place(&word.text) { Some(Dynamic::Found) } else { word.dynamic };
     Word { dynamic, ..word.clone() }
 }
 
-/// Judges what `find` or `fd` with these words starts.
+/// Classifies the commands that `find` or `fd` starts.
 pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     let moves = words.iter().any(|word| matches!(word.text.as_str(), "-execdir" | "-okdir"));
     let mut places = words.iter().skip(1).take_while(|word| !word.text.starts_with('-'));
@@ -108,7 +108,7 @@ pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut Unde
     }
 }
 
-/// Judges a command that is started with names in it.
+/// Classifies a command that is started with file names in it.
 pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     let Some(first) = command.first() else { return };
     let started = program(&first.text);
@@ -121,7 +121,7 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
         moves_what_it_starts(command, scope, result);
     }
     judge_started(command, scope, result);
-    // Of a program that is in no list every argument may be another one.
+    // Any argument of an unknown program may be another program.
     let settled = started.is_settled() || started.is_shell();
     for at in 0..if settled { 1 } else { command.len() } {
         let (inner, arguments) = (known_as(&command[at].text), &command[at + 1..]);
@@ -136,7 +136,7 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
         if surely && matches!(inner, "parallel" | "sem" | "xargs" | "zargs") {
             result.opaque(format!("what {inner} starts stands in its input"));
         }
-        // Followed further, they would be as many as there are ways to read them.
+        // Following these as well would multiply the number of readings.
         if at > 0 && forwards && !started_by(&command[at..]).is_empty() {
             result.opaque("it cannot be told what stands for names in what it starts");
         }
@@ -149,7 +149,7 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
     }
 }
 
-/// Whether the subcommand of this program is a name that is found, or one that may start what it is given.
+/// Returns `true` if a file name is the subcommand of this program, or if the subcommand may start its arguments.
 fn names_a_subcommand(name: &str, command: &[Word]) -> bool {
     let texts: Vec<&str> = command[1..].iter().map(|word| word.text.as_str()).collect();
     match named(name).subcommands {
@@ -158,7 +158,8 @@ fn names_a_subcommand(name: &str, command: &[Word]) -> bool {
     }
 }
 
-/// Whether a name stands in an argument that makes this program run something, or right behind an option that does.
+/// Returns `true` if a file name is part of an argument that makes this program run something, or directly follows such
+/// an option.
 fn names_a_risk(name: &str, command: &[Word]) -> bool {
     let of_git = || {
         let rest = git_subcommand(command).unwrap_or_default();
@@ -171,7 +172,7 @@ fn names_a_risk(name: &str, command: &[Word]) -> bool {
 }
 
 fn hits_a_name(program: &Program, risks: &[Risk], arguments: &[Word]) -> bool {
-    // Where every use is a risk, or a number of operands, that is no word's doing.
+    // A risk of every use or of a number of operands does not depend on a particular word.
     let of_words = |risk: &&Risk| !matches!(risk, Risk::Always | Risk::Operands(_));
     let hits =
         |word: &Word| risks.iter().filter(of_words).any(|risk| program.risks.is_hit(*risk, &[word.text.as_str()]));
@@ -183,7 +184,7 @@ fn is_name(word: &Word) -> bool {
     word.dynamic == Some(Dynamic::Found)
 }
 
-/// Whether the program is made of a name, that of this command or of one that it forwards to; or of a pattern of names.
+/// Returns `true` if a file name or a pattern becomes the program of this command or of a command that it forwards to.
 pub(super) fn runs_a_name(command: &[Word]) -> bool {
     let (mut simple, mut forwards, mut forwarded, mut behind_option) = (true, true, false, false);
     command.iter().any(|word| {
@@ -192,7 +193,7 @@ pub(super) fn runs_a_name(command: &[Word]) -> bool {
             forwarded = true;
             simple &= wrapper.starts_its_first_operand();
         } else if simple && !behind_option && !word.text.starts_with('-') && !word.text.contains('=') {
-            // A program: what follows are its arguments, unless this is the number that `timeout` takes.
+            // This is the program, and its arguments follow, unless it is the duration argument of `timeout`.
             forwards &= forwarded && word.text.starts_with(|c: char| c.is_ascii_digit());
         }
         behind_option = word.text.starts_with('-');

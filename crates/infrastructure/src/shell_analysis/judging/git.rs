@@ -1,4 +1,4 @@
-//! Git: its general options, its subcommands, and what they run.
+//! Git: its general options, its subcommands, and the programs that they run.
 
 use super::understood::{Operand, Understood, Words, texts};
 use crate::shell_analysis::{
@@ -10,7 +10,7 @@ use crate::shell_analysis::{
 };
 use std::path::PathBuf;
 
-/// Where git's subcommand stands, behind its general options.
+/// Returns the index of git's subcommand, after the general options.
 fn subcommand_place(words: &[Word]) -> usize {
     let mut at = 1;
     while let Some(option) = words.get(at).filter(|word| word.text.starts_with('-')) {
@@ -19,18 +19,19 @@ fn subcommand_place(words: &[Word]) -> usize {
     at.min(words.len())
 }
 
-/// Git's subcommand with its arguments.
+/// Returns git's subcommand and its arguments.
 pub(super) fn git_subcommand(words: &[Word]) -> Option<&[Word]> {
     words.get(subcommand_place(words)..).filter(|rest| !rest.is_empty())
 }
 
-/// Whether this subcommand, with its arguments, is what it says and no alias.
+/// Returns `true` if this subcommand with its arguments is a known one that starts no other programs.
 pub(super) fn is_plain_git(words: &[Word]) -> bool {
     let arguments: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     git_objection(&arguments).is_none()
 }
 
-/// Options before git's subcommand are taken away for deny rules. The folder that it is to work in is one that it reads.
+/// Adds a reading without the options before git's subcommand, for deny rules. The folder of `-C` becomes an operand
+/// that is read.
 pub(super) fn judge(words: &[Word], result: &mut Understood) {
     let place = subcommand_place(words);
     let general = &words[1..place];
@@ -59,14 +60,14 @@ pub(super) fn judge(words: &[Word], result: &mut Understood) {
     }
 }
 
-/// The folder that git's general options lead to, if they do nothing beside that; else why they are not plain.
+/// Returns the folder that git's general options select. Fails with a reason if the options have any other effect.
 fn git_folder(general: &[Word]) -> Result<Option<String>, &'static str> {
     let mut folder: Option<PathBuf> = None;
     let mut options = general.iter();
     while let Some(option) = options.next() {
         match option.text.as_str() {
             "-C" => match options.next().and_then(Word::literal) {
-                // Each one begins where the one before it leads.
+                // Each `-C` is relative to the preceding one.
                 Some(next) => folder = Some(folder.unwrap_or_default().join(next)),
                 None => return Err("the folder that git is to work in cannot be told"),
             },
@@ -78,7 +79,7 @@ fn git_folder(general: &[Word]) -> Result<Option<String>, &'static str> {
     folder.map(text).transpose().map_err(|_| "the folder that git is to work in cannot be told")
 }
 
-/// Why this subcommand of git, with its arguments, is not only what it says; `None` where it is.
+/// Returns the reason why this subcommand of git may run other programs, or `None` if it does not.
 fn git_objection(words: &[&str]) -> Option<String> {
     const RUNS: &str = "this subcommand of git runs programs that it is given, or that its configuration names";
     let (name, arguments) = words.split_first()?;

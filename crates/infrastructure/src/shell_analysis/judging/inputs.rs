@@ -1,12 +1,13 @@
-//! Which paths are, or may turn out to be, the input of the process. What a program runs from there nobody can tell.
+//! Detects paths that are, or may become, the standard input of the process. A program that runs commands from its
+//! input is opaque.
 
 use crate::shell_analysis::{folders::Folders, word::Word};
 use std::path::{Component, Path};
 
-/// More folders that `make` is sent into than these are not followed.
+/// Maximum number of `-C` folders of `make` that are followed.
 const MAX_FOLDERS: usize = 8;
 
-/// Whether this word is, or may be, the input of the process, for a program that starts in one of those folders.
+/// Returns `true` if this word is, or may become, the standard input of a program that starts in one of those folders.
 pub(super) fn is_input(word: &Word, folders: &Folders) -> bool {
     let text = word.text.as_str();
     if names_input(text) {
@@ -26,7 +27,7 @@ pub(super) fn is_input(word: &Word, folders: &Folders) -> bool {
     };
     match word.file_names_start() {
         None => paths.iter().any(|path| names_input(path)),
-        // A pattern: only the names in front of it are known.
+        // A pattern: only the path components before it are known.
         Some(start) => {
             let pattern = text.len() - start.len();
             climbs || paths.iter().any(|path| !has_harmless_root(&path[..path.len() - pattern]))
@@ -34,7 +35,7 @@ pub(super) fn is_input(word: &Word, folders: &Folders) -> bool {
     }
 }
 
-/// As [`is_input`], and the values within an option.
+/// Returns `true` if [`is_input`] holds for the word, or for the value within an option.
 pub(super) fn holds_input(word: &Word, folders: &Folders) -> bool {
     let value = |text: &str| is_input(&Word { text: text.to_owned(), tilde: false, ..word.clone() }, folders);
     let text = word.text.as_str();
@@ -44,13 +45,14 @@ pub(super) fn holds_input(word: &Word, folders: &Folders) -> bool {
                 || !text.starts_with("--") && text.get(2..).is_some_and(value))
 }
 
-/// Whether the inputs lie, or may lie, below this folder.
+/// Returns `true` if `/dev` or `/proc` is, or may be, below this folder.
 pub(super) fn holds_inputs(folder: &Word, folders: &Folders) -> bool {
     let inner = |name: &str| Word { text: format!("{}/{name}", folder.text), ..folder.clone() };
     is_input(&inner("dev"), folders) || is_input(&inner("proc"), folders)
 }
 
-/// Whether the first folder of this beginning of an absolute path is complete and none of those that hold inputs.
+/// Returns `true` if the first component of this beginning of an absolute path is complete and neither `dev` nor
+/// `proc`.
 fn has_harmless_root(start: &str) -> bool {
     let complete = start.rfind('/').map_or("", |slash| &start[..slash]);
     let first = Path::new(complete).components().find_map(|part| match part {
@@ -60,7 +62,7 @@ fn has_harmless_root(start: &str) -> bool {
     first.is_some_and(|first| first != "dev" && first != "proc")
 }
 
-/// Whether a path is the input by its text alone.
+/// Returns `true` if the text of the path alone identifies it as the standard input.
 fn names_input(path: &str) -> bool {
     if path == "-" {
         return true;
@@ -77,7 +79,7 @@ fn names_input(path: &str) -> bool {
     from_root && names.first().is_some_and(|first| *first == "dev" || *first == "proc")
 }
 
-/// Whether `make` may read its rules from its input.
+/// Returns `true` if `make` may read its rules from its input.
 pub(super) fn make_reads_rules(words: &[Word], folders: &Folders) -> bool {
     let (mut sent, mut files) = (Vec::new(), Vec::new());
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -119,7 +121,8 @@ pub(super) fn make_reads_rules(words: &[Word], folders: &Folders) -> bool {
         })
 }
 
-/// Whether behind one of these options for a folder stands what is the input in it. Of long ones these are beginnings.
+/// Returns `true` if an argument after one of these folder options may be the input when resolved in that folder. Long
+/// options are given as prefixes.
 pub(super) fn moves_to_input(words: &[Word], options: &[&str], folders: &Folders) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         let Some(rest) = options.iter().find_map(|option| word.text.strip_prefix(option)) else { return false };
@@ -133,7 +136,7 @@ pub(super) fn moves_to_input(words: &[Word], options: &[&str], folders: &Folders
     })
 }
 
-/// A file as it is named from the folder that a program is sent into.
+/// Returns the path of a file relative to the folder that a program changes to.
 fn joined(folder: &Word, file: &Word) -> Word {
     Word {
         text: format!("{}/{}", folder.text, file.text),

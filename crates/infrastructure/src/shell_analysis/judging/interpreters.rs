@@ -1,5 +1,5 @@
-//! Programs that run texts of other languages. A file that they run is what a rule on them speaks of; a text among their
-//! arguments is for exact rules; what they read from their input nobody can tell.
+//! Programs that run texts in other languages. Patterns cover a script file; only exact rules cover a text in an
+//! argument; commands from standard input are opaque.
 
 use super::{
     inputs::{holds_input, is_input, moves_to_input},
@@ -12,10 +12,10 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::access::Clarity;
 
-/// Those that start as ever when they are asked for their version or for help.
+/// Interpreters that start normally even with an option for the version or for help.
 const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];
 
-/// Those that go on with their input when they have run a script, unless it or one of these options ends them.
+/// Interpreters that continue with their input after the script, unless one of these options ends them.
 const GO_ON: &[(&str, &[&str])] = &[("sbcl", &["--non-interactive", "--quit", "--script"]), ("swipl", &["-c", "-t"])];
 
 /// Options of sqlite3 that take no value.
@@ -39,14 +39,14 @@ const FLAGS_OF_SQLITE: &[&str] = &[
     "-tabs",
 ];
 
-/// Modules of Python that read what they run, or start a shell.
+/// Python modules that run commands from their input, or start a shell.
 const ASKING_MODULES: &[&str] =
     &["IPython", "_pyrepl", "asyncio", "bpython", "code", "idlelib", "pdb", "ptpython", "pty", "sqlite3"];
 
-/// Modules of Python that run a text, or a file or a module that they are given.
+/// Python modules that run a text, a file or a module given as an argument.
 const RUNNING_MODULES: &[&str] = &["cProfile", "profile", "runpy", "timeit", "trace"];
 
-/// Whether this is Python, told to run a module: that may start what its arguments say, as any program may.
+/// Returns `true` if this is Python with `-m`. Like any unknown program, the module may start its arguments.
 pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
     let module = |word: &Word| {
         let group = word.text.strip_prefix('-').filter(|group| !group.starts_with('-'));
@@ -55,7 +55,7 @@ pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
     named(name).interpreter().is_some_and(|interpreter| interpreter.runs_modules()) && arguments.iter().any(module)
 }
 
-/// How far an interpreter with these arguments can be trusted in one of those folders.
+/// Returns the confidence in an interpreter with these arguments in one of those folders.
 pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
     let Some(interpreter) = named(name).interpreter() else { return Clarity::Plain };
     if let [only] = arguments
@@ -83,12 +83,12 @@ pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> Clarit
     if known { exact() } else { input() }
 }
 
-/// Whether names of files, or what nobody knows yet, may take the place of this word.
+/// Returns `true` if file names, or a value that is known only at run time, may replace this word.
 fn is_unknown(word: &Word) -> bool {
     word.literal().is_none()
 }
 
-/// What is said of a text that is run and that one of these words makes unknown.
+/// Returns the opaque classification of a text that one of these words makes unknown.
 fn unknown_text(words: &[Word]) -> Clarity {
     let of_files = |word: &Word| word.dynamic.is_none_or(|dynamic| dynamic == Dynamic::Found);
     let unknown = words.iter().find(|word| is_unknown(word));
@@ -100,27 +100,28 @@ fn unknown_text(words: &[Word]) -> Clarity {
 }
 
 impl Interpreter {
-    /// Whether it only says something about itself with this as its sole argument.
+    /// Returns `true` if the interpreter only prints information about itself with this as its only argument.
     fn answers(&self, name: &str, argument: &str) -> bool {
         let letter = argument.strip_prefix('-').and_then(|letters| {
             let mut letters = letters.chars();
             letters.next().filter(|_| letters.next().is_none())
         });
-        // Alone, these run nothing either: they only speak more when there is a script.
+        // Alone, these run nothing either: they only make the interpreter verbose while it runs a script.
         let speaks = matches!((name, letter), ("ruby" | "lua" | "luajit", Some('v')));
         let ends = |letter| self.letters.iter().any(|(takes, group)| *takes == Takes::Ends && group.contains(letter));
-        // Of what ends all others look at files.
+        // All other options that end the interpreter read files.
         let about_itself = matches!(letter, Some('h' | 'v' | 'V' | '?'));
         !NEVER_ANSWER.contains(&name)
             && (matches!(argument, "--version" | "--help") || speaks || about_itself && letter.is_some_and(ends))
     }
 
-    /// Whether an argument that is no option's value is a program's text, or a file that it reads.
+    /// Returns `true` if an argument that is not the value of an option is a program text or a file that the
+    /// interpreter reads.
     fn is_text(&self, argument: &Word) -> bool {
         self.operand == Operand::Text && !argument.text.starts_with('-')
     }
 
-    /// Looks for what is run behind the options and among them.
+    /// Classifies the texts and files that the options and operands run.
     fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
         let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
         let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
@@ -137,9 +138,9 @@ impl Interpreter {
         let options = &arguments[..reading.operand.unwrap_or(arguments.len())];
         let has = |wanted: &[&str]| options.iter().any(|word| wanted.contains(&word.text.as_str()));
         let goes_on = match name {
-            // What stands behind is for the script in its input.
+            // The arguments after `--` are for the script in the input.
             "guile" | "php" | "racket" => has(&["--"]) && reading.files.is_empty() && reading.texts.is_empty(),
-            // Any other option is an argument of what it reads.
+            // Any other option is an argument of the script in the input.
             "tclsh" | "wish" => options.first().is_some_and(|option| {
                 option.text != "-encoding" || arguments.get(2).is_none_or(|script| script.text.starts_with('-'))
             }),
@@ -196,7 +197,7 @@ impl Interpreter {
     }
 }
 
-/// Whether this is the input, or an assignment of it, as a file of settings may have it.
+/// Returns `true` if this is the input, or a setting assigned to it, as in a configuration file.
 fn is_or_sets_input(word: &Word, folders: &Folders) -> bool {
     let value = word.text.trim_start_matches('=').split_once('=').map(|(_, value)| {
         let text = value.trim_matches([' ', '\t', '"', '\'']).to_owned();
@@ -206,15 +207,15 @@ fn is_or_sets_input(word: &Word, folders: &Folders) -> bool {
         || value.is_some_and(|value| is_input(&value, folders) || value.text.to_ascii_lowercase().starts_with("php:"))
 }
 
-/// Whether a library is named in the word of its option, and by a name that can be no path out of the folders for those
-/// and no text: `-rjson`, `-Wignore::DeprecationWarning`.
+/// Returns `true` if a library is named in the same word as its option, by a name that can be neither a path outside of
+/// the library folders nor a text: `-rjson`, `-Wignore::DeprecationWarning`.
 fn is_bare((library, is_glued): &(Word, bool)) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-/,=@:".contains(c);
     let name = library.text.replace("::", "");
     *is_glued && name.chars().all(plain) && !name.contains(':') && !name.starts_with('/')
 }
 
-/// How far Python is trusted with this module and its arguments.
+/// Returns the confidence in Python with this module and its arguments.
 fn runs_module(module: &Word, arguments: &[Word]) -> Clarity {
     let asks = |module: &str| ASKING_MODULES.contains(&module.split('.').next().unwrap_or(module));
     let Some(name) = module.literal() else { return unknown_text(std::slice::from_ref(module)) };
@@ -232,7 +233,7 @@ fn runs_module(module: &Word, arguments: &[Word]) -> Clarity {
     Clarity::Plain
 }
 
-/// Whether what sqlite3 runs may be the name of a file: all but its database.
+/// Returns `true` if a text that sqlite3 runs may be the name of a file: any operand except the database.
 fn sqlite_text_is_unknown(arguments: &[Word]) -> bool {
     let plain = |word: &&Word| FLAGS_OF_SQLITE.contains(&word.text.as_str());
     let mut operands = arguments.iter().filter(|word| !plain(word));
@@ -241,7 +242,7 @@ fn sqlite_text_is_unknown(arguments: &[Word]) -> bool {
     first || operands.any(is_unknown)
 }
 
-/// Whether sqlite3 has something to do beside its database, so that it leaves its input alone.
+/// Returns `true` if sqlite3 has commands in its arguments beside the database, so that it does not read its input.
 fn sqlite_has_text(arguments: &[&str]) -> bool {
     let options = arguments.iter().filter(|word| word.starts_with('-') && !FLAGS_OF_SQLITE.contains(word)).count();
     let operands = arguments.iter().filter(|word| !word.starts_with('-')).count();

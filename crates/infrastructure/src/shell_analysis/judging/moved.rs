@@ -1,4 +1,4 @@
-//! What a wrapper changes about what it starts: where its words begin, and the folder that it runs in.
+//! Changes that a wrapper makes to the command that it starts: the start of its words, and its working folder.
 
 use super::{
     inputs,
@@ -9,7 +9,8 @@ use crate::shell_analysis::{
     word::Word,
 };
 
-/// What a wrapper may change about where the words of a command begin, and the folder that it runs in.
+/// Marks a command as opaque if a wrapper splits one of its words or moves it to a folder that makes its input the
+/// script.
 pub(super) fn moves_what_it_starts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     const TO_FOLDERS: &[&str] = &["-C", "-D", "-w", "--c", "--wd", "--work"];
     if splits_a_word(words) {
@@ -21,7 +22,8 @@ pub(super) fn moves_what_it_starts(words: &[Word], scope: &Scope<'_>, result: &m
     }
 }
 
-/// Whether `env` takes a part of a word for a program and more (`-Ssed`), where what stands behind may be for that.
+/// Returns `true` if `env` takes a part of a word for a program and its arguments (`-Ssed`). The words that follow may
+/// then belong to that program.
 fn splits_a_word(words: &[Word]) -> bool {
     let is_env = |word: &Word| matches!(known_as(&word.text), "env" | "genv");
     let splits = |word: &Word| {

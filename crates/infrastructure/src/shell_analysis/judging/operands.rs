@@ -1,23 +1,24 @@
-//! The files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, where all of them are written out.
+//! Files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, if all of them are literal.
 
 use super::understood::{Operand, Understood};
 use crate::shell_analysis::{catalogue::may_be_an_option, word::Word};
 
-/// Programs whose operands are files, with the letters of the options that change nothing about that.
+/// Programs whose operands are files, with the letters of the options that do not change that.
 const PROGRAMS: &[(&str, &str)] =
     &[("cp", "Rrafvnpiu"), ("mkdir", "pv"), ("mv", "fvni"), ("rm", "rRfivd"), ("rmdir", "v"), ("touch", "acm")];
 
-/// Whether the program does nothing but change the files that it names.
+/// Returns `true` if the program does nothing but change the files that it names.
 pub(in crate::shell_analysis) fn only_changes_files(program: &str) -> bool {
     PROGRAMS.iter().any(|(name, _)| *name == program)
 }
 
-/// Whether an option makes this program change other files than its operands.
+/// Returns `true` if an option can make this program change files other than its operands.
 fn options_name_files(program: &str) -> bool {
     matches!(program, "cp" | "mv")
 }
 
-/// Adds them. Where one of them cannot be told, a command of these is no longer plain: its rule is about files.
+/// Adds the operands of a command. If one of them is unknown, the command is no longer plain, because its rule is about
+/// files.
 pub(super) fn of(words: &[Word], result: &mut Understood) {
     let Some((name, letters)) = PROGRAMS.iter().find(|(name, _)| *name == words[0].text) else { return };
     let mut options = String::new();
@@ -42,7 +43,7 @@ pub(super) fn of(words: &[Word], result: &mut Understood) {
     }
     let recursive = options.contains(['r', 'R', 'a']) && *name != "touch";
     let at = |word: &Word, writes: bool, tree: bool| {
-        // A pattern reaches what stands in the folder before it.
+        // A pattern can match anything in the folder before its first wildcard.
         let path = if word.glob {
             let fixed = word.text.find(['*', '?', '[']).unwrap_or(0);
             word.text[..fixed].rfind('/').map_or(".", |slash| &word.text[..=slash])
@@ -57,7 +58,7 @@ pub(super) fn of(words: &[Word], result: &mut Understood) {
             result.operands.extend(sources.iter().map(|source| at(source, moves, moves || recursive)));
             let many = sources.iter().any(|source| source.glob);
             result.operands.push(at(target, true, recursive || moves || many));
-            // Into the target, where that is a folder.
+            // The sources end up in the target if that is a folder.
             for source in sources.iter().filter(|source| !source.glob && !target.glob) {
                 if let Some(leaf) =
                     source.text.trim_end_matches('/').rsplit('/').next().filter(|leaf| !matches!(*leaf, "." | ".."))

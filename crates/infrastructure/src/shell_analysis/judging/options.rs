@@ -1,37 +1,38 @@
-//! The arguments of interpreters, read as the interpreters read them.
+//! Arguments of interpreters, parsed as the interpreters parse them.
 
 use crate::shell_analysis::{
     catalogue::options::{Group, Letters, Takes, long_takes},
     word::Word,
 };
 
-/// What the arguments of an interpreter make it do, up to its script.
+/// Effects of the arguments of an interpreter, up to its script.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Texts that are run; `None` where one is missing.
+    /// Texts that are run. `None` for an option whose text is missing.
     pub(super) texts: Vec<Option<Word>>,
-    /// Files that are run beside the script.
+    /// Files that are run in addition to the script.
     pub(super) files: Vec<Word>,
-    /// Libraries and settings, and whether they are libraries in the word of their option.
+    /// Libraries and settings. The flag is `true` for a library in the same word as its option.
     pub(super) libraries: Vec<(Word, bool)>,
-    /// The module that is run, and at which argument its own begin.
+    /// The module that is run, and the index of its first argument.
     pub(super) module: Option<(Word, usize)>,
-    /// The place of the first operand that is none of an option's values.
+    /// Index of the first operand that is not the value of an option.
     pub(super) operand: Option<usize>,
     pub(super) asks: bool,
     pub(super) ends: bool,
-    /// Options that are in no list, or values that may be more than one word: what follows may be anything.
+    /// `true` if an option is unknown or a value may become several words, so that the arguments after it are
+    /// uncertain.
     pub(super) unsure: bool,
-    /// Arguments that are nothing of all that, up to the script.
+    /// Other arguments, up to the script.
     pub(super) others: Vec<Word>,
 }
 
 impl Reading {
-    /// Reads arguments. `flags`: long options that take nothing here. `stops`: nothing behind the first operand is an
-    /// option.
+    /// Parses arguments. `flags` are the long options that take no value for this interpreter. With `stops`, nothing
+    /// after the first operand is an option.
     pub(super) fn of(letters: Letters, flags: &[&str], arguments: &[Word], stops: bool) -> Self {
         let mut reading = Self::default();
-        // Words that may be values of options that are not known.
+        // Words that may be values of unknown options.
         let (mut at, mut values, mut only_operands) = (0, 0, false);
         while let Some(word) = arguments.get(at) {
             at += 1;
@@ -40,7 +41,7 @@ impl Reading {
                 only_operands = true;
                 continue;
             }
-            // Not every interpreter knows `--`.
+            // Not every interpreter supports `--`.
             reading.unsure |= only_operands && text.starts_with('-');
             if only_operands || text == "-" || !text.starts_with('-') {
                 reading.others.push(word.clone());
@@ -76,7 +77,7 @@ impl Reading {
                     let glued = value.map(|value| Word { text: value.to_owned(), tilde: false, ..word.clone() });
                     let is_glued = glued.is_some();
                     let value = glued.or_else(|| arguments.get(at).cloned());
-                    // `node -p -e x` has one text: the next option's.
+                    // `node -p -e x` has one text: that of the second option.
                     let is_option =
                         takes == Takes::Text && value.as_ref().is_some_and(|word| word.text.starts_with('-'));
                     at += usize::from(!is_glued && !is_option);

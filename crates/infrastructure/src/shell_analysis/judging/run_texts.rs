@@ -1,4 +1,4 @@
-//! Programs that run a text: one among their arguments, or what they read.
+//! Programs that run a text: one of their arguments, or a file that they read.
 
 use super::{inputs, interpreters, sed};
 use crate::shell_analysis::{
@@ -8,7 +8,7 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::access::Clarity;
 
-/// How far a program is trusted that runs a text: one among its arguments, or what it reads.
+/// Returns the confidence in a program that runs a text: one of its arguments, or a file that it reads.
 pub(super) fn judge_text(words: &[Word], folders: &Folders) -> Clarity {
     let (name, arguments) = (known_as(&words[0].text), &words[1..]);
     if let Some(input) = named(name).input {

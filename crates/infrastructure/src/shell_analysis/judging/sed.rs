@@ -1,4 +1,4 @@
-//! Scripts of sed: what they do beside editing the text that they are given.
+//! Scripts of sed: their effects other than editing the input text.
 
 use super::inputs::is_input;
 use crate::shell_analysis::{
@@ -8,18 +8,18 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::access::Clarity;
 
-/// What a script does, at most.
+/// Strongest effect of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Script {
-    /// It prints, deletes, quits and substitutes.
+    /// Prints, deletes, quits and substitutes.
     Edits,
-    /// It runs or writes what stands in it.
+    /// Runs a command or writes a file that is named in the script.
     RunsWhatItSays,
-    /// It runs the text that it edits.
+    /// Runs the text that it edits.
     RunsItsInput,
 }
 
-/// How far sed with these arguments can be trusted.
+/// Returns the confidence in sed with these arguments.
 pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
     let opaque = |reason: &str| Clarity::Opaque(reason.into());
     let (mut script, mut operands, mut does) = (String::new(), Vec::new(), Script::Edits);
@@ -98,7 +98,7 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
         script.push_str(&first.text);
         does = does.max(known_by_its_text(first));
     }
-    // Seds differ in whether a delimiter within a set of characters (`s/[/]/x/`) is one.
+    // Implementations of sed differ in whether a delimiter within a bracket expression (`s/[/]/x/`) ends the part.
     let does = match (read(&script, true), read(&script, false)) {
         (Some(one), Some(other)) => does.max(one).max(other),
         (Some(one), None) | (None, Some(one)) => does.max(one).max(Script::RunsWhatItSays),
@@ -111,7 +111,7 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
     }
 }
 
-/// What is to be expected of a script beside what its text says: names may take the place of it.
+/// Returns the strongest effect that is possible because file names or run-time values may replace this script.
 fn known_by_its_text(script: &Word) -> Script {
     match script.dynamic {
         Some(Dynamic::Found) => Script::RunsItsInput,
@@ -120,7 +120,8 @@ fn known_by_its_text(script: &Word) -> Script {
     }
 }
 
-/// What this script does, if it is understood. `sets`: a delimiter within `[...]` stands for itself.
+/// Returns the strongest effect of this script, or `None` if it is not understood. With `sets`, a delimiter within
+/// `[...]` is an ordinary character.
 fn read(script: &str, sets: bool) -> Option<Script> {
     let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let mut rest = script;
@@ -137,8 +138,8 @@ fn read(script: &str, sets: bool) -> Option<Script> {
                 &number[digits(number)..]
             }
             '#' => &arguments[line_end..],
-            // A label ends at a blank, too, and a command may stand behind that. Some take the whole line for a label: what
-            // stands behind is read all the same.
+            // A label ends at a blank as well, and a command may follow it. Some implementations use the whole line as
+            // the label; the rest of the line is analysed in any case.
             'b' | 't' | 'T' | ':' => {
                 let label = arguments.trim_start_matches([' ', '\t']);
                 &label[label.find([' ', '\t', '\n', ';', '}']).unwrap_or(label.len())..]
@@ -179,7 +180,7 @@ fn read(script: &str, sets: bool) -> Option<Script> {
     }
 }
 
-/// What stands behind the lines that a command is for: `1,$!`, `/a/,/b/`, `2~3`, `\,a,I`.
+/// Returns the text after the addresses of a command: `1,$!`, `/a/,/b/`, `2~3`, `\,a,I`.
 fn behind_addresses(script: &str, sets: bool) -> Option<&str> {
     let mut rest = script;
     loop {
@@ -195,7 +196,7 @@ fn behind_addresses(script: &str, sets: bool) -> Option<&str> {
     }
 }
 
-/// What stands behind the next delimiter.
+/// Returns the text after the next delimiter.
 fn behind_part(script: &str, delimiter: char, sets: bool) -> Option<&str> {
     let mut rest = script;
     loop {
@@ -211,7 +212,8 @@ fn behind_part(script: &str, delimiter: char, sets: bool) -> Option<&str> {
     }
 }
 
-/// What stands behind a set of characters. A `]` at its beginning is one of them, and so is every backslash.
+/// Returns the text after a bracket expression. A `]` at its beginning and every backslash are ordinary characters in
+/// it.
 fn behind_set(set: &str) -> Option<&str> {
     let set = set.strip_prefix('^').unwrap_or(set);
     let mut rest = set.strip_prefix(']').unwrap_or(set);
@@ -231,7 +233,7 @@ fn behind_set(set: &str) -> Option<&str> {
     }
 }
 
-/// What stands behind a text, which goes on in the next line where a backslash ends a line.
+/// Returns the text after an inserted text, which continues on the next line if its line ends with a backslash.
 fn behind_text(text: &str) -> &str {
     let ends = |at: &usize| {
         let line = &text[..*at];

@@ -1,4 +1,4 @@
-//! Shells with their arguments, and programs that start one where they are given nothing else.
+//! Shells with their arguments, and programs that start a shell if they are given no command.
 
 use super::{
     inputs::is_input,
@@ -10,7 +10,7 @@ use crate::shell_analysis::{
     word::{Dynamic, Word},
 };
 
-/// A shell with its arguments: the text behind `-c` is followed.
+/// Classifies a shell with its arguments. The text after `-c` is analysed.
 pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Understood) {
     let mut at = 1;
     let mut takes_text = false;
@@ -53,13 +53,13 @@ pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, resu
     }
 }
 
-/// Whether a shell that is not bash may take this text for something else than bash does.
+/// Returns `true` if a shell other than bash may read this text differently from bash.
 pub(super) fn read_differently(shell: &str, text: &str) -> bool {
     const OF_BASH: &[&str] = &["$'", "$\"", "[[", "&>", ">&", "<&", "<<<", "|&", "((", "<(", ">(", "{"];
     match shell {
         "bash" | "rbash" => false,
         "sh" | "dash" | "ash" => {
-            // What both read alike is not held against them.
+            // Forms that both read in the same way are ignored.
             let text =
                 text.replace("$((", "").replace("${", "").replace("2>&1", "").replace(">&2", "").replace("{}", "");
             OF_BASH.iter().any(|form| text.contains(form))
@@ -68,7 +68,7 @@ pub(super) fn read_differently(shell: &str, text: &str) -> bool {
     }
 }
 
-/// Programs that start a shell, which reads its input, because nothing else is given to them.
+/// Marks programs as opaque that start a shell, which reads its input, because they are given no command.
 pub(super) fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
     let starts_with = |word: &Word, list: &[char]| word.text.starts_with(list);
     for at in 0..words.len() {
@@ -96,7 +96,7 @@ pub(super) fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
     }
 }
 
-/// Whether `sudo` is told to start a shell, by its own options.
+/// Returns `true` if an option of `sudo` makes it start a shell.
 fn asks_for_a_shell(arguments: &[Word]) -> bool {
     const VALUED: &str = "CDghpRrTtUu";
     let mut words = arguments.iter().map(|word| word.text.as_str());

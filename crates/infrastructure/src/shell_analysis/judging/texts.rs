@@ -1,4 +1,4 @@
-//! Arguments that may be a shell's text, or hold one: all are read for deny rules.
+//! Arguments that may be or contain a shell text. All of them are read for deny rules.
 
 use super::understood::{Scope, Understood, Words, texts};
 use crate::shell_analysis::{
@@ -8,13 +8,14 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::access::Clarity;
 
-/// Words of one command of which every end is read. More make it opaque.
+/// Maximum number of words in a command whose suffixes are all read. A command with more is opaque.
 const MAX_SUFFIX_WORDS: usize = 256;
 
-/// More values than these may not stand in one word. Each may reach to its end, so reading them is quadratic.
+/// Maximum number of values in one word. Each value may extend to the end of the word, so reading them takes quadratic
+/// time.
 const MAX_VALUES: usize = 256;
 
-/// How far into a group of short options a value may begin.
+/// Positions within a group of short options where a value may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Glued {
     Nowhere,
@@ -22,7 +23,8 @@ pub(super) enum Glued {
     Anywhere,
 }
 
-/// Reads every end of the argument list as a command, by the bare name of its program; false where there are too many.
+/// Adds every suffix of the argument list as a reading, with the bare name of its program. Returns `false` if there are
+/// too many.
 pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool {
     if words.len() > MAX_SUFFIX_WORDS {
         result.opaque("it has too many arguments to tell which of them it starts");
@@ -44,7 +46,7 @@ pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool
     true
 }
 
-/// Reads every argument that could be a shell's text as one.
+/// Analyses every argument that could be a shell text.
 pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     let hands_texts_on = program(&words[0].text).wrapper().is_some_and(|wrapper| wrapper.hands_texts_on);
     for word in &words[1..] {
@@ -55,10 +57,9 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Underst
     }
 }
 
-/// Reads what arguments hold as values as a shell's text: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`,
-/// `-Irm`.
+/// Analyses values within arguments as shell texts: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`, `-Irm`.
 pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, result: &mut Understood) {
-    // `1erm x` is a script of sed.
+    // `1erm x` is a sed script.
     let of_sed = known_as(&words[0].text) == "sed";
     let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
     for word in &words[1..] {
@@ -85,7 +86,7 @@ pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, resul
     }
 }
 
-/// Reads what stands within quotes in texts of other languages: `system("rm x")`.
+/// Analyses quoted parts of texts in other languages as shell texts: `system("rm x")`.
 pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     for word in &words[1..] {
         for part in word.text.split(['"', '\'', '`']).skip(1) {
@@ -94,11 +95,11 @@ pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Unders
     }
 }
 
-/// Reads a value as a shell's text.
+/// Analyses a value as a shell text. `surely` is `true` if it is certain that the value is run.
 pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
     let value = value.strip_prefix('!').unwrap_or(value);
     if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-+/".contains(&byte)) {
-        // One word: no need to read it as more.
+        // A single word needs no further analysis.
         if !value.is_empty() {
             result.reading(vec![bare(value).into()]);
         }
@@ -107,14 +108,14 @@ pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &
     inner(value, scope, surely, result);
 }
 
-/// Follows a shell's text.
+/// Analyses a shell text and adds its commands as readings. `surely` is `true` if it is certain that the text is run.
 pub(super) fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
     let analysis = scope.analyse_within(text);
     let unclear = analysis.commands.iter().find_map(|command| match &command.clarity {
         Clarity::Opaque(reason) => Some(reason.clone()),
         _ => None,
     });
-    // What a limit cut off may hold what deny rules look for.
+    // A part that a limit cut off may contain a command that a deny rule matches.
     if let (Some(reason), true) = (unclear, surely || scope.limits.is_spent()) {
         result.opaque(format!("in the text that it runs: {reason}"));
     }

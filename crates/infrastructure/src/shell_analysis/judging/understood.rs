@@ -1,4 +1,4 @@
-//! What is understood of one simple command, and what it is judged with.
+//! Result of the classification of one simple command, and the context that the classification needs.
 
 use crate::shell_analysis::{
     analysis::Analysis,
@@ -9,41 +9,42 @@ use crate::shell_analysis::{
 use std::{collections::HashSet, sync::Arc};
 use toolstead_domain::access::{BuiltInRule, Clarity};
 
-/// Words without quotes.
+/// Words after quote removal.
 pub(crate) type Words = Vec<Arc<str>>;
 
-/// A simple command, understood.
+/// A classified simple command.
 #[derive(Debug)]
 pub(crate) struct Understood {
-    /// What allow rules are compared with.
+    /// Words that allow rules are compared with.
     pub(crate) words: Words,
-    /// What deny rules are compared with as well.
+    /// Further word lists that deny rules are compared with.
     pub(crate) readings: Vec<Words>,
-    /// The same, to find repetitions among many.
+    /// Set of the same readings, to find duplicates quickly.
     known: HashSet<Words>,
     pub(crate) clarity: Clarity,
-    /// How it moves to another folder.
+    /// Target if the command changes the working folder.
     pub(crate) moves: Option<Move>,
-    /// The files that it names, if it is known to change them.
+    /// Files that the command names, if it is known to change them.
     pub(crate) operands: Vec<Operand>,
-    /// What texts among its arguments would do.
+    /// Analyses of texts among the arguments.
     pub(crate) inner: Vec<Analysis>,
     pub(crate) built_in_rule: Option<BuiltInRule>,
 }
 
-/// What a command is judged with.
+/// Context of the classification of a command.
 pub(crate) struct Scope<'a> {
     pub(crate) folders: &'a Folders,
     pub(crate) limits: Limits,
-    /// Reads the texts within it.
+    /// Analyses nested texts.
     pub(crate) analyse: Analyse,
 }
 
-/// Reads a shell's text that may run in these folders. It comes in from above, where commands are told apart.
+/// Function that analyses a shell text that may run in these folders. It is passed in, because the classification of a
+/// command may not depend on the parser that calls it.
 pub(crate) type Analyse = fn(&str, Folders, Limits) -> Analysis;
 
 impl Scope<'_> {
-    /// What a text within would do.
+    /// Analyses a text nested in the command.
     pub(super) fn analyse_within(&self, text: &str) -> Analysis {
         (self.analyse)(text, self.folders.clone(), self.limits.deeper())
     }
@@ -63,14 +64,14 @@ impl Understood {
         }
     }
 
-    /// Trusts it no further than this.
+    /// Lowers the confidence from plain to exact, with this reason. An exact or opaque command stays unchanged.
     pub(crate) fn exact(&mut self, reason: impl Into<Arc<str>>) {
         if self.clarity == Clarity::Plain {
             self.clarity = Clarity::Exact(reason.into());
         }
     }
 
-    /// Trusts it no further than that.
+    /// Lowers the confidence to this one, if it is higher.
     pub(crate) fn trust_no_further(&mut self, clarity: Clarity) {
         match clarity {
             Clarity::Plain => {}
@@ -79,7 +80,7 @@ impl Understood {
         }
     }
 
-    /// Trusts it not at all.
+    /// Lowers the confidence to opaque, with this reason. An opaque command stays unchanged.
     pub(crate) fn opaque(&mut self, reason: impl Into<Arc<str>>) {
         if !matches!(self.clarity, Clarity::Opaque(_)) {
             self.clarity = Clarity::Opaque(reason.into());
@@ -92,7 +93,7 @@ impl Understood {
         }
     }
 
-    /// Takes over what a text among the arguments would run.
+    /// Adds the commands of a text among the arguments as readings.
     pub(crate) fn take_in(&mut self, inner: Analysis) {
         for command in &inner.commands {
             self.reading(command.words.to_vec());
@@ -104,7 +105,7 @@ impl Understood {
     }
 }
 
-/// The words as texts.
+/// Returns the texts of the words.
 pub(crate) fn texts(words: &[Word]) -> Words {
     words.iter().map(|word| word.text.as_str().into()).collect()
 }
@@ -112,10 +113,10 @@ pub(crate) fn texts(words: &[Word]) -> Words {
 /// A file or folder that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Operand {
-    /// As it was written; relative to the folder the command starts in.
+    /// Path as it was written, relative to the working folder of the command.
     pub(crate) path: String,
-    /// It is changed, not only read.
+    /// `true` if the file is changed; `false` if it is only read.
     pub(crate) writes: bool,
-    /// With everything below.
+    /// `true` if the access includes everything below the path.
     pub(crate) tree: bool,
 }

@@ -4,8 +4,8 @@ use crate::shell_analysis::catalogue::{Class, known_as, named, offered_rules::OF
 use std::sync::Arc;
 use toolstead_domain::access::Widening;
 
-/// Returns how far a rule may go beyond a plain command with these words; `None` for shells, interpreters, and programs
-/// that start others or run what the project says.
+/// Returns how far a rule may go beyond a plain command with these words. Returns `None` for shells, interpreters, and
+/// programs that start others or run code of the project.
 pub(crate) fn widening(words: &[Arc<str>]) -> Option<Widening> {
     let offered = OFFERED_RULES.iter().filter_map(|beginning| matched(beginning, words)).max();
     let program = named(known_as(words.first()?));
@@ -20,7 +20,7 @@ pub(crate) fn widening(words: &[Arc<str>]) -> Option<Widening> {
     }
 }
 
-/// Returns how many words of a command a beginning says.
+/// Returns the number of words in a beginning if the command starts with it.
 fn matched(beginning: &str, words: &[Arc<str>]) -> Option<u8> {
     let beginning: Vec<&str> = beginning.split(' ').collect();
     let fits = |(expected, word): (&&str, &Arc<str>)| match *expected {
@@ -31,7 +31,8 @@ fn matched(beginning: &str, words: &[Arc<str>]) -> Option<u8> {
     (is_long_enough && beginning.iter().zip(words).all(fits)).then(|| u8::try_from(beginning.len()).ok()).flatten()
 }
 
-/// Returns `true` for the name of a script: no option, and nothing that a pattern or the shell would read otherwise.
+/// Returns `true` if the word is a script name: not an option, and without characters that are special in patterns or
+/// in the shell.
 fn is_name(word: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
     !word.is_empty() && !word.starts_with('-') && word.bytes().all(is_part)

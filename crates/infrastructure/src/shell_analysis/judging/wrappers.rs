@@ -1,5 +1,6 @@
-//! Programs that start other programs, and shells that run texts. For allow rules only a few wrappers are looked
-//! through; for deny rules every end of the argument list is read as a command, and every text as a shell's.
+//! Programs that start other programs, and shells that run texts. Allow rules are applied to the started command for
+//! only a few wrappers. For deny rules, every suffix of the argument list is read as a command and every text as a
+//! shell text.
 
 use super::{
     assigned::sets_variables,
@@ -18,7 +19,7 @@ use crate::shell_analysis::{
     word::Word,
 };
 
-/// Where the command starts that is behind a wrapper which changes nothing about it.
+/// Returns the index of the command after a wrapper that does not change it.
 pub(super) fn looked_through(words: &[Word]) -> Option<usize> {
     let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
     let name = words.first().filter(|name| !name.quoted && LOOKED_THROUGH.contains(&name.text.as_str()))?;
@@ -38,8 +39,8 @@ fn is_duration(text: &str) -> bool {
     number.starts_with(|c: char| c.is_ascii_digit()) && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// What the arguments of this command would start.
-/// `risky` says that one of them is known to start something.
+/// Adds the readings of commands that the arguments may start. `risky` is `true` if one argument is known to start
+/// something.
 pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: &mut Understood) {
     let name = known_as(&words[0].text);
     let started = named(name);
@@ -55,7 +56,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         if !risky {
             return;
         }
-        // What stands behind a subcommand of git that is what it says is no command, but for values of options.
+        // After a known subcommand of git only values of options can be commands.
         if name == "git" && git_subcommand(words).is_some_and(is_plain_git) {
             read_texts(words, scope, result);
             read_values(words, scope, Glued::Anywhere, result);
@@ -104,7 +105,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         }
         moves_what_it_starts(words, scope, result);
     } else if found::started_by(words).is_empty() {
-        // What `find`, `fd` and `xargs` start is looked at by itself.
+        // The commands that `find`, `fd` and `xargs` start are classified separately.
         for at in (1..words.len()).filter(|at| program(&words[*at].text).is_shell()) {
             shell_behind(&words[at..], scope, false, result);
         }

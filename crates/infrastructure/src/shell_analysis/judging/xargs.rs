@@ -1,4 +1,4 @@
-//! `xargs`: what it starts is given, and its input goes behind that or into it.
+//! `xargs`: its command is fixed, and its input is appended or inserted.
 
 use super::{
     found,
@@ -9,17 +9,17 @@ use crate::shell_analysis::{
     word::{Dynamic, Word},
 };
 
-/// Its short options that take a value.
+/// Short options that take a value.
 const VALUED: &str = "adEIJLnPRsS";
 
-/// Its long options that take one.
+/// Long options that take a value.
 const LONG_VALUED: &[&str] =
     &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs", "--process-slot-var"];
 
-/// Makes it opaque where its input may say what runs.
+/// Marks the command as opaque if its input may decide what runs.
 pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     let (mut at, mut from_file, mut appends) = (1, false, false);
-    // What lines of its input take the place of.
+    // Placeholder that is replaced by input lines.
     let mut place: Option<String> = None;
     while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
         let option = word.text.as_str();
@@ -50,7 +50,7 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) 
             let given = if next { words.get(at).map_or("", |word| &word.text) } else { glued };
             place = Some(if given.is_empty() { "{}" } else { given }.to_owned());
         }
-        // These and `-I` take each other back, and not everywhere in the same way.
+        // These options and `-I` cancel each other, and implementations differ in how.
         let given = if next { words.get(at).map_or("", |word| &word.text) } else { glued };
         appends |= matches!(letter, 'L' | 'l') || letter == 'n' && given != "1";
         if next {
@@ -83,7 +83,7 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) 
         started = started.iter().map(|word| found::with_names(word, |text| text.contains(place))).collect();
     }
     if place.is_none() || appends {
-        // As it stands, it runs where there is no input.
+        // Without input, some implementations run the command unchanged.
         found::judge(&started, scope, result);
         started.push(Word { text: "{}".into(), dynamic: Some(Dynamic::Found), ..Word::default() });
     }

@@ -11,17 +11,17 @@ use crate::shell_analysis::{
 };
 use tree_sitter::Node;
 
-/// `name=value` in front of a command, or alone.
+/// `name=value` before a command, or on its own.
 pub(super) struct Assignment {
     pub(super) name: String,
-    /// As it was written.
+    /// Text as it was written.
     pub(super) text: String,
-    /// What it is set to, if that can be told.
+    /// Value, if it is known before the command runs.
     pub(super) value: Option<String>,
 }
 
 impl Assignment {
-    /// As a word of a declaration.
+    /// Converts the assignment to a word of a declaration.
     pub(super) fn into_word(self) -> Word {
         match self.value {
             Some(value) => Word { text: format!("{}={value}", self.name), ..Word::default() },
@@ -29,13 +29,13 @@ impl Assignment {
         }
     }
 
-    /// Whether it changes how programs speak, and nothing that they do.
+    /// Returns `true` if the assignment only changes how programs print, not what they do.
     pub(super) fn is_harmless(&self) -> bool {
         self.value.as_ref().is_some_and(|value| variables::is_harmless(&self.name, value))
     }
 }
 
-/// Reads an assignment, and enters what its value holds.
+/// Parses an assignment, and schedules the expansions in its value.
 pub(super) fn assignment<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
@@ -68,7 +68,7 @@ pub(super) fn assignment<'t>(
             }
             kind if is_word(kind) => {
                 let word = found.word(*value, place, steps);
-                // No names of files take the place of a pattern here.
+                // Bash does not replace a pattern by file names here.
                 set_to = word.filter(|word| word.dynamic.is_none()).map(|word| word.text);
             }
             "+=" => appends = true,

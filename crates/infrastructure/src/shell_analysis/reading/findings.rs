@@ -1,4 +1,4 @@
-//! What the walk has found so far: commands, files, and where the next command starts.
+//! State of the walk: the commands and files found so far, and the folders of the next command.
 
 use super::{
     here_text::literal_text,
@@ -20,28 +20,28 @@ use std::{collections::HashSet, path::Path, sync::Arc};
 use toolstead_domain::access::{Clarity, CommandAccess};
 use tree_sitter::Node;
 
-/// Opaque parts that are listed; they all say the same to a rule.
+/// Maximum number of opaque parts that are listed. Further ones change nothing for a rule.
 const MAX_OPAQUE: usize = 20;
 
-/// More words in further readings than these are opaque together.
+/// Maximum total number of words in readings. A command beyond it is opaque.
 const MAX_READING_WORDS: usize = 200_000;
 
-/// More files that one text names are not judged one by one.
+/// Maximum number of files that are listed for one text.
 const MAX_FILES: usize = 1_000;
 
-/// What is said then.
+/// Reason given for a text that exceeds the maximum number of files.
 pub(super) const TOO_MANY_FILES: &str = "it names more than 1,000 files";
 
-/// Why a file was not added.
+/// Reason why a file was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Untold {
-    /// It is relative, and the folder is not known.
+    /// The path is relative, and the folder is unknown.
     NoFolder,
-    /// There are too many.
+    /// The maximum number of files is reached.
     TooMany,
 }
 
-/// What was found in a text.
+/// Accesses found in a text so far.
 pub(super) struct Findings<'t> {
     pub(super) text: &'t str,
     whole: Arc<str>,
@@ -51,12 +51,12 @@ pub(super) struct Findings<'t> {
     opaque: usize,
     reading_words: usize,
     pub(super) folders: Folders,
-    /// Nodes of simple commands whose standard input is a pipe, unless they redirect it.
+    /// Ids of the nodes of simple commands whose standard input is a pipe, unless they redirect it.
     pub(super) behind_pipes: HashSet<usize>,
-    /// The shell itself looks at files that no access names: words of a loop or an array become their names, or `[[` tests
-    /// them.
+    /// `true` if the shell itself looks at files that are not listed as accesses: words of a loop or an array that
+    /// expand to file names, or tests in `[[`.
     pub(super) looks_at_files: bool,
-    /// Places of commands that redirect to a file which an earlier command has.
+    /// Indices of commands that redirect to a file that an earlier command already redirects to.
     repeats_file: HashSet<usize>,
 }
 
@@ -78,7 +78,7 @@ impl<'t> Findings<'t> {
         }
     }
 
-    /// What a command is judged with where the walk is now.
+    /// Returns the context for the classification of the next command.
     pub(super) fn scope(&self) -> Scope<'_> {
         Scope { folders: &self.folders, limits: self.limits.clone(), analyse: self.analyse }
     }
@@ -91,7 +91,7 @@ impl<'t> Findings<'t> {
         self.opaque(node, reason);
     }
 
-    /// Says that this part cannot be told.
+    /// Adds an opaque command for this node.
     pub(super) fn opaque(&mut self, node: Node<'t>, reason: &str) {
         self.opaque += 1;
         if self.opaque <= MAX_OPAQUE {
@@ -102,14 +102,14 @@ impl<'t> Findings<'t> {
         }
     }
 
-    /// Enters everything below a node whose own text was judged before.
+    /// Schedules the named children of a node whose own text was already analysed.
     pub(super) fn below(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
         steps.extend(
             syntax::children(node).into_iter().rev().filter(Node::is_named).map(|child| Step::Enter(child, place)),
         );
     }
 
-    /// The parts of a node, if nothing but blanks lies between them.
+    /// Returns the named children of a node. The node is opaque if anything but blanks separates them.
     pub(super) fn parts(&mut self, node: Node<'t>) -> Vec<Node<'t>> {
         let children = syntax::children(node);
         if !syntax::only_blanks_between(self.text, node, &children) {
@@ -118,7 +118,7 @@ impl<'t> Findings<'t> {
         children.into_iter().filter(Node::is_named).collect()
     }
 
-    /// Reads a node as one word, and enters its expansions.
+    /// Parses a node as one word, and schedules its expansions.
     pub(super) fn word(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) -> Option<Word> {
         let expansions = self.enter_expansions(node, place, steps);
         match Word::read(self.text, node.byte_range(), &expansions) {
@@ -130,7 +130,7 @@ impl<'t> Findings<'t> {
         }
     }
 
-    /// Enters the expansions below a node; says where they lie.
+    /// Schedules the expansions below a node and returns their positions.
     pub(super) fn enter_expansions(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) -> Expansions {
         let mut expansions = Expansions::new();
         let mut stack = vec![node];
@@ -153,7 +153,7 @@ impl<'t> Findings<'t> {
         expansions
     }
 
-    /// Adds a path in each folder that is possible.
+    /// Adds a file access for each possible folder.
     pub(super) fn touch(
         &mut self,
         (path, writes, tree): (&str, bool, bool),
@@ -174,17 +174,17 @@ impl<'t> Findings<'t> {
         Ok(())
     }
 
-    /// Adds a file; false if there are too many already.
+    /// Adds a file access. Returns `false` if the maximum number is reached.
     fn add_touch(&mut self, touch: Touch) -> bool {
         let is_known = |known: &Touch| {
             let redirections = matches!(
                 (known.origin, touch.origin),
                 (TouchOrigin::Redirection { .. }, TouchOrigin::Redirection { .. })
             );
-            // A redirection is judged as such, at whatever command it stands.
+            // Rules are applied to a redirection in the same way whichever command has it.
             *known == touch || redirections && *known == Touch { origin: known.origin, ..touch.clone() }
         };
-        // The last ones are where repetitions are.
+        // Duplicates are among the most recent entries.
         if self.result.touches.iter().rev().take(16).any(is_known) {
             if let TouchOrigin::Redirection { command } = touch.origin {
                 self.repeats_file.insert(command);
@@ -198,7 +198,7 @@ impl<'t> Findings<'t> {
         fits
     }
 
-    /// Adds what is understood of a command, and the files that it names.
+    /// Adds a classified command and the files that it names.
     pub(super) fn add(&mut self, mut understood: Understood, text: Arc<str>) {
         let folders = self.folders.clone();
         let command = self.result.commands.len();
@@ -236,7 +236,7 @@ impl<'t> Findings<'t> {
         }
         let opaque = matches!(understood.clarity, Clarity::Opaque(_));
         let words: Arc<[Arc<str>]> = if opaque {
-            // What it says is no proof, but what deny rules look for may well stand in it.
+            // The words of an opaque command prove nothing, but deny rules must still match them.
             let words = std::mem::take(&mut understood.words);
             understood.reading(words);
             Arc::default()
@@ -252,7 +252,7 @@ impl<'t> Findings<'t> {
             readings: understood.readings.into_iter().map(Arc::from).collect(),
             operands: Arc::default(),
             free: Arc::default(),
-            // A file that it shares is not among its own.
+            // A file that is shared with an earlier command is not listed for this one.
             built_in_rule: understood.built_in_rule.filter(|_| !self.repeats_file.contains(&command)),
             widening,
             clarity: understood.clarity,

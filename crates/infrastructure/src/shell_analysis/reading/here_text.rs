@@ -1,7 +1,7 @@
-//! Here-documents by their text alone.
+//! Here-documents, analysed by their text alone.
 
-/// The word that ends a here-document, if bash takes what is written for it and for nothing else, and whether it is
-/// quoted.
+/// Returns the delimiter of a here-document and whether it is quoted. Returns `None` unless bash certainly reads the
+/// written text as that delimiter.
 pub(super) fn end_word(written: &str) -> Option<(&str, bool)> {
     let unquoted = ['\'', '"'].iter().find_map(|quote| written.strip_prefix(*quote)?.strip_suffix(*quote));
     let word = unquoted.unwrap_or(written);
@@ -9,7 +9,7 @@ pub(super) fn end_word(written: &str) -> Option<(&str, bool)> {
     (!word.is_empty() && word.bytes().all(is_plain)).then_some((word, unquoted.is_some()))
 }
 
-/// What a command substitution becomes that holds nothing but `cat` and a here-document without expansions.
+/// Returns the value of a command substitution that contains only `cat` and a here-document without expansions.
 pub(super) fn literal_text(substitution: &str) -> Option<String> {
     const BLANKS: [char; 2] = [' ', '\t'];
     let inside = substitution.strip_prefix("$(")?.strip_suffix(')')?;

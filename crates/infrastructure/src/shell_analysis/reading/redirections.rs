@@ -9,11 +9,11 @@ use super::{
 use crate::shell_analysis::{analysis::TouchOrigin::Redirection, folders::Folders, word::Dynamic};
 use tree_sitter::Node;
 
-/// Said where standard output or standard error may turn out to be a file that was only to be read. Whoever opens
-/// `/dev/stdout` would write into it.
+/// Reason given if standard output or standard error may be a file that was opened for reading. A program that opens
+/// `/dev/stdout` would write to it.
 const OUTPUT_MAY_BE_READ: &str = "its output may go where something is read from";
 
-/// Judges a redirection. Its words belong to the command and were read before.
+/// Analyses a redirection. Its additional words belong to the command and are already parsed.
 pub(super) fn judge<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
@@ -24,7 +24,7 @@ pub(super) fn judge<'t>(
     match node.kind() {
         "file_redirect" if is_here_string(found, node) => {
             found.parts(node);
-            // Further words belong to the command.
+            // The other words belong to the command.
             if let Some(text) = syntax::children(node).into_iter().find(|child| is_word(child.kind())) {
                 found.word(text, place, steps);
             }
@@ -41,7 +41,7 @@ pub(super) fn judge<'t>(
     }
 }
 
-/// Returns `true` unless a redirection can only be of an output.
+/// Returns `true` unless a redirection can only redirect an output.
 pub(super) fn may_replace_input<'t>(found: &Findings<'t>, node: Node<'t>) -> bool {
     let children = syntax::children(node);
     let operator = children.iter().find(|child| !child.is_named()).map_or("", |child| child.kind());
@@ -53,7 +53,7 @@ pub(super) fn may_replace_input<'t>(found: &Findings<'t>, node: Node<'t>) -> boo
     !is_of_output
 }
 
-/// Whether this is what the tree makes of a here-string behind a redirection: an error `<<`, and `<`.
+/// Returns `true` if this is how the tree represents a here-string after a redirection: an error `<<`, then `<`.
 pub(super) fn is_here_string<'t>(found: &Findings<'t>, node: Node<'t>) -> bool {
     let before = found.text[..node.start_byte()].strip_suffix("<<");
     node.kind() == "file_redirect"
@@ -105,7 +105,7 @@ fn file_redirection<'t>(
     if path == "/dev/null" {
         return;
     }
-    // Opened by these names, what is open already is opened anew.
+    // Opening these names opens the file of an open descriptor again.
     if let Some(opened) = stream(path) {
         if writes && !is_output(Some(opened)) {
             found.opaque(node, "a file that is open for reading may be opened for writing");
@@ -123,8 +123,8 @@ fn file_redirection<'t>(
     }
 }
 
-/// Whether this descriptor can only be a copy of an output: no other text, and nothing in this one, opens files for
-/// reading under a number.
+/// Returns `true` if this descriptor can only be a copy of an output, because neither an enclosing text nor this one
+/// opens a file for reading under a number.
 fn copies_outputs_only<'t>(found: &Findings<'t>, descriptor: Option<u32>) -> bool {
     let opens_for_reading = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1] == b'<';
     descriptor.is_some_and(|number| number > 2)
@@ -132,7 +132,7 @@ fn copies_outputs_only<'t>(found: &Findings<'t>, descriptor: Option<u32>) -> boo
         && !found.text.as_bytes().windows(2).any(opens_for_reading)
 }
 
-/// Whether the body ends where bash ends it, and what it holds.
+/// Analyses a here-document. It is opaque unless bash ends its body at the same place as the tree.
 fn here_document<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
@@ -203,12 +203,12 @@ fn here_document<'t>(
     }
 }
 
-/// Whether this is standard output or standard error, neither of which is ever a file that is open for reading alone.
+/// Returns `true` for standard output and standard error. Neither is ever a file that is open for reading only.
 fn is_output(descriptor: Option<u32>) -> bool {
     matches!(descriptor, Some(1 | 2))
 }
 
-/// The number of the open file that this path names.
+/// Returns the descriptor number that this path names.
 fn stream(path: &str) -> Option<u32> {
     match path {
         "/dev/stdin" => Some(0),
@@ -218,7 +218,7 @@ fn stream(path: &str) -> Option<u32> {
     }
 }
 
-/// Whether a text holds more than plain variables.
+/// Returns `true` if a text contains expansions other than plain variables.
 fn has_computed_dollar(text: &str) -> bool {
     text.split('$').skip(1).any(|behind| behind.starts_with(['(', '{', '[']))
 }

@@ -1,4 +1,4 @@
-//! Simple commands in the tree: their parts are gathered, and what is understood of them becomes an access.
+//! Simple commands in the syntax tree: collects their parts and adds the classified command.
 
 use super::{
     assignments::{Assignment, assignment},
@@ -20,13 +20,12 @@ use crate::shell_analysis::{
 use std::{ops::Range, sync::Arc};
 use tree_sitter::Node;
 
-/// The parts of a simple command.
 #[derive(Default)]
 pub(super) struct Parts<'t> {
     pub(super) words: Vec<Word>,
     assignments: Vec<Assignment>,
     redirections: Vec<Node<'t>>,
-    /// Standard input is a pipe that the shell made for it.
+    /// `true` if standard input is a pipe that the shell created for this command.
     reads_pipe: bool,
 }
 
@@ -83,7 +82,7 @@ pub(super) fn command<'t>(
         parts.redirections.push(*redirection);
         further_words(found, *redirection, &mut parts, place, steps);
     }
-    // The text of the command with its redirections, as far as they stand in its line.
+    // Text of the command, with the redirections on the same line.
     let ends = redirections.iter().filter(|node| node.kind() != "heredoc_redirect").map(Node::end_byte);
     let range = node.start_byte()..ends.max().unwrap_or(0).max(end);
     let folders = found.folders.clone();
@@ -95,7 +94,7 @@ pub(super) fn command<'t>(
     simple_command(found, &parts, range);
 }
 
-/// A word among the parts of a command.
+/// Parses a word and adds it to the parts of a command.
 pub(super) fn push_word<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
@@ -108,7 +107,7 @@ pub(super) fn push_word<'t>(
     }
 }
 
-/// Words that the tree hangs below a redirection and that bash gives to the command.
+/// Adds words that the tree attaches to a redirection but that belong to the command.
 pub(super) fn further_words<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
@@ -133,7 +132,6 @@ pub(super) fn further_words<'t>(
     }
 }
 
-/// Adds a simple command.
 pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &Parts<'t>, range: Range<usize>) {
     let text: Arc<str> = found.text.get(range).unwrap_or_default().trim_end().into();
     if parts.words.is_empty() {
@@ -189,7 +187,8 @@ pub(super) fn assignments<'t>(found: &mut Findings<'t>, node: Node<'t>, place: P
     found.folders.settle();
 }
 
-/// An assignment for the shell itself, and for what it starts later if the variable was in the environment before.
+/// Adds an assignment without a command. It affects the shell itself, and programs started later if the variable was
+/// already in the environment.
 pub(super) fn lone_assignment<'t>(found: &mut Findings<'t>, assignment: &Assignment) {
     if assignment.is_harmless() || variables::stays_in_the_shell(&assignment.name) {
         return;
@@ -200,7 +199,7 @@ pub(super) fn lone_assignment<'t>(found: &mut Findings<'t>, assignment: &Assignm
     found.add(understood, assignment.text.as_str().into());
 }
 
-/// The variable of a loop.
+/// Adds the variable of a loop.
 pub(super) fn loop_variable<'t>(found: &mut Findings<'t>, node: Node<'t>) {
     let name = found.slice(node).to_owned();
     if !variables::stays_in_the_shell(&name) {
@@ -232,7 +231,7 @@ pub(super) fn declaration<'t>(found: &mut Findings<'t>, node: Node<'t>, place: P
     simple_command(found, &parts, node.byte_range());
 }
 
-/// Returns `true` if `[[ ... ]]` may hold an operator that looks at a file.
+/// Returns `true` if `[[ ... ]]` may contain an operator that looks at a file.
 fn tests_files(written: &str) -> bool {
     const OPERATORS: &[&str] = &[
         "a", "b", "c", "d", "e", "f", "g", "h", "k", "p", "r", "s", "t", "u", "w", "x", "G", "L", "N", "O", "S", "nt",
@@ -244,7 +243,8 @@ fn tests_files(written: &str) -> bool {
     })
 }
 
-/// What `[[ ... ]]` may evaluate: operands of number comparisons, and names that are tested.
+/// Returns the reason why `[[ ... ]]` may evaluate something: operands of numeric comparisons, and tests of variable
+/// names.
 fn double_brackets(written: &str) -> Option<&'static str> {
     let words: Vec<&str> = written.split_ascii_whitespace().collect();
     let number = |word: Option<&&str>| {
@@ -252,7 +252,9 @@ fn double_brackets(written: &str) -> Option<&'static str> {
             matches!(*word, "$#" | "$?") || !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
         })
     };
-    // Operators need no blanks around them but behind them: `[[ (-v $x) ]]`, `[[ a||-v $x ]]`.
+    // Operators need a blank after them, but not around them: `[[ (-v $x) ]]`, `[[ a
+    //
+    // -v $x ]]`.
     let part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let stands_alone = |(at, operator): (usize, &str)| {
         let bytes = written.as_bytes();
@@ -273,7 +275,7 @@ fn double_brackets(written: &str) -> Option<&'static str> {
             _ => {}
         }
     }
-    // Commands in patterns are not always nodes of the tree.
+    // Commands in patterns do not always have a node in the tree.
     let hidden = written.contains(['`', '\\']) || ["$(", "<(", ">(", "$["].iter().any(|open| written.contains(open));
     hidden.then_some("`[[` holds another command")
 }

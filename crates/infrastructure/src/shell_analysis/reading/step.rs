@@ -1,24 +1,28 @@
-//! What the walk has yet to do.
+//! Pending steps of the walk.
 
 use crate::shell_analysis::folders::Folders;
 use tree_sitter::Node;
 
-/// One thing to do. Later ones are done first.
+/// One pending step. The step that was added last runs first.
 pub(super) enum Step<'t> {
     Enter(Node<'t>, Place),
-    /// A subshell ended: its folder is forgotten.
+    /// Restores the folders after a subshell.
     Restore(Folders),
-    /// Between the two sides of `&&` (true) or `||`.
+    /// Between the two sides of `&&` (`true`) or `
+    ///
+    /// ` (`false`).
     RightSide(bool),
-    /// Behind both sides.
+    /// After both sides of `&&` (`true`) or `
+    ///
+    /// ` (`false`).
     Join(bool),
-    /// Behind a statement whose success says nothing about its last `cd`.
+    /// After a statement whose exit status does not depend on its last `cd`.
     Settle,
-    /// A statement with redirections that stand outside of it in the tree.
+    /// A statement with redirections that are outside of it in the tree.
     Redirected(Node<'t>, Vec<Node<'t>>, Place),
 }
 
-/// Where in the tree a node stands.
+/// Position of a node in the tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) depth: usize,

@@ -1,11 +1,12 @@
-//! The syntax tree, and the checks that bash reads the text the same way. The grammar is a highlighter's: it accepts
-//! more than bash and cuts some texts differently, so a tree without errors proves nothing by itself.
+//! The syntax tree, and the checks that bash parses the text in the same way. The grammar is made for syntax
+//! highlighting: it accepts more than bash and splits some texts differently, so a tree without errors proves nothing
+//! by itself.
 
 use crate::shell_analysis::{limits::Limits, processor_time::processor_time};
 use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-/// Parses a text. Returns `None` where that would take more processor time than is left.
+/// Parses a text. Returns `None` if that would take more processor time than remains.
 pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
@@ -24,15 +25,15 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
     tree
 }
 
-/// The children of a node, operators included.
+/// Returns the children of a node, operators included.
 pub(super) fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     node.children(&mut node.walk()).collect()
 }
 
-/// The tree is not what bash would read.
+/// Reason given if the tree differs from what bash would parse.
 pub(super) const MISREAD: &str = "bash may read it differently";
 
-/// Nodes between whose parts a line may end.
+/// Nodes whose children may be separated by line ends.
 const HOLD_STATEMENTS: &[&str] = &[
     "array",
     "command_substitution",
@@ -47,12 +48,12 @@ const HOLD_STATEMENTS: &[&str] = &[
     "while_statement",
 ];
 
-/// What may stand at the start of a line that continues a statement.
+/// Tokens that may begin a line that continues a statement.
 const CLOSERS: &[&str] =
     &["}", ")", "))", "`", "fi", "done", "esac", "then", "do", "else", "elif", "in", ";;", ";&", ";;&", "{"];
 
-/// Whether operators and descriptors hold nothing else: the tree takes `-delete<<` for an operator, and `-2` for a
-/// descriptor.
+/// Returns `true` if operators and descriptors contain nothing else. The tree takes `-delete<<` for an operator and
+/// `-2` for a descriptor.
 pub(super) fn operators_are_whole(text: &str, children: &[Node<'_>]) -> bool {
     children.iter().all(|child| {
         let written = text.get(child.byte_range()).unwrap_or_default();
@@ -63,7 +64,7 @@ pub(super) fn operators_are_whole(text: &str, children: &[Node<'_>]) -> bool {
     })
 }
 
-/// Whether only blanks, comments and line ends that bash ignores as well lie between the parts of a node.
+/// Returns `true` if the children of a node are separated only by blanks, comments and line ends that bash ignores.
 pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'_>]) -> bool {
     if !operators_are_whole(text, children) {
         return false;
@@ -73,7 +74,7 @@ pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'
     let mut previous: Option<Node<'_>> = None;
     for child in children.iter().copied().map(Some).chain([None]) {
         let start = child.map_or(node.end_byte(), |child| child.start_byte());
-        // The body of a here-document lies within its redirection, which ends far behind what follows in the line.
+        // The body of a here-document is part of its redirection, which ends far after the rest of the line.
         let Some(gap) = bytes.get(end..start) else { return false };
         let is_dash = || previous.zip(child).is_some_and(|(command, redirect)| loses_a_dash(text, command, redirect));
         if !blank(bytes, end, gap, || line_may_end(node, previous, child)) && !is_dash() {
@@ -90,8 +91,8 @@ pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'
     true
 }
 
-/// Whether the word `-` stands at the end of the command that ends a statement: in front of a here-document the tree
-/// leaves it out.
+/// Returns `true` if the command that ends a statement has the word `-` at its end. The tree omits that word before a
+/// here-document.
 pub(super) fn loses_a_dash(text: &str, statement: Node<'_>, redirect: Node<'_>) -> bool {
     let gap = text.get(statement.end_byte()..redirect.start_byte()).unwrap_or_default();
     if redirect.kind() != "heredoc_redirect" || !gap.starts_with([' ', '\t']) || gap.trim_matches([' ', '\t']) != "-" {
@@ -111,7 +112,7 @@ fn blank(bytes: &[u8], offset: usize, gap: &[u8], line_may_end: impl Fn() -> boo
             b' ' | b'\t' => {}
             b'\n' if line_may_end() => {}
             b'\\' if gap.get(at + 1) == Some(&b'\n') => {
-                // Bash removes both and reads on: the parts before and behind must not grow together.
+                // Bash removes both characters. The text before and after them must not join to one word.
                 let before = (offset + at).checked_sub(1).and_then(|before| bytes.get(before));
                 let behind = bytes.get(offset + at + 2);
                 if ![before, behind].iter().any(|byte| matches!(byte, None | Some(b' ' | b'\t' | b'\n'))) {
@@ -129,7 +130,7 @@ fn blank(bytes: &[u8], offset: usize, gap: &[u8], line_may_end: impl Fn() -> boo
 fn line_may_end(parent: Node<'_>, previous: Option<Node<'_>>, next: Option<Node<'_>>) -> bool {
     let operator = |node: Node<'_>| !node.is_named() || node.kind() == "comment";
     match parent.kind() {
-        // Within these a line's end may be what keeps two parts from being one.
+        // Within these nodes a line end may be what separates two parts.
         "list" | "pipeline" | "for_statement" | "case_statement" | "case_item" | "function_definition" => {
             previous.is_none_or(|node| operator(node) || node.kind() == "case_item")
                 || next.is_none_or(|next| operator(next) && CLOSERS.contains(&next.kind()) || next.kind() == "do_group")
@@ -143,8 +144,8 @@ fn starts_token(bytes: &[u8], at: usize) -> bool {
     matches!(before, None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')'))
 }
 
-/// Whether `${...}` only reads a variable, with a fixed text for the case that it has none, or cuts or replaces fixed
-/// parts of it. Everything else computes: it may run commands, assign, or follow names held by variables.
+/// Returns `true` if `${...}` only reads a variable, optionally with a fixed default, or with a fixed part removed or
+/// replaced. All other forms compute: they may run commands, assign, or follow names in variables.
 pub(super) fn reads_a_variable(expansion: &str) -> bool {
     let Some(body) = expansion.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else { return false };
     let (body, length) = match body.strip_prefix('#') {
@@ -173,7 +174,8 @@ pub(super) fn reads_a_variable(expansion: &str) -> bool {
     !length && operand.chars().all(|c| c.is_alphanumeric() || " _./:=@%+,*?#^[]-/|;&".contains(c))
 }
 
-/// Whether an arithmetic text holds numbers only: names in it are computed again, and may so run commands.
+/// Returns `true` if an arithmetic text contains only numbers. Names in it are evaluated again and may thereby run
+/// commands.
 pub(super) fn only_numbers(arithmetic: &str) -> bool {
     let Some(body) = ["$((", "(("].iter().find_map(|open| arithmetic.strip_prefix(open)) else { return false };
     let Some(body) = body.strip_suffix("))") else { return false };
@@ -190,7 +192,7 @@ pub(super) fn only_numbers(arithmetic: &str) -> bool {
     depth == 0
 }
 
-/// Nodes that are words or parts of words.
+/// Returns `true` for nodes that are words or parts of words.
 pub(super) fn is_word(kind: &str) -> bool {
     matches!(
         kind,
@@ -210,7 +212,7 @@ pub(super) fn is_word(kind: &str) -> bool {
     )
 }
 
-/// Nodes that are redirections.
+/// Returns `true` for nodes that are redirections.
 pub(super) fn is_redirection(kind: &str) -> bool {
     matches!(kind, "file_redirect" | "herestring_redirect" | "heredoc_redirect")
 }

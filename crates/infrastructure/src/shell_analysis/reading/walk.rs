@@ -1,5 +1,5 @@
-//! The walk over the syntax tree: no recursion, no look at parents. Every kind of node is on a list here; a kind that is
-//! not makes the text opaque.
+//! Walk over the syntax tree, without recursion and without access to parent nodes. Every supported node kind is listed
+//! here; any other kind makes the text opaque.
 
 use super::{
     findings::Findings,
@@ -13,20 +13,21 @@ use crate::shell_analysis::{analysis::Analysis, folders::Folders, judging::under
 use toolstead_domain::access::BuiltInRule;
 use tree_sitter::Node;
 
-/// More simple commands than these are opaque together.
+/// Maximum number of simple commands. A text with more is opaque.
 const MAX_COMMANDS: usize = 1_000;
 
-/// Deeper nesting than this is opaque.
+/// Maximum nesting depth. Deeper nodes are opaque.
 const MAX_DEPTH: usize = 300;
 
-/// The walk's state.
 pub(crate) struct Walk<'t> {
     found: Findings<'t>,
-    /// The folders at the beginning of what is not finished yet.
+    /// Folders at the start of each `&&` or `
+    ///
+    /// ` that is not finished.
     saved: Vec<Folders>,
-    /// Where the text may move to another folder.
+    /// Offsets of words that may change the working folder.
     moves: Vec<usize>,
-    /// A loop may have no end.
+    /// `true` if the text contains a loop that may not end.
     may_loop: bool,
 }
 
@@ -75,18 +76,18 @@ impl<'t> Walk<'t> {
                 }
             }
         }
-        // What is redefined by a part that is not understood may be any program.
+        // A part that is not understood may redefine any program.
         if self.found.result.is_opaque() {
             self.found.result.commands.iter_mut().for_each(|command| command.built_in_rule = None);
         }
-        // Their names or states would be printed, as `select` does by itself.
+        // These commands would print names or states of files, as `select` does by itself.
         if self.found.looks_at_files {
             for command in &mut self.found.result.commands {
                 command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInRule::PipeFilter);
             }
         }
         let commands = &mut self.found.result.commands;
-        // Without an end it would use the processor for as long as the session lasts.
+        // An endless loop would use the processor until the session ends.
         if self.may_loop && commands.iter().all(|command| command.built_in_rule.is_some()) {
             commands.iter_mut().for_each(|command| command.built_in_rule = None);
         }
@@ -180,7 +181,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Whether the tree holds no errors, but for those that stand for the first half of `<<<`.
+    /// Returns `true` if the tree contains no errors, except those that represent the first half of `<<<`.
     fn is_well_formed(&self, root: Node<'t>) -> bool {
         let mut stack = vec![root];
         while let Some(node) = stack.pop() {
@@ -200,7 +201,7 @@ impl<'t> Walk<'t> {
         true
     }
 
-    /// Enters statements one after the other; words that stand between them are read.
+    /// Schedules statements in order, and parses the words between them.
     fn statements(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
         if node.kind() == "compound_statement" && self.found.slice(node).starts_with("((") {
             return self.arithmetic(node, place, steps);
@@ -240,7 +241,7 @@ impl<'t> Walk<'t> {
             self.only_redirects(&redirections, place, steps);
             return self.found.below(node, Place { depth: place.depth + 1, ..place }, steps);
         };
-        // A long chain is deep in the tree on its left side only, and not nested for a reader.
+        // A long chain is deep only on the left side of the tree, and not deeply nested in the text.
         let depth = if left.kind() == "list" { place.depth } else { place.depth + 1 };
         steps.push(Step::Join(and));
         steps.push(Step::Redirected(right, redirections, Place { depth: place.depth + 1, ..place }));
@@ -266,7 +267,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Notes the simple command that a part of a pipeline behind a `|` is. `is_redirected`: redirections around the
+    /// Records the simple command of a pipeline part that follows a `|`. `is_redirected`: the redirections around the
     /// pipeline belong to this part.
     fn reads_pipe(&mut self, part: Node<'t>, is_redirected: bool) {
         let before = self.found.text[..part.start_byte()].trim_end_matches([' ', '\t', '\n']);
@@ -306,7 +307,8 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// A statement whose redirections the tree hangs around it. Bash gives those behind a list to its last command.
+    /// Schedules a statement whose redirections are attached around it in the tree. Bash applies those after a list to
+    /// its last command.
     fn with_redirections(
         &mut self,
         body: Node<'t>,
@@ -325,7 +327,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Redirections without a simple command that could take further words from them.
+    /// Analyses redirections of a statement that is not a simple command and cannot take additional words from them.
     fn only_redirects(&mut self, redirections: &[Node<'t>], place: Place, steps: &mut Vec<Step<'t>>) {
         let folders = self.found.folders.clone();
         for redirection in redirections {
@@ -366,7 +368,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Within a loop a `cd` at its end decides where its beginning runs.
+    /// Forgets the folders before a loop that may change them, because a `cd` at its end applies to its next iteration.
     fn forget_folders_that_a_loop_changes(&mut self, node: Node<'t>) {
         let from = self.moves.partition_point(|at| *at < node.start_byte());
         if self.moves.get(from).is_some_and(|at| *at < node.end_byte()) {
@@ -375,7 +377,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Where words stand that may move to another folder.
+/// Returns the offsets of words that may change the working folder.
 fn moving_words(text: &str) -> Vec<usize> {
     let inside = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let whole = |(at, word): (usize, &str)| {
