@@ -1,4 +1,4 @@
-//! The process that gives birth to every confined run.
+//! Process that forks every confined run.
 //!
 //! ```text
 //! runtime (many threads)
@@ -7,10 +7,11 @@
 //!             └─ payload
 //! ```
 //!
-//! Where there are no namespaces, and the user's settings do with that, [`landlocked`] tells another picture.
+//! [`landlocked`] describes the processes that are used where namespaces are unavailable and the settings allow that.
 //!
-//! Namespaces cannot be set up safely after a fork of a program with threads: some lock would be held for ever. So the
-//! runtime starts its own program a second time, before that has any thread, and asks it for runs.
+//! Namespaces cannot be set up safely after a fork of a process with several threads: the child might inherit a lock
+//! that is never released. Therefore the runtime starts its own program a second time, which serves requests for runs
+//! before it has any other thread.
 
 mod births;
 mod filter;
@@ -52,34 +53,35 @@ use std::{
     time::Duration,
 };
 
-/// The name under which this program is started as a zygote. The marker is no variable: the environment is empty.
+/// Name (`argv[0]`) under which this program is started as a zygote. A variable cannot mark it, because the environment
+/// is empty.
 const NAME: &str = "toolstead-zygote";
 
-/// How long the end of the program waits for it.
+/// Maximum time that shutdown waits for the zygotes to end.
 const TIME_TO_END: Duration = Duration::from_secs(2);
 
-/// What keeps the runs of a zygote in.
+/// Layers that confine the runs of a zygote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layers {
-    /// Namespaces with mounts of their own, a filter of system calls, and Landlock where there is one: tier 1.
+    /// Namespaces with private mounts, a system call filter, and Landlock if the kernel supports it: tier 1.
     All,
-    /// Landlock and the filter ([`landlocked`]): tier 2.
+    /// Landlock and the system call filter ([`landlocked`]): tier 2.
     WithoutNamespaces,
 }
 
 /// The zygotes of this process.
 #[derive(Debug)]
 pub(super) struct Zygotes {
-    /// Whether this program's `main` begins with [`enter`](Self::enter). Without it, a second start would run a foreign
-    /// `main` again.
+    /// `true` once this program's `main` has called [`enter`](Self::enter). Without that call, starting the program a
+    /// second time would run an arbitrary `main` again.
     has_door: AtomicBool,
-    /// Those that run, by the layers of their runs. Runs of all launchers share them.
+    /// Running zygotes, indexed by the layers of their runs. The runs of all launchers share them.
     running: [Mutex<Weak<Zygote>>; 2],
-    /// How many there are, those that are ending included.
+    /// Number of zygotes that have not ended, including those that are ending.
     living: Mutex<usize>,
-    /// One is gone, and was waited for.
+    /// Signals that a zygote has ended and was reaped.
     is_gone: Condvar,
-    /// How many descriptors this process could open at first.
+    /// Limit of open descriptors that this process had at first.
     usual_files: OnceLock<Rlimit>,
 }
 
@@ -94,8 +96,8 @@ impl Zygotes {
         }
     }
 
-    /// Becomes a zygote and ends the process, if this process was started as one. Else returns, and from now on this
-    /// process can start them.
+    /// Becomes a zygote and ends the process, if this process was started as one. Otherwise returns, and from then on
+    /// this process can start zygotes.
     pub(super) fn enter(&self) {
         self.has_door.store(true, Ordering::Relaxed);
         let mut args = env::args_os();
@@ -106,7 +108,7 @@ impl Zygotes {
         }
     }
 
-    /// The one with these layers; started if there is none.
+    /// Returns the zygote with these layers, and starts it if there is none.
     pub(super) fn running(&'static self, layers: Layers) -> Result<Arc<Zygote>, ZygoteError> {
         let mut running = self.running[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(zygote) = running.upgrade() {
@@ -121,21 +123,22 @@ impl Zygotes {
         Ok(zygote)
     }
 
-    /// Lets this process open as many descriptors as it may. Those that are on their way through a socket count for the
-    /// user, whose commands have some, too; a process is refused when they are more than it could open itself.
+    /// Raises this process's limit of open descriptors to its maximum. Descriptors in transit through a socket count
+    /// for the user, whose commands may have some in transit as well. A process may not send more once that count
+    /// exceeds its own limit.
     fn open_more_files(&self) {
         let usual = *self.usual_files.get_or_init(|| getrlimit(Resource::Nofile));
-        // With fewer it goes on as it did.
+        // If the limit cannot be raised, the process continues with the old one.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: usual.maximum, maximum: usual.maximum });
     }
 
-    /// The limit of descriptors for programs that are not confined: where this process raised its own, the one before.
-    /// Some programs cannot live with more.
+    /// Returns the limit of open descriptors for unconfined programs, if this process raised its own: the limit before
+    /// that. Some programs fail with a higher limit.
     pub(super) fn usual_files(&self) -> Option<Rlimit> {
         self.usual_files.get().copied()
     }
 
-    /// Ends them and every run of theirs, and returns when they are gone and waited for.
+    /// Ends all zygotes and their runs, and returns once they are reaped.
     pub(super) fn end(&self) {
         for running in &self.running {
             let zygote = running.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
@@ -143,7 +146,7 @@ impl Zygotes {
                 zygote.close();
             }
         }
-        // Somebody else may be letting go of it at this moment.
+        // Another thread may be closing a zygote at this moment.
         let living = self.living();
         drop(self.is_gone.wait_timeout_while(living, TIME_TO_END, |living| *living > 0));
     }
@@ -153,14 +156,14 @@ impl Zygotes {
     }
 }
 
-/// The runtime's side of it.
+/// Runtime side of a zygote.
 #[derive(Debug)]
 pub(super) struct Zygote {
     socket: OwnedFd,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Why there is none.
+/// Reason why no zygote is available.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ZygoteError {
     #[error(
@@ -185,7 +188,8 @@ impl Zygote {
         };
         let (socket, theirs) = channel().map_err(ZygoteError::Start)?;
         let (started, is_started) = mpsc::channel();
-        // Its death signal is bound to the thread that forks it, so that thread stays as long as it lives.
+        // The death signal of the zygote is bound to the thread that forks it, so that thread lives as long as the
+        // zygote.
         let watcher = thread::Builder::new().name("zygote".into()).stack_size(128 << 10).spawn(move || {
             let child = Command::new("/proc/self/exe")
                 .arg0(NAME)
@@ -218,7 +222,7 @@ impl Zygote {
         }
     }
 
-    /// Orders a run. What is heard of it comes on the socket; closing that ends the run.
+    /// Requests a run. Its reports arrive on the returned socket; closing the socket ends the run.
     pub(super) fn launch(&self, request: Request, streams: [OwnedFd; 3]) -> Result<OwnedFd, ZygoteError> {
         let (ours, theirs) = channel().map_err(ZygoteError::Request)?;
         let order = packed(&Order::Launch(Box::new(request))).map_err(ZygoteError::Request)?;
@@ -233,10 +237,10 @@ impl Zygote {
         Ok(ours)
     }
 
-    /// Lets go of what the runs of a session share.
+    /// Releases the resources that the runs of a session share.
     pub(super) fn release(&self, session: &str) {
         if let Ok(order) = packed(&Order::Release(session.into())) {
-            // A zygote that is gone holds nothing.
+            // A zygote that has ended holds nothing.
             let _ = send(&self.socket, b"o", &[order.as_fd()]);
         }
     }

@@ -1,4 +1,4 @@
-//! The two kinds of zygotes: what they have in common.
+//! Trait and functions that both kinds of zygotes share.
 
 use super::request::{Failure, Request};
 use crate::sandbox::kernel;
@@ -13,18 +13,19 @@ use std::{
     os::fd::{BorrowedFd, OwnedFd, RawFd},
 };
 
-/// What the zygote makes, all its runs can reach, whatever mask its user has. A payload takes that one again.
+/// File mode mask that makes files of the zygote accessible to all its runs, whatever the mask of the user is. Payloads
+/// restore the mask of the user.
 const MASK: Mode = Mode::from_raw_mode(0o022);
 
-/// What a zygote and its inits ignore. Payloads do not.
+/// Signals that a zygote and its inits ignore. Payloads do not.
 pub(super) const IGNORED: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGPIPE, libc::SIGXFSZ];
 
-/// What asks a process to end, and zygotes and inits do not hear. Payloads do.
+/// Signals that request a process to end and that zygotes and inits block. Payloads receive them.
 const UNHEARD: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
 
-/// What gives birth to inits.
+/// Creates the inits of runs.
 pub(super) trait Births {
-    /// Starts a run, which the order asks for. The socket is where it is heard of.
+    /// Starts the run of a request. Reports of the run are sent on the socket.
     fn launch(
         &mut self,
         request: Request,
@@ -32,47 +33,48 @@ pub(super) trait Births {
         socket: &OwnedFd,
         streams: [OwnedFd; 3],
     ) -> Result<(), Failure>;
-    /// Lets go of what a session shares. Runs that are there keep it.
+    /// Releases the resources that a session shares. Running commands keep them until they end.
     fn release(&mut self, key: &str);
-    /// Returns once something can be read, and looks after what runs leave meanwhile.
+    /// Waits until the descriptor can be read, and cleans up after runs meanwhile.
     fn rest(&mut self, _until_read: BorrowedFd<'_>) {}
-    /// No run will be ordered any more.
+    /// Called once no further run will be requested.
     fn close(&mut self) {}
-    /// Lets go of everything, once no run is there.
+    /// Releases everything, once no run is left.
     fn end(&mut self);
 }
 
-/// What a zygote found when it began, and its payloads need.
+/// State at the start of a zygote that its payloads need.
 #[derive(Debug)]
 pub(super) struct Settled {
     /// This program.
     pub(super) own_program: OwnedFd,
-    /// The mask of new files of the runtime's user.
+    /// File mode mask of the user.
     pub(super) usual_mask: Mode,
 }
 
-/// What every zygote does first.
+/// Does the setup that every zygote begins with.
 pub(super) fn settle_down() -> io::Result<Settled> {
-    // What the runtime or its own parent ignores, a program would, too. A broken pipe is no end of this process, and inits
-    // are reaped by nobody: their end is told by their sockets.
-    // SAFETY: no handler is passed; this process has one thread.
+    // A program would inherit the ignored signals of the runtime or its parent. A broken pipe must not end this
+    // process. The kernel reaps inits, whose sockets report their end.
     unsafe {
         for signal in 1..=libc::SIGRTMAX() {
             libc::signal(signal, if IGNORED.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL });
         }
     }
-    // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
+    // Raised to the maximum, because each run and the network of each session has a descriptor here. Payloads have
+    // their own limit.
     let files = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
     let usual_mask = umask(MASK);
-    // What ends the runtime's group, as the terminal's interrupt does, or asks all processes of a unit to end, must leave
-    // time to those who end runs: they hear of it by their sockets. `setsid` fails only for who leads a group already.
+    // A signal that ends the process group of the runtime, such as the interrupt of a terminal, or that requests all
+    // processes of a unit to end, must leave time for the code that ends runs. That code learns of the end through
+    // sockets. `setsid` fails only for a process that already leads a group.
     let _ = setsid();
     block(&UNHEARD);
     Ok(Settled { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
 }
 
-/// Keeps these signals from this process and its children until they take them. Payloads take all.
+/// Blocks these signals in this process and its children until they wait for them. Payloads unblock all signals.
 pub(super) fn block(signals: &[Signal]) -> libc::sigset_t {
     // SAFETY: the set is this function's own and made by the first call; this process has one thread.
     unsafe {
@@ -86,7 +88,7 @@ pub(super) fn block(signals: &[Signal]) -> libc::sigset_t {
     }
 }
 
-/// Forgets what this process was asked so far. It was not meant for the program that it becomes.
+/// Discards pending signals of this process. They were not meant for the program that it becomes.
 pub(super) fn forget_signals() {
     let set = block(&UNHEARD);
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -94,8 +96,8 @@ pub(super) fn forget_signals() {
     while unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const at_once) } > 0 {}
 }
 
-/// Closes all descriptors but these, whosever they are: their owners are not come back to. Who waits for the end of a stream,
-/// or of the zygote, must not wait for this process.
+/// Closes every file descriptor not in `kept`. Control never returns to their owners. A process that waits for the end
+/// of a stream, or of the zygote, must not have to wait for this process.
 pub(super) fn close_all_but(kept: &[RawFd]) {
     let mut kept: Vec<_> = kept.iter().map(|one| one.unsigned_abs()).collect();
     kept.sort_unstable();
@@ -107,7 +109,7 @@ pub(super) fn close_all_but(kept: &[RawFd]) {
     }
 }
 
-/// The Landlock of this kernel.
+/// Returns the Landlock ABI that this kernel supports.
 pub(super) fn landlock() -> Option<ABI> {
     kernel::features().landlock_abi.map(|abi| ABI::from(i32::try_from(abi).unwrap_or(i32::MAX)))
 }

@@ -1,4 +1,4 @@
-//! Which system calls a payload may make.
+//! System calls that a payload may make.
 
 use super::Layers;
 use seccompiler::{
@@ -7,7 +7,7 @@ use seccompiler::{
 };
 use std::{collections::BTreeMap, env::consts::ARCH};
 
-/// Calls that change the machine, reach into other processes or are large surfaces of the kernel.
+/// Calls that change the machine, reach into other processes or expose large parts of the kernel.
 const REFUSED: &[libc::c_long] = &[
     // Namespaces and mounts.
     libc::SYS_unshare,
@@ -31,7 +31,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Ways past this filter, and surfaces.
+    // Calls that bypass this filter, and large attack surfaces.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -70,7 +70,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
 ];
-/// Calls that give a file a mode, and which argument says it.
+/// Calls that set the mode of a file, and the index of the argument with the mode.
 const MODES: &[(libc::c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
@@ -83,18 +83,18 @@ const MODES: &[(libc::c_long, u8)] = &[
     (FCHMODAT2, 2),
     (libc::SYS_mknodat, 2),
 ];
-/// Calls that may make a file, and which arguments say whether, and with which mode.
+/// Calls that may create a file, and the indices of the arguments with the flags and the mode.
 const OPENINGS: &[(libc::c_long, u8, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1, 2),
     (libc::SYS_openat, 2, 3),
 ];
-/// The bits of a mode that lend the rights of a file's owner or group to whoever runs it. Inside they are void, and
-/// outside they are not.
+/// Mode bits that give a process the rights of a file's owner or group (setuid, setgid). They have no effect in the
+/// sandbox, but they do outside of it.
 const LENDING: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
-/// The flags of an opening that makes a file.
+/// Flags of open(2) that create a file.
 const MAKING: [libc::c_int; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
-/// Calls that limit or slow the process that their first argument names.
+/// Calls that limit or slow down the process that their first argument names.
 const ON_PROCESSES: &[libc::c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -104,17 +104,17 @@ const ON_PROCESSES: &[libc::c_long] = &[
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
 ];
-/// Calls whose first argument says what the second names: these values for a process, and for a user's processes.
+/// Calls whose first argument selects the kind of the second: the values for a process and for all processes of a user.
 const ON_GROUPS: &[(libc::c_long, u64, u64)] = &[
     (libc::SYS_setpriority, 0 /* PRIO_PROCESS */, 2 /* PRIO_USER */),
     (libc::SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 3 /* IOPRIO_WHO_USER */),
 ];
-/// The first process of the run. It is the payload's user, puts things right at the end, and belongs to none of the
+/// Process id of the init in its run. The init has the payload's user, cleans up at the end, and is in none of the
 /// groups that a payload can name.
 const INIT: u64 = 1;
-/// The process that calls, for the calls of both lists.
+/// Process id that means the calling process, in the calls of both lists.
 const ITSELF: u64 = 0;
-/// Calls that reach what other programs share, where all of them share one namespace. None of it has a path.
+/// Calls that reach resources shared with all programs in the same IPC namespace. These resources have no paths.
 const SHARED: &[libc::c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -134,7 +134,7 @@ const SHARED: &[libc::c_long] = &[
 const FCHMODAT2: libc::c_long = 452;
 /// open_tree_attr(2), Linux 6.15.
 const OPEN_TREE_ATTR: libc::c_long = 467;
-/// The flags of clone(2) that make a namespace.
+/// Flags of clone(2) that create a namespace.
 const NEW_NAMESPACES: [libc::c_int; 8] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWPID,
@@ -145,23 +145,24 @@ const NEW_NAMESPACES: [libc::c_int; 8] = [
     libc::CLONE_NEWCGROUP,
     0x80, // CLONE_NEWTIME
 ];
-/// Requests of ioctl(2) that type into a terminal.
+/// Requests of ioctl(2) that insert input into a terminal.
 const TYPING: [u32; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 const SOCKET_FAMILIES: [libc::c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
-/// The bits of a socket's type that are no flags, and the types of a pair of which each end can be led to another socket.
+/// Bits of a socket type that are not flags, and the types of a pair of which each end can be connected to another
+/// socket.
 const SOCKET_TYPE: u64 = 0xf;
 const UNBOUND_PAIRS: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 
-/// So many calls are looked for one after the other.
+/// Number of calls in a part of the filter, which are compared one by one.
 const CALLS_OF_A_PART: usize = 8;
-/// Instructions of the programs (seccomp(2), linux/bpf_common.h). The first loads the number of the call.
+/// BPF instructions (seccomp(2), linux/bpf_common.h). The first loads the number of the call.
 const LOAD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 
-/// The program. It is one: each takes the kernel long to put in place.
+/// Compiled filter. It is a single program, because the kernel takes long to install each one.
 #[derive(Debug)]
 pub(super) struct Filter(BpfProgram);
 
@@ -170,22 +171,22 @@ impl Filter {
         Ok(Self(whole(layers)?))
     }
 
-    /// Binds this process and what it starts, for good.
+    /// Applies the filter to this process and its children permanently.
     pub(super) fn apply(&self) -> Result<(), Error> {
         seccompiler::apply_filter(&self.0)
     }
 }
 
-/// What the numbers of calls decide alone, and then the rest.
+/// Builds the checks of call numbers, followed by the checks of arguments.
 fn whole(layers: Layers) -> Result<BpfProgram, Error> {
     let mut program = numbers();
     program.extend(calls(layers)?);
     Ok(program)
 }
 
-/// Refuses clone3 and openat2, whose flags a filter cannot read: the C library and programs fall back to clone and openat.
-/// Ends whoever uses the second numbering of x86-64 (x32), which no other rule here would see. Leads all others to what
-/// follows.
+/// Rejects clone3 and openat2, whose flags a filter cannot read; the C library and programs fall back to clone and
+/// openat. Kills a process that uses the second numbering of x86-64 (x32), which no other rule here would match. All
+/// other calls continue with the next instruction.
 fn numbers() -> BpfProgram {
     const FIRST_X32: u32 = 0x4000_0000;
     let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
@@ -219,16 +220,17 @@ fn program(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, Error> 
     Ok(filter.try_into()?)
 }
 
-/// Which calls are refused: with any arguments where there is no rule, else with those of one of its rules.
+/// Returns the calls that are refused: with any arguments if there is no rule, otherwise with the arguments of one of
+/// its rules.
 fn rules(layers: Layers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
-    // Without namespaces nothing but this keeps a run from the sockets, shared memory and processes of others.
+    // Without namespaces only the filter keeps a run from the sockets, shared memory and processes of others.
     let (refused, families): (&[&[libc::c_long]], &[libc::c_int]) = match layers {
         Layers::All => (&[REFUSED], &SOCKET_FAMILIES),
         Layers::WithoutNamespaces => (&[REFUSED, SHARED, &[libc::SYS_socket]], &[libc::AF_UNIX]),
     };
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         refused.iter().copied().flatten().map(|call| (*call, Vec::new())).collect();
-    // A call is refused where all arguments of one of its lists are so.
+    // A call is refused if all conditions of one of its lists hold.
     let mut refuse = |call: libc::c_long, arguments: Vec<(u8, SeccompCmpOp, u64)>| {
         let condition =
             |(argument, operator, value)| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
@@ -283,14 +285,15 @@ fn rules(layers: Layers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     Ok(rules)
 }
 
-/// One program of those for the calls from a number on, in their order. Each is whole, and tells the architecture first.
-/// The kernel goes through a filter for each number when it is put in place, which takes long where it is a long way.
+/// Joins the programs for ranges of call numbers, in their order. Each part is complete and checks the architecture
+/// first. The kernel evaluates a filter for each call number when it is installed, which takes long if the path through
+/// the filter is long.
 fn joined(parts: &[(u32, BpfProgram)]) -> BpfProgram {
     let mut program = vec![sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 }];
     let mut start = parts.iter().map(|(_, part)| part.len()).sum::<usize>();
     for (place, (first, part)) in parts.iter().enumerate().skip(1).rev() {
         start -= part.len();
-        // Two for each part before this one stand between the jump and the first part.
+        // There are two instructions for each earlier part between this jump and the first part.
         let way = u32::try_from(start + 2 * (place - 1)).unwrap_or(u32::MAX);
         program.push(sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: *first });
         program.push(sock_filter { code: JUMP, jt: 0, jf: 0, k: way });

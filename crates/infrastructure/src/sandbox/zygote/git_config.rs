@@ -1,4 +1,4 @@
-//! What a command set in a repository that it must not set.
+//! Detects git settings that a command made in a repository and that it must not make.
 
 mod keys;
 mod parse;
@@ -6,23 +6,23 @@ mod parse;
 pub(super) use parse::{Setting, settings};
 use std::collections::BTreeSet;
 
-/// Larger settings are not judged but refused as a whole.
+/// Maximum size of a settings file. A larger one is rejected as a whole.
 pub(super) const MAX_BYTES: usize = 1 << 20;
-/// So many of the keys that were taken out are told.
+/// Maximum number of removed keys that are listed in a message.
 const TOLD_KEYS: usize = 8;
 
-/// What is to be done about a text of settings.
+/// Result of checking a settings file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
-    /// It may stay.
+    /// The file may stay unchanged.
     Fine,
-    /// This may stand there instead of the settings that were taken out.
+    /// The file must be replaced by this text, from which the settings `out` were removed.
     Without { text: Vec<u8>, out: Vec<Setting> },
-    /// Git cannot read it, or it cannot be told how.
+    /// Git cannot read the file, or may read it in another way.
     Unreadable,
 }
 
-/// Takes settings out of a text.
+/// Removes refused settings from a text.
 pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&Setting) -> bool) -> Judgement {
     let Some(found) = settings(text) else { return Judgement::Unreadable };
     let (refused, kept): (Vec<_>, Vec<_>) = found.into_iter().partition(|placed| is_refused(&placed.setting));
@@ -33,7 +33,7 @@ pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&Setting) -> bool) -> Jud
     let mut at = 0;
     for placed in &refused {
         cleaned.extend_from_slice(&text[at..placed.start]);
-        // What stands before it on its line, such as a header, keeps a line.
+        // Text before the setting on its line, such as a header, keeps a line of its own.
         let blanks = cleaned.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let line = cleaned.len() - blanks;
         match cleaned[..line].last() {
@@ -51,7 +51,7 @@ pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&Setting) -> bool) -> Jud
     Judgement::Without { text: cleaned, out: refused.into_iter().map(|placed| placed.setting).collect() }
 }
 
-/// The keys of settings as they are told: each once, and not too many.
+/// Returns the keys of settings for a message: each once, and at most [`TOLD_KEYS`].
 pub(super) fn keys(settings: &[Setting]) -> String {
     let names: BTreeSet<String> = settings.iter().map(Setting::shown).collect();
     let mut keys = names.iter().take(TOLD_KEYS).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Who a payload is: never the superuser.
+//! User that a payload runs as, which is never root.
 
 use super::request::{Failure, Step};
 use rustix::{
@@ -12,8 +12,8 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
 };
 
-/// The id of payloads that the superuser starts. No distribution gives it to anybody: it lies between the ids of
-/// services and `nobody`.
+/// User and group id of payloads that root starts. No distribution assigns it: it is between the ids of services and
+/// `nobody`.
 pub(in crate::sandbox) const DEDICATED_ID: u32 = 65_532;
 const HIGHEST_ID: u32 = u32::MAX - 1;
 
@@ -22,12 +22,12 @@ const HIGHEST_ID: u32 = u32::MAX - 1;
 pub(super) struct Identity {
     pub(super) uid: u32,
     pub(super) gid: u32,
-    /// The runtime is the superuser, and its payloads are somebody else.
+    /// `true` if the runtime is root, so that its payloads have another user.
     pub(super) is_other: bool,
 }
 
 impl Identity {
-    /// For the user of this process.
+    /// Selects the identity for the user of this process.
     pub(super) fn choose() -> Result<Self, Failure> {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         if uid != 0 {
@@ -43,8 +43,8 @@ impl Identity {
         Err(Failure::new(step(), reason))
     }
 
-    /// The init becomes the payload's user, in a user namespace that owns nothing: neither the mounts nor the network
-    /// nor the processes of the run belong to it, so that capabilities in it would lead nowhere.
+    /// Changes the init to the payload's user, in a user namespace that owns nothing: neither the mounts nor the
+    /// network nor the processes of the run belong to it, so capabilities in it have no effect.
     pub(super) fn assume(&self) -> Result<(), Failure> {
         let step = || "become an unprivileged user".to_owned();
         if self.is_other {
@@ -62,10 +62,10 @@ impl Identity {
         self.map_itself()
     }
 
-    /// This process keeps its ids in the user namespace that it has just made.
+    /// Maps this process's ids to themselves in the user namespace that it has just created.
     pub(super) fn map_itself(&self) -> Result<(), Failure> {
         let step = || "map this user into its namespace".to_owned();
-        // A process that changed its user is not dumpable, and what is not dumpable cannot write its own maps.
+        // A process that changed its user is not dumpable, and such a process cannot write its own maps.
         set_dumpable_behavior(DumpableBehavior::Dumpable).step(step)?;
         fs::write("/proc/self/setgroups", "deny").step(step)?;
         fs::write("/proc/self/uid_map", format!("{0} {0} 1", self.uid)).step(step)?;
@@ -73,26 +73,26 @@ impl Identity {
     }
 }
 
-/// unshare(2).
+/// Calls unshare(2).
 pub(super) fn unshare(flags: libc::c_int) -> std::io::Result<()> {
     // SAFETY: the call touches no memory; this process has one thread.
     if unsafe { libc::unshare(flags) } == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Gives up every capability, for good.
+/// Drops every capability permanently.
 pub(super) fn drop_capabilities() -> Result<(), Failure> {
     let step = || "give up all capabilities".to_owned();
     bound_capabilities().step(step)?;
     clear_capabilities()
 }
 
-/// Gives up what programs may lend.
+/// Clears the bounding set, so that no program can grant a capability.
 fn bound_capabilities() -> std::io::Result<()> {
     for capability in 0..64 {
         // SAFETY: the call touches no memory.
         if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } != 0 {
             match std::io::Error::last_os_error() {
-                // There are no more.
+                // There are no more capabilities.
                 error if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => break,
                 error => return Err(error),
             }
@@ -101,7 +101,8 @@ fn bound_capabilities() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives up the capabilities that this process has. No program lends it any, because none gives it new privileges.
+/// Drops the capabilities that this process has. Programs cannot grant new ones, because this process sets
+/// `no_new_privs`.
 pub(super) fn clear_capabilities() -> Result<(), Failure> {
     let step = || "give up all capabilities".to_owned();
     rustix::thread::clear_ambient_capability_set().step(step)?;
@@ -110,17 +111,17 @@ pub(super) fn clear_capabilities() -> Result<(), Failure> {
     rustix::thread::set_no_new_privs(true).step(step)
 }
 
-/// User namespaces whose maps show an owner's files as the payload's own.
+/// User namespaces whose id maps show the files of an owner as the payload's own.
 #[derive(Debug, Default)]
 pub(super) struct IdMaps(HashMap<(u32, u32), OwnedFd>);
 
 impl IdMaps {
-    /// The number of them. None is ever let go of.
+    /// Returns the number of maps. None is ever closed.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// What holds them.
+    /// Returns the descriptors of the namespaces.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.0.values().map(AsRawFd::as_raw_fd)
     }
@@ -129,7 +130,7 @@ impl IdMaps {
         self.0.get(&owner).map(AsFd::as_fd)
     }
 
-    /// Makes the map for an owner, where one is needed.
+    /// Creates the map for an owner, if one is needed.
     pub(super) fn provide(&mut self, identity: &Identity, owner: (u32, u32)) -> Result<(), Failure> {
         if !identity.is_other || owner == (identity.uid, identity.gid) || self.0.contains_key(&owner) {
             return Ok(());
@@ -171,7 +172,7 @@ impl IdMaps {
     }
 }
 
-/// The map that shows `owner` as `own` and everybody else as they are.
+/// Returns an id map that shows `owner` as `own` and leaves all other ids unchanged.
 fn id_map(owner: u32, own: u32) -> String {
     if owner == own {
         return format!("0 0 {}", HIGHEST_ID);

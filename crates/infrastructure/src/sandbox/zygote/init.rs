@@ -1,5 +1,5 @@
-//! The first process of one run: it builds the run's world, gives up its rights, starts the payload, reaps what the payload
-//! leaves behind, and takes everything with it when it ends.
+//! First process of one run. It builds the environment of the run, drops its rights, starts the payload, reaps orphans,
+//! and ends all processes of the run when it ends.
 
 use super::{
     births::{Settled, block, forget_signals},
@@ -36,27 +36,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// clone(2); in the C library's headers it does not fit its own type.
+/// Flag of clone(2). In the C library's headers its value does not fit its type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// An order like any other.
+/// A typical order.
 const REHEARSED: &str = r#"{"Launch":{"program":{"At":"/usr/bin/true"},"args":["-c","true"],"environment":{"HOME":"/root",
     "PATH":"/usr/bin"},"working_dir":"/work","home":"/root","temporary":null,"own_home":"/root","settings":[{"path":".gitconfig",
     "text":[91,117,115,101,114,93]}],"folders":[{"source":"/work","target":"/work","is_writable":true,"owner":[0,0],
     "is_root":true}],"hidden":["/work/a"],"sealed":["/work/b"],"session":"a","network":"Private","memory_bytes":4294967296,
     "processes":512,"file_bytes":1073741824,"terminal":false,"requires_landlock":false,"offers_tools":false}}"#;
-/// The address of a proxy, as the payload hears of it.
+/// Maximum size of the proxy address that the payload receives, in bytes.
 const MAX_ADDRESS_BYTES: usize = 64;
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// However fast a run starts and ends processes, the runtime is heard after so many.
+/// Maximum number of processes that are reaped before the socket of the runtime is read again, however fast a run
+/// starts and ends processes.
 const REAPED_AT_ONCE: usize = 64;
-/// So long a run goes on after its payload, while something is left of it.
+/// Maximum time that a run continues after its payload while processes of it are left.
 const TIME_FOR_LEFTOVERS: Duration = Duration::from_millis(500);
-/// So long where it can print nothing: a process that ends closes its files before it is gone.
+/// Maximum time if these processes can print nothing more. A process that ends closes its files before it is gone.
 const TIME_TO_BE_GONE: Duration = Duration::from_millis(200);
 
-/// What a run begins with.
+/// Inputs of a run.
 #[derive(Debug)]
 pub(super) struct Birth<'a> {
     pub(super) request: Request,
@@ -66,7 +67,7 @@ pub(super) struct Birth<'a> {
     pub(super) landlock: Option<ABI>,
 }
 
-/// What an init with namespaces has from the zygote, whatever its run will be.
+/// Data that an init with namespaces has from the zygote before it knows its run.
 #[derive(Debug)]
 pub(super) struct Namespaced<'a> {
     pub(super) identity: &'a Identity,
@@ -74,38 +75,38 @@ pub(super) struct Namespaced<'a> {
     pub(super) filter: &'a Filter,
     pub(super) settled: &'a Settled,
     pub(super) landlock: Option<ABI>,
-    /// Where groups can be made.
+    /// Control group of the run, where groups can be created.
     pub(super) group: Option<&'a Group>,
 }
 
-/// What is the same for all runs: made before one is ordered.
+/// Parts that are the same for all runs, made before a run is requested.
 struct Begun<'a> {
     view: View<'a>,
     payload: Waiting,
-    /// Where the payload is told how it goes on.
+    /// Socket on which the payload is sent its run.
     word: OwnedFd,
 }
 
-/// What there is before the payload runs.
+/// State of a run whose payload is ready to begin.
 pub(super) struct PreparedRun<'a> {
-    /// The end at which the runtime listens to it.
+    /// Listening sockets that are passed to the runtime.
     pub(super) listeners: Vec<OwnedFd>,
-    /// Who looks after protected names, where something of them may change.
+    /// Guard of protected names, if the run may change some of them.
     pub(super) protected: Option<Protected>,
-    /// The control group of the payload.
+    /// Control group of the payload.
     pub(super) group: Option<&'a Group>,
     pub(super) payload: Waiting,
 }
 
-/// A payload that is born and does not run yet.
+/// A payload that was forked and is not running its program yet.
 pub(super) struct Waiting {
     process: Pid,
     begin: OwnedFd,
-    /// At its end when the program runs; a failure comes before.
+    /// Pipe that ends when the program runs. A failure is sent on it before that.
     told: OwnedFd,
 }
 
-/// How a payload ended.
+/// Outcome of a payload.
 struct PayloadEnd {
     code: i32,
     by_signal: bool,
@@ -113,8 +114,8 @@ struct PayloadEnd {
     out_of_memory: Option<OutOfMemory>,
 }
 
-/// The life of an init, which builds the world of its run and gives up its rights by `prepare`; its result is its exit code.
-/// What becomes of the run is told on the socket.
+/// Runs an init, which `prepare` confines and fills with the files of the run. Returns the exit code. The outcome of
+/// the run is reported on the socket.
 pub(super) fn run<'a>(
     birth: Birth<'a>,
     socket: &OwnedFd,
@@ -126,16 +127,17 @@ pub(super) fn run<'a>(
         Err(failure) => return told(socket, &Report::Failed(failure)),
     };
     let PreparedRun { listeners, protected, group, payload } = world;
-    // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
+    // The payload may run from here on. Whatever happens, all its processes are ended and its changes of protected
+    // names are undone.
     let lived = catch_unwind(AssertUnwindSafe(|| live(birth, socket, &signals, listeners, payload, group)));
     end_all(group);
     let aftermath = protected.as_ref().map(Protected::undo).unwrap_or_default();
-    // Who begins when this is told is not to find this run alive.
+    // A run that begins once this one is reported must not count it as running.
     drop(protected);
     match lived.unwrap_or(Ok(PayloadEnd::KILLED)) {
         Ok(PayloadEnd { code, by_signal, had_survivors, out_of_memory }) => {
             let code = told(socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath });
-            // Who was told may wait for this processor, and what is left to do here is nobody's concern.
+            // The runtime may be waiting for this processor, and the rest of the work here is not urgent.
             sched_yield();
             code
         }
@@ -150,11 +152,11 @@ pub(super) fn run<'a>(
 }
 
 impl PayloadEnd {
-    /// By the runtime, which has let go of the run.
+    /// Outcome of a run that the runtime ended.
     const KILLED: Self = Self { code: libc::SIGKILL, by_signal: true, had_survivors: false, out_of_memory: None };
 }
 
-/// Lets the payload begin and attends to it until it has ended.
+/// Starts the payload and serves it until it ends.
 fn live(
     birth: Birth<'_>,
     socket: &OwnedFd,
@@ -168,14 +170,14 @@ fn live(
         return Ok(PayloadEnd::KILLED);
     }
     let Birth { request, streams, .. } = birth;
-    // Whoever reads the output must see its end, and the zygote's socket is not this process's.
+    // A reader of the output must see its end, and this process must not keep the zygote's socket open.
     drop(streams);
     close_standard_streams();
     let descriptors: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
     if report(socket, &Report::Started, &descriptors).is_err() {
         return Ok(PayloadEnd::KILLED);
     }
-    // With the runtime's end they are to be closed.
+    // These must close when the runtime closes its copies.
     drop(listeners);
     let Some(status) = attend(&events) else { return Ok(PayloadEnd::KILLED) };
     let (code, by_signal) = match status.terminating_signal() {
@@ -188,16 +190,17 @@ fn live(
     Ok(PayloadEnd { code, by_signal, had_survivors: !is_alone_in_time(&events), out_of_memory })
 }
 
-/// What a run may have as a whole. One process may have as much as the request says; with twice that, the several of a
-/// build each have some. What its `/tmp` and home may hold is bounded by itself, and counts as its memory, too.
+/// Returns the limits of a run as a whole. A single process may use as much memory as the request says. The run may use
+/// twice as much, so that the processes of a build each get a share. Its `/tmp` and home have a limit of their own, and
+/// their contents count as memory of the run as well.
 pub(super) fn limits(request: &Request) -> Limits {
     let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(stage::SCRATCH_BYTES);
     Limits { memory_bytes, processes: request.processes }
 }
 
-/// The input of a zygote is its socket, whose end is to be seen when it ends.
+/// Closes the standard streams. The input of a zygote is its socket, and the other end must see when the zygote ends.
 pub(super) fn close_standard_streams() {
-    // SAFETY: the call touches no memory, and nobody here uses the three.
+    // SAFETY: the call touches no memory, and nothing in this process uses the three descriptors.
     unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
 }
 
@@ -205,9 +208,9 @@ fn told(socket: &OwnedFd, last: &Report) -> i32 {
     i32::from(report(socket, last, &[]).is_err())
 }
 
-/// A descriptor that can be read when a child has ended, or when this process is asked to end.
+/// Returns a descriptor that can be read when a child has ended, or when this process is requested to end.
 ///
-/// `is_asked`: whether `SIGTERM` asks it to end. The first process of a namespace is out of reach of that by itself.
+/// `is_asked` includes `SIGTERM`. That signal cannot reach the first process of a process namespace.
 pub(super) fn signals(is_asked: bool) -> Result<OwnedFd, Failure> {
     signal_descriptor(is_asked).step(|| "hear of ended processes".into())
 }
@@ -223,7 +226,7 @@ fn signal_descriptor(is_asked: bool) -> io::Result<OwnedFd> {
 }
 
 impl<'a> Namespaced<'a> {
-    /// What it holds open.
+    /// Returns the descriptors that this value holds open.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let own_program = [self.settled.own_program.as_raw_fd()];
         own_program
@@ -232,14 +235,15 @@ impl<'a> Namespaced<'a> {
             .chain(self.group.into_iter().flat_map(Group::descriptors))
     }
 
-    /// The life of an init in namespaces of its own, which is born before its run is ordered.
+    /// Runs an init in namespaces of its own, which is forked before its run is requested.
     pub(super) fn run(&self, orders: OwnedFd) -> i32 {
-        // Before there are any children.
+        // Called before there are any children.
         let signals = signals(false);
         let begun = self.begin();
         rehearse();
         if !begun.as_ref().is_ok_and(|begun| begun.payload.lives_until(&orders)) {
-            // Whoever orders a run makes another init. This one can only say why.
+            // On a failed start, the zygote creates another init for the next run. This init can only report the
+            // reason.
             say(&orders);
         }
         let Some(Ordered { order, socket, streams, network, scratch }) = Ordered::receive(&orders) else { return 0 };
@@ -261,12 +265,12 @@ impl<'a> Namespaced<'a> {
         rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
         let (word, payload_word) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).step(step)?;
-        // Into its group it can be born only by who may write there.
+        // Only a process that may write to its group can be started in it.
         let payload = Waiting::born(self.group, |begun| self.payload(begun, &payload_word))?;
         Ok(Begun { view: View::begin(self.identity)?, payload, word })
     }
 
-    /// The life of a payload, which gives up its rights while the init builds the root, which is its root, too.
+    /// Confines a payload while the init builds the root that both share, and starts its program.
     fn payload(&self, begun: &OwnedFd, word: &OwnedFd) -> Failure {
         let birth = match self.born_for(word) {
             Ok(birth) => birth,
@@ -285,7 +289,7 @@ impl<'a> Namespaced<'a> {
         payload(&birth, begun, ready, places)
     }
 
-    /// What the payload hears of its run.
+    /// Receives the run of the payload.
     fn born_for(&self, word: &OwnedFd) -> Result<Birth<'a>, Failure> {
         unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
         rehearse();
@@ -318,7 +322,7 @@ impl<'a> Namespaced<'a> {
         let listener = own_network(request.network, network.as_ref())?;
         let address = listener.as_ref().map_or(String::new(), |(_, address)| address.to_string());
         let descriptors = [&order].into_iter().chain(&birth.streams).chain(&network).map(AsFd::as_fd);
-        // Where the payload is gone, it has said why.
+        // If the payload has ended, it has reported the reason.
         let _ = send(&word, format!("o{address}").as_bytes(), &descriptors.collect::<Vec<_>>());
         drop((order, network));
         let scratch = match scratch {
@@ -328,29 +332,29 @@ impl<'a> Namespaced<'a> {
         view.show(request, self.maps, &scratch)?;
         let tools = request.offers_tools.then(|| view.offer_tools()).transpose()?;
         let protected = Some(Protected::guard(&mut view, request)?);
-        // Nobody can make a user namespace while a root lies on top of the own one.
+        // A user namespace cannot be created while another root is mounted on top of the process's own root.
         let _ = hear(&word, "begin");
         view.enter()?;
-        // From here on every path of both leads into the new root.
+        // From here on, every path of both processes is resolved in the new root.
         say(&word);
         view.leave_old()?;
         drop(view);
-        // This process starts no program, which is all that the bound of capabilities is for.
+        // This process starts no program, so it does not need to clear the bounding set.
         drop_privileges(self.identity, clear_capabilities)?;
-        // A change of the user clears it.
+        // A change of the user clears the death signal.
         set_parent_process_death_signal(Some(Signal::KILL)).step(|| "hide from the payload".into())?;
         let listeners = listener.map(|(socket, _)| socket).into_iter().chain(tools).collect();
         Ok(PreparedRun { listeners, protected, group: self.group, payload })
     }
 }
 
-/// Reads an order that nobody gave. What is done for the first time after a fork takes several times as long, because the
-/// memory and the code that it needs have to be found first, and now nobody waits.
+/// Parses a sample order. Code that runs for the first time after a fork takes several times as long, because its
+/// memory and code have to be mapped first. No caller is waiting at this point.
 fn rehearse() {
     let _ = serde_json::from_str::<Order>(REHEARSED);
 }
 
-/// The run that an order asks for.
+/// Reads the request of a launch order.
 fn launched(order: &OwnedFd) -> Result<Request, Failure> {
     let step = || "read the order".to_owned();
     match unpacked(order).step(step)? {
@@ -359,7 +363,7 @@ fn launched(order: &OwnedFd) -> Result<Request, Failure> {
     }
 }
 
-/// Gives up all rights for good, as the init does and the payload.
+/// Drops all rights permanently. Used by the init and by the payload.
 fn drop_privileges(identity: &Identity, capabilities: fn() -> Result<(), Failure>) -> Result<(), Failure> {
     identity.assume()?;
     capabilities()?;
@@ -372,7 +376,7 @@ fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
     Ok(place)
 }
 
-/// Enters the network, and listens in it if that is asked for.
+/// Enters the network of the run, and listens in it if the run has a proxy.
 fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, SocketAddrV4)>, Failure> {
     enter_network(kind, own)?;
     if kind != Network::Listener {
@@ -388,8 +392,8 @@ fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, 
     Ok(Some((listener, SocketAddrV4::try_from(address).step(step)?)))
 }
 
-/// Enters the network of a run, unless that is the machine's, which this process is in. A descriptor may be lost on its way,
-/// and a run without one must not be left in there.
+/// Enters the network of a run, unless that is the machine's network, which this process is in. Fails without a
+/// descriptor: one may be lost in transit, and the run must not stay in the machine's network then.
 fn enter_network(kind: Network, own: Option<&OwnedFd>) -> Result<(), Failure> {
     if kind == Network::Host {
         return Ok(());
@@ -399,7 +403,7 @@ fn enter_network(kind: Network, own: Option<&OwnedFd>) -> Result<(), Failure> {
     move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)
 }
 
-/// Names the proxy at this address to a program.
+/// Sets the environment variables that make a program use the proxy at this address.
 fn lead_over(address: &str, environment: &mut BTreeMap<String, String>) {
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         for name in [name.to_owned(), name.to_lowercase()] {
@@ -411,7 +415,7 @@ fn lead_over(address: &str, environment: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Starts the loopback interface of this process's network.
+/// Starts the loopback interface in the network of this process.
 pub(super) fn loopback_up() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: an all-zero request is valid, its name ends with a null, and it lives through both calls.
@@ -432,7 +436,8 @@ pub(super) fn loopback_up() -> io::Result<()> {
 }
 
 impl Waiting {
-    /// Starts the payload, in its group if there is one. What its life returns is why it never was a program.
+    /// Forks the payload, into the control group if there is one. `life` returns only if the program could not be
+    /// started, with the reason.
     pub(super) fn born(group: Option<&Group>, life: impl FnOnce(&OwnedFd) -> Failure) -> Result<Self, Failure> {
         let step = || "start a process".to_owned();
         let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
@@ -441,7 +446,7 @@ impl Waiting {
             return Ok(Self { process, begin, told });
         }
         drop((told, begin));
-        // Whatever goes wrong, this process must not come back as a second init.
+        // In every case of failure, this process must not continue as a second init.
         let failure = catch_unwind(AssertUnwindSafe(|| life(&begun)));
         if let Ok(failure) = failure {
             let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
@@ -450,22 +455,22 @@ impl Waiting {
         unsafe { libc::_exit(127) }
     }
 
-    /// Waits until a run is ordered. `false`: the payload is gone before.
+    /// Waits until a run is requested. Returns `false` if the payload ends before that.
     fn lives_until(&self, ordered: &OwnedFd) -> bool {
         let mut events = [PollFd::new(ordered, PollFlags::IN), PollFd::new(&self.told, PollFlags::IN)];
         while let Err(Errno::INTR) = poll(&mut events, None) {}
         !events[0].revents().is_empty()
     }
 
-    /// Returns once the program runs, or the run is to end; whether it runs.
+    /// Starts the program and waits until it runs. Returns `false` if the run is to end.
     fn begin(self, events: &InitEvents<'_>) -> Result<bool, Failure> {
         let step = || "start a process".to_owned();
         let Self { begin, told, .. } = self;
-        // It may have taken long to come here, and nobody wait any more.
+        // Getting here may have taken long, and the runtime may no longer wait for the run.
         if events.listen(None, Some(&AT_ONCE)).is_none() {
             return Ok(false);
         }
-        // Where it has failed already, it says so.
+        // A payload that has failed already sends its failure.
         let _ = rustix::io::write(&begin, b"b");
         drop(begin);
         loop {
@@ -485,8 +490,8 @@ impl Waiting {
     }
 }
 
-/// The life of a payload until it is the program: it gets `ready` and gives up what it must not have by itself, while the
-/// init goes on, and finds the places that Landlock leaves open. Returns only where that fails.
+/// Confines a payload and starts its program. `ready` drops its rights while the init continues; `places` returns the
+/// files that Landlock leaves accessible. Returns only on failure.
 pub(super) fn payload(
     birth: &Birth<'_>,
     begun: &OwnedFd,
@@ -495,7 +500,7 @@ pub(super) fn payload(
 ) -> Failure {
     let confined = || {
         ready()?;
-        // Takes longest, and nothing that follows needs what it refuses.
+        // This step takes longest, and nothing after it needs a call that the filter refuses.
         birth.filter.apply().map_err(io::Error::other).step(|| "put the filter of system calls in place".into())?;
         let places = places()?;
         let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
@@ -509,24 +514,24 @@ pub(super) fn payload(
     }
 }
 
-/// Tells the other process what it waits for. Where that is gone, it hears nothing.
+/// Signals the other process to continue. Has no effect if that process has ended.
 fn say(word: &OwnedFd) {
     let _ = rustix::io::write(word, b"b");
 }
 
-/// Waits until the other process says so.
+/// Waits for the signal of the other process.
 fn hear(word: &OwnedFd, step: &str) -> Result<(), Failure> {
     match retry_on_intr(|| rustix::io::read(word, &mut [0; 1])).step(|| step.into())? {
-        // An init that is gone takes this process with it.
+        // An init that ends also ends this process.
         0 => Err(Failure::new(step, "the init is gone")),
         _ => Ok(()),
     }
 }
 
-/// A fork, into a control group where one is given. `None` in the child.
+/// Forks, into a control group if one is given. Returns `None` in the child.
 fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
-    // SAFETY: all-zero is valid for the structure. Either call shares no memory, so it is a fork, and this process has one
-    // thread, so that the child finds no lock held.
+    // SAFETY: all-zero is valid for the structure. Neither call shares memory, so it is a fork, and this process has
+    // one thread, so the child finds no lock held.
     let child = unsafe {
         match group {
             Some(group) => {
@@ -536,7 +541,7 @@ fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
                 arguments.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
                 libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
             }
-            // Filters of containers refuse the other.
+            // Filters of containers refuse the other call.
             None => libc::fork().into(),
         }
     };
@@ -547,18 +552,18 @@ fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
     }
 }
 
-/// What an init hears while its payload is there.
+/// Events that an init waits for while its payload runs.
 struct InitEvents<'a> {
     socket: &'a OwnedFd,
     signals: &'a OwnedFd,
     payload: Pid,
-    /// Whether nobody waits for what may still be printed.
+    /// `true` if no reader waits for further output of the run.
     is_read: Cell<bool>,
 }
 
 impl InitEvents<'_> {
-    /// Waits until there is something from the runtime, from a child or in `also`, and passes signals on. Whether `also` can
-    /// be read; `None` when the run is to end.
+    /// Waits for input from the runtime, from a child or in `also`, and forwards signals to the payload. Returns `true`
+    /// if `also` can be read, or `None` if the run is to end.
     fn listen(&self, also: Option<&OwnedFd>, longest: Option<&Timespec>) -> Option<bool> {
         let all = [self.socket, self.signals].into_iter().chain(also);
         let mut events: Vec<_> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
@@ -590,7 +595,7 @@ impl InitEvents<'_> {
     }
 }
 
-/// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
+/// Reaps processes and forwards signals. Returns the status of the payload, or `None` if the runtime ended the run.
 fn attend(events: &InitEvents<'_>) -> Option<WaitStatus> {
     loop {
         let mut longest = Some(&AT_ONCE);
@@ -608,15 +613,15 @@ fn attend(events: &InitEvents<'_>) -> Option<WaitStatus> {
     }
 }
 
-/// Whether one of the signals that were read is no end of a child.
+/// Returns `true` if one of the received signals is `SIGTERM`.
 fn is_asked_to_end(read: &[u8]) -> bool {
     let numbers = read.chunks(size_of::<libc::signalfd_siginfo>()).filter_map(|one| one.first_chunk());
     numbers.map(|number| i32::from_ne_bytes(*number)).any(|number| number == libc::SIGTERM)
 }
 
-/// Waits a moment for what the payload left behind, such as the end of a pipe (`> >(tee log)`), which would lose what it was
-/// given; a shorter one where nobody reads that, or nobody can write it any more. This process inherits all orphans. Whether
-/// none is left.
+/// Waits a moment for processes that the payload left behind, such as the end of a pipe (`> >(tee log)`), which would
+/// otherwise lose its input. The wait is shorter if no reader is left for their output or no process can write it. This
+/// process inherits all orphans. Returns `true` if none is left.
 fn is_alone_in_time(events: &InitEvents<'_>) -> bool {
     let (mut end, mut was_read) = (Instant::now() + TIME_FOR_LEFTOVERS, false);
     loop {
@@ -635,8 +640,8 @@ fn is_alone_in_time(events: &InitEvents<'_>) -> bool {
     }
 }
 
-/// Kills everything but this process, and waits until it is gone. Everything is what its namespace of processes holds, or
-/// its domain of Landlock.
+/// Kills every process that this one can signal, and waits until all have ended. That is the process namespace or the
+/// Landlock domain of the run, without this process.
 pub(super) fn end_all(group: Option<&Group>) {
     if let Some(group) = group {
         group.kill();

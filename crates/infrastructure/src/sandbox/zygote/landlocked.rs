@@ -1,4 +1,4 @@
-//! Runs without namespaces (tier 2): Landlock and the filter of system calls are all that there is.
+//! Runs without namespaces (tier 2), confined only by Landlock and the system call filter.
 //!
 //! ```text
 //! zygote
@@ -7,8 +7,9 @@
 //!             └─ payload: in a domain within that, with the files that it may reach
 //! ```
 //!
-//! Whoever is in a domain can signal what is in it or in one within it, and nobody leaves a domain. So `kill(-1)` of an
-//! init does what the end of a namespace of processes does: it takes everything, at once.
+//! A process in a domain can signal processes in that domain and in domains nested in it, and no process leaves its
+//! domain. Therefore `kill(-1)` of an init has the effect of ending a process namespace: it ends all processes of the
+//! run at once.
 
 mod places;
 mod scratch;
@@ -38,19 +39,20 @@ use std::{
 };
 use tasks::Tasks;
 
-/// The zygote of such runs.
+/// Zygote of runs without namespaces.
 pub(super) struct LandlockZygote {
     filter: Filter,
     landlock: ABI,
     settled: Settled,
-    /// The folder for temporary files, by its real path.
+    /// Real path of the folder for temporary files.
     temporary: PathBuf,
     sessions: Sessions<Scratch>,
     tasks: Tasks,
 }
 
 impl LandlockZygote {
-    /// It has no death signal: it ends with its socket, and takes away what its runs have written first.
+    /// Creates the zygote. It has no death signal: it ends when its socket closes, and first removes the temporary
+    /// files of its runs.
     pub(super) fn prepare(temporary: PathBuf) -> Result<Self, Failure> {
         let step = || "start the sandbox's process".to_owned();
         let settled = settle_down().step(step)?;
@@ -61,7 +63,7 @@ impl LandlockZygote {
         let landlock = landlock().filter(|abi| *abi >= ABI::V6).ok_or_else(|| {
             refused("this needs Landlock with ABI 6 (Linux 6.12), which this kernel or container does not offer")
         })?;
-        // None of its processes needs any, and the kernel lets some pass by the limit of processes.
+        // No process of it needs capabilities, and the kernel exempts some of them from the limit of processes.
         clear_capabilities()?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
         let filter = Filter::build(Layers::WithoutNamespaces).map_err(io::Error::other);
@@ -69,7 +71,7 @@ impl LandlockZygote {
         Ok(Self { filter, landlock, settled, temporary, sessions: Sessions::new(), tasks: Tasks::new() })
     }
 
-    /// The place of the session in the list, which is the last one; opened if it is new.
+    /// Returns the index of the session, which becomes the last one in the list. Opens the session if it is new.
     fn session(&mut self, key: String, request: &Request) -> Result<usize, Failure> {
         if let Some(place) = self.sessions.known(&key) {
             self.sessions.list[place].shared.reopen().step(|| "open the session's temporary files".into())?;
@@ -83,18 +85,18 @@ impl LandlockZygote {
     }
 }
 
-/// Lets go of a session once its runs have ended, which nobody waits for.
+/// Releases a session once its runs have ended, without waiting for that.
 fn let_go(Session { shared, runs, .. }: Session<Scratch>) {
     let kept: Vec<_> = runs.iter().map(AsRawFd::as_raw_fd).chain([shared.descriptor()]).collect();
-    // Without a process its files stay: this one must not wait for the runs.
+    // Without a child process the files remain, because this process must not wait for the runs.
     let _ = apart(&kept, || {
         runs.iter().for_each(ended);
         shared.remove()
     });
 }
 
-/// Does it in a process of its own, which holds no descriptors but these and ends without a word to anybody. It outlives
-/// this one and the zygote: what a run has written may be much.
+/// Runs `work` in a separate process that holds only the `kept` descriptors and reports nothing. It may outlive this
+/// process and the zygote, because removing the files of a run may take long.
 fn apart(kept: &[RawFd], work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: this process has one thread, so that the child finds no lock held.
     let child = unsafe { libc::fork() };
@@ -109,7 +111,6 @@ fn apart(kept: &[RawFd], work: impl FnOnce() -> io::Result<()>) -> io::Result<()
     if child < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits for the end of a process.
 fn ended(process: &OwnedFd) {
     use rustix::event::{PollFd, PollFlags, poll};
     while matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], None), Err(rustix::io::Errno::INTR)) {}
@@ -125,7 +126,7 @@ impl Births for LandlockZygote {
     ) -> Result<(), Failure> {
         places::check(&request)?;
         places::check_beside(&request, &self.temporary)?;
-        // The kernel counts all processes of a user, and not those of a run.
+        // The kernel counts all processes of a user, not those of one run.
         let others = self.tasks.count().step(|| "count this user's processes".into())?;
         request.processes = request.processes.saturating_add(others);
         let session = request.session.clone().map(|key| self.session(key, &request)).transpose()?;
@@ -142,7 +143,7 @@ impl Births for LandlockZygote {
         let socket_of_init = socket.try_clone().step(|| "start a process".into())?;
         let cloned = clone(birth, socket_of_init, own.as_ref()).step(|| "start a process".into());
         if let (Err(_), Some(own)) = (&cloned, &own) {
-            // The first failure is told.
+            // The first failure is reported.
             let _ = own.remove();
         }
         let (pid, process) = cloned?;
@@ -165,13 +166,13 @@ impl Births for LandlockZygote {
     }
 }
 
-/// Starts a keeper, which never returns from here. `own` is what the run alone writes into.
+/// Forks a keeper, which never returns from this function. `own` is the folder that only this run writes to.
 fn clone(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> {
     let mut process: libc::c_int = -1;
-    // Not clone3, which filters of containers refuse.
+    // Not clone3, which the filters of containers refuse.
     let flags = libc::CLONE_PIDFD | libc::SIGCHLD;
-    // SAFETY: the call shares no memory, so it is a fork, and this process has one thread, so that the child finds no
-    // lock held. The descriptor is new and nobody else's.
+    // SAFETY: the call shares no memory, so it is a fork, and this process has one thread, so the child finds no lock
+    // held. The descriptor is new and has no other owner.
     unsafe {
         let nothing = std::ptr::null_mut::<libc::c_void>();
         let zygote = getpid();
@@ -190,7 +191,7 @@ fn clone(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result
     }
 }
 
-/// The life of a keeper; its result is its exit code.
+/// Runs a keeper. Returns its exit code.
 fn keep(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -> i32 {
     let keeper = getpid();
     let fork = || {
@@ -207,26 +208,27 @@ fn keep(birth: Birth<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -
             return init::run(birth, &socket, signals, |birth| prepare(birth, keeper));
         }
         Ok(init) => {
-            // Whoever reads the output, and whoever hears of the init, must see its end.
+            // Readers of the output and of the init's socket must see their end.
             drop((birth, socket));
             close_standard_streams();
             while matches!(waitpid(Pid::from_raw(init), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
             end_all(None);
         }
-        // Nothing was started, and this process may be in no domain: it must not end anybody.
+        // Nothing was started, and this process may not be in a domain, so it must not kill other processes.
         Err(failure) => drop(report(&socket, &Report::Failed(failure), &[])),
     }
     if let Some(own) = own
         && apart(&[own.descriptor()], || own.remove()).is_err()
     {
-        // Nobody hears of what cannot be removed: it lies in a folder for temporary files.
+        // A failure to remove the folder is not reported, because it is in a folder for temporary files.
         let _ = own.remove();
     }
     0
 }
 
-/// Makes this process the first of a domain, which inherits what loses its parent there. Where the parent of this process
-/// ends, it gets a signal. What it will kill are all whom it can signal, so it is tried that its parent is none of them.
+/// Puts this process into a new domain of which it is the first, and makes it inherit orphans there. It receives the
+/// signal when its parent ends. Later it kills every process that it can signal, so this function verifies that the
+/// parent is not one of them.
 fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
     let step = || "keep hold of what a run starts".to_owned();
     set_child_subreaper(Some(getpid())).step(step)?;
@@ -238,15 +240,15 @@ fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
     }
 }
 
-/// The init becomes what it will be.
+/// Confines the init and forks its payload.
 fn prepare<'a>(birth: &Birth<'_>, keeper: Pid) -> Result<PreparedRun<'a>, Failure> {
-    // Until there is something to end, as while a disk does not answer, it has nothing to put right.
+    // Until there is a process to end, for example while a disk does not respond, there is nothing to clean up.
     take_in(Signal::KILL, keeper)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
     let places = places::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
     let step = || "keep hold of what a run starts".to_owned();
     set_parent_process_death_signal(Some(Signal::TERM)).step(step)?;
-    // What the init would have ended goes with it, should it be killed.
+    // If the init is killed, the processes that it would have ended must end with it.
     let ready = || set_parent_process_death_signal(Some(Signal::KILL)).step(step);
     let payload = Waiting::born(None, |begun| payload(birth, begun, ready, || Ok(places)))?;
     Ok(PreparedRun { listeners: Vec::new(), protected: None, group: None, payload })

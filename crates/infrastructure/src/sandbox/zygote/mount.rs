@@ -1,4 +1,4 @@
-//! The calls that build a tree of mounts, by descriptor and never by name.
+//! System calls that build a tree of mounts, by descriptor and never by name.
 
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
@@ -23,7 +23,7 @@ struct MountAttr {
     user_namespace: u64,
 }
 
-/// What a mount may not be used for.
+/// Restrictions of a mount (`MOUNT_ATTR_*` flags).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bars(u64);
 
@@ -35,13 +35,13 @@ impl Bars {
 
 const ATTRIBUTE_ID_MAP: u64 = 0x0010_0000;
 
-/// Opens what stands at an absolute path. A symbolic link anywhere in it is an error.
+/// Opens an absolute path. Fails if any part of it is a symbolic link.
 pub(super) fn open_exactly(path: &Path) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).map_err(explained)
 }
 
-/// Opens what stands beneath a folder; every part of the way is a folder of its own, and no link.
+/// Opens a path beneath a folder. Every part of the path except the last must be a folder, and none may be a link.
 pub(super) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
     let path = path.strip_prefix("/").unwrap_or(path);
@@ -62,7 +62,7 @@ fn explained(error: Errno) -> io::Error {
     }
 }
 
-/// A copy of the tree of mounts at a path handle, attached nowhere.
+/// Copies the tree of mounts at a path handle. The copy is not attached.
 pub(super) fn copy(tree: impl AsFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -71,19 +71,20 @@ pub(super) fn copy(tree: impl AsFd) -> io::Result<OwnedFd> {
     Ok(open_tree(tree, "", flags)?)
 }
 
-/// Bars uses of a tree of mounts, and parts it from the machine's: what was mounted there later would come without bars.
+/// Restricts a tree of mounts, and detaches it from mount propagation of the machine: later mounts would have no
+/// restrictions.
 pub(super) fn bar(tree: impl AsFd, bars: Bars) -> io::Result<()> {
     let attributes = MountAttr { set: bars.0, clear: 0, propagation: libc::MS_PRIVATE, user_namespace: 0 };
     set_attributes(tree.as_fd(), true, &attributes)
 }
 
-/// Bars uses of one mount, and not of those below it.
+/// Restricts one mount, without those below it.
 pub(super) fn bar_alone(mount: impl AsFd, bars: Bars) -> io::Result<()> {
     let attributes = MountAttr { set: bars.0, clear: 0, propagation: 0, user_namespace: 0 };
     set_attributes(mount.as_fd(), false, &attributes)
 }
 
-/// Shows the files of a mount under other ids: those of the namespace. The mounts below it stay as they are.
+/// Shows the files of a mount with the ids of the namespace. Mounts below it are unchanged.
 pub(super) fn map_ids(tree: impl AsFd, namespace: BorrowedFd<'_>) -> io::Result<()> {
     let user_namespace = u64::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?;
     set_attributes(tree.as_fd(), false, &MountAttr { set: ATTRIBUTE_ID_MAP, clear: 0, propagation: 0, user_namespace })
@@ -91,7 +92,7 @@ pub(super) fn map_ids(tree: impl AsFd, namespace: BorrowedFd<'_>) -> io::Result<
 
 fn set_attributes(tree: BorrowedFd<'_>, is_recursive: bool, attributes: &MountAttr) -> io::Result<()> {
     let flags = libc::AT_EMPTY_PATH | if is_recursive { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the structure is the call's own, lives through it, and its size is said.
+    // SAFETY: the structure belongs to this function and outlives the call, and its size is passed.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -105,13 +106,14 @@ fn set_attributes(tree: BorrowedFd<'_>, is_recursive: bool, attributes: &MountAt
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Hangs a tree on a path handle.
+/// Attaches a tree to a path handle.
 pub(super) fn attach(tree: impl AsFd, place: impl AsFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree, "", place, "", flags)?)
 }
 
-/// A new file system in memory, attached nowhere, for so many bytes and so many files and folders.
+/// Creates a file system in memory for at most this number of bytes and entries (files and folders). It is not
+/// attached.
 pub(super) fn memory(bytes: u64, entries: u64, mode: &str) -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "size", bytes.to_string())?;
@@ -122,7 +124,7 @@ pub(super) fn memory(bytes: u64, entries: u64, mode: &str) -> io::Result<OwnedFd
     Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-/// The view of the processes of this PID namespace, attached nowhere.
+/// Creates the `/proc` of this process namespace. It is not attached.
 pub(super) fn processes() -> io::Result<OwnedFd> {
     let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

@@ -24,10 +24,10 @@ use std::{
 };
 
 const OPEN_FILES: u64 = 1024;
-/// What messages in queues may take of the kernel's memory: the usual limit, whatever the runtime's own is.
+/// Maximum size of POSIX message queues, in bytes: the usual limit, whatever the limit of the runtime is.
 const QUEUED_BYTES: u64 = 800 << 10;
 
-/// What a payload needs beside the request, prepared before the fork.
+/// Data that a payload needs besides the request, prepared before the fork.
 #[derive(Debug)]
 pub(super) struct Tools<'a> {
     pub(super) settled: &'a Settled,
@@ -36,7 +36,7 @@ pub(super) struct Tools<'a> {
     pub(super) streams: &'a [OwnedFd; 3],
 }
 
-/// Gives up all that the program must not have.
+/// Drops all rights that the program must not have.
 pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
     umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
@@ -49,7 +49,7 @@ pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failur
         .and_then(|()| dup2_stderr(stderr))
         .step(|| "set the standard streams".into())?;
     for (resource, most) in [
-        // Not the address space: V8, Go and Java reserve many times what they use.
+        // The address space is not limited: V8, Go and Java reserve many times what they use.
         (Resource::Data, request.memory_bytes),
         (Resource::Nproc, request.processes),
         (Resource::Fsize, request.file_bytes),
@@ -63,8 +63,7 @@ pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failur
         let own_program = matches!(request.program, Program::Own).then_some(&tools.settled.own_program);
         landlock(tools.places, abi, own_program, tools.streams)?;
     }
-    // Marked, not closed: the pipe that tells of a failed exec is among them.
-    // SAFETY: the call touches no memory.
+    // Marked, not closed, because the pipe that reports a failed exec is among them.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if closed != 0 {
         return Err(io::Error::last_os_error()).step(|| "close all descriptors".into());
@@ -81,21 +80,21 @@ pub(super) fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failur
     Ok(())
 }
 
-/// Enters the folder that the program begins in. Links on the way are others' to make: the machine's root must be gone, which
-/// `..` would lead to as long as it lies on top of the new one.
+/// Enters the folder that the program begins in. Others may create links on this path. The machine's root must be
+/// unmounted before, because `..` would lead to it while it is on top of the new one.
 pub(super) fn enter_folder(request: &Request) -> Result<(), Failure> {
     rustix::process::chdir(&request.working_dir)
         .step(|| format!("enter the working folder `{}`", request.working_dir.display()))
 }
 
-/// Lowers a limit. One that is lower already stays.
+/// Lowers a limit. A limit that is already lower stays.
 fn limit(resource: Resource, most: u64) -> io::Result<()> {
     let known = rustix::process::getrlimit(resource);
     let most = known.maximum.map_or(most, |maximum| maximum.min(most));
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
-/// A file or folder that Landlock leaves open, with all that it holds.
+/// A file or folder that Landlock leaves accessible, with everything below it.
 #[derive(Debug)]
 pub(super) struct OpenPlace {
     handle: OwnedFd,
@@ -103,13 +102,13 @@ pub(super) struct OpenPlace {
 }
 
 impl OpenPlace {
-    /// Of the rights those that there are for what stands there.
+    /// Creates a place with those of the rights that apply to this type of file.
     pub(super) fn new(handle: OwnedFd, rights: BitFlags<AccessFs>, abi: ABI) -> io::Result<Self> {
         let is_folder = FileType::from_raw_mode(fstat(&handle)?.st_mode) == FileType::Directory;
         Ok(Self { handle, rights: if is_folder { rights } else { rights & AccessFs::from_file(abi) } })
     }
 
-    /// What is open to a run whose mounts show it nothing else.
+    /// Returns the accessible places of a run whose mounts show it nothing else.
     pub(super) fn within_mounts(request: &Request, abi: ABI) -> Result<Vec<Self>, Failure> {
         let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.as_path());
         let open = writable.chain(request.home.as_deref()).chain(["/tmp", "/var/tmp", "/dev", "/proc"].map(Path::new));
@@ -128,7 +127,8 @@ fn restriction() -> String {
     "restrict this process with Landlock".into()
 }
 
-/// Bounds this process and what it starts: what it may signal, and whose sockets without a path it may reach.
+/// Puts this process and its children into a new Landlock domain, which limits the processes that they can signal and
+/// the abstract sockets that they can connect to.
 pub(super) fn part() -> Result<(), Failure> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::from_all(ABI::V6));
     enforced(rules.and_then(Ruleset::create).and_then(|rules| rules.restrict_self()))
@@ -159,7 +159,7 @@ fn landlock(
             rules = rules.add_rule(PathBeneath::new(own_program, AccessFs::Execute | AccessFs::ReadFile))?;
         }
         for device in &devices {
-            // It stands among the machine's, and can be opened by its descriptor alone.
+            // It is one of the machine's devices, and can only be opened by its descriptor.
             rules = rules.add_rule(PathBeneath::new(device, AccessFs::from_file(abi) & !AccessFs::Execute))?;
         }
         rules.restrict_self()
@@ -175,7 +175,7 @@ fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), F
     Err(Failure::new(restriction(), "the kernel did not enforce all of it"))
 }
 
-/// Becomes the program. Returns only where that fails.
+/// Replaces this process by the program. Returns only on failure.
 pub(super) fn execute(request: &Request, settled: &Settled) -> Failure {
     let own_program = settled.own_program.as_raw_fd();
     let step = || match &request.program {

@@ -1,7 +1,8 @@
-//! Names in a root that a run must not change, because programs outside act on them.
+//! Names in a root that a run must not change, because programs outside of the sandbox act on them.
 //!
-//! What is there is closed while the run lives. What is not there cannot be held: it is put right after the run, when
-//! nothing of it lives any more. Whatever cannot be put right is told as not to be trusted.
+//! Existing entries are read-only while the run lives. Entries that do not exist cannot be mounted read-only; they are
+//! undone after the run, once none of its processes is left. The report names everything that could not be undone as
+//! untrusted.
 
 mod folder;
 mod ground;
@@ -40,13 +41,13 @@ pub(super) const SETTINGS: [&str; 16] = [
     ".gemini",
     ".cursor",
     ".agents",
-    // What an editor runs, when the folder is opened in it.
+    // Files that an editor acts on when the folder is opened in it.
     ".vscode/launch.json",
     ".vscode/mcp.json",
     ".vscode/settings.json",
     ".vscode/tasks.json",
 ];
-/// What a shell or a tool executes when its user comes home; protected in the home folder.
+/// Files that a shell or a tool executes when its user logs in. They are protected in the home folder.
 pub(super) const START_FILES: [&str; 19] = [
     ".bashrc",
     ".bash_profile",
@@ -68,26 +69,26 @@ pub(super) const START_FILES: [&str; 19] = [
     ".config/git",
     ".config/systemd",
 ];
-/// How long it is waited for locks of git after a run, all in all. Git has one for a moment, and the work that follows has
-/// a second when Toolstead itself ends.
+/// Maximum total time that is spent waiting for locks of git after a run. Git holds a lock for a moment, and the
+/// following work has one second when Toolstead itself ends.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// What makes any folder a repository for git: the first, and the last or both of the others.
+/// Entries that make a folder a repository for git: the first, together with the last or with both others.
 pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
-/// What is watched during a run and put right after it.
+/// Names that are watched during a run, and restored after it.
 #[derive(Debug)]
 pub(super) struct Protected {
     ground: Ground,
     roots: Vec<Root>,
 }
 
-/// What one look at a root after a run goes by, and what comes of it.
+/// Context and result of checking one root after a run.
 #[derive(Debug)]
 struct Account<'a> {
     ground: &'a Ground,
     known: &'a Known,
     told: &'a mut Aftermath,
-    /// How long it is still waited for locks that somebody has.
+    /// Remaining time for waiting for locks of other processes.
     patience: Duration,
 }
 
@@ -96,51 +97,52 @@ struct Root {
     top: Folder,
     known: Known,
     closed: Vec<Closed>,
-    /// Names that were not there.
+    /// Names that did not exist.
     missing: Vec<&'static str>,
     git: Git,
     bare: Bare,
 }
 
-/// A name that was there and is closed.
+/// An existing name that is read-only.
 #[derive(Debug)]
 struct Closed {
     name: &'static str,
-    /// Whether it was there for all runs that lived.
+    /// `true` if the name existed for all runs that were alive.
     is_known: bool,
 }
 
-/// What stood under `.git`.
+/// State of `.git` before the run.
 #[derive(Debug)]
 enum Git {
     Nothing,
-    /// A file, which is closed, or what a rule closes. These repositories in roots are what the file leads to.
+    /// A file, which is read-only, or an entry that a rule makes read-only. The list has the repositories in roots that
+    /// the file points to.
     Closed(Vec<Led>),
     Repository(Repository),
 }
 
-/// A repository that a file leads to; `None`: it was not there.
+/// A repository that a file points to. `None` if it did not exist.
 #[derive(Debug)]
 struct Led(PathBuf, Option<Repository>);
 
-/// Whether the root itself was a repository.
+/// State of the root itself as a repository.
 #[derive(Debug)]
 enum Bare {
     Repository(Repository),
-    /// These marks of one were missing.
+    /// The root was not a repository, and these marks of one were missing.
     Without(Vec<&'static str>),
 }
 
 impl Protected {
-    /// Closes what is there and notes what is not. A symbolic link under a protected name fails the run: what it leads
-    /// to could not be held.
+    /// Makes existing names read-only and records missing ones. A symbolic link at a protected name fails the run,
+    /// because its target could not be held.
     pub(super) fn guard(view: &mut View<'_>, request: &Request) -> Result<Self, Failure> {
         let ground = Ground::of(view, request)?;
         let mut roots = Vec::new();
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
             let handle = view.found(&folder.target).step(step)?;
-            // A root may be a file, which holds no names.
+            // A root may be a file, which contains no names.
             let found = fstat(&handle).step(step)?;
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
                 let top = Folder::of(handle, folder.target.clone());
@@ -153,7 +155,7 @@ impl Protected {
         Ok(Self { ground, roots })
     }
 
-    /// Puts right what the run did, once nothing of it lives any more.
+    /// Undoes the changes of the run, once none of its processes is left.
     pub(super) fn undo(&self) -> Aftermath {
         let (mut told, mut patience) = (Aftermath::default(), PATIENCE);
         for root in &self.roots {
@@ -172,7 +174,7 @@ impl Protected {
     }
 }
 
-/// Whether the folder is a home: the user's, or the one that the run is told.
+/// Returns `true` if the folder is a home: the user's, or the one in the run's environment.
 pub(super) fn is_home(folder: &request::Folder, request: &Request) -> bool {
     request.environment.get("HOME").is_some_and(|home| Path::new(home) == folder.target)
         || request.own_home.as_ref().is_some_and(|home| *home == folder.source)
@@ -201,7 +203,7 @@ impl Root {
                     if folder.path != top.path && !top.is_closed(folder.path.file_name().unwrap_or_default()) {
                         view.pinned(&folder.path).step(step)?;
                     }
-                    // Looked up anew, beneath what was just mounted.
+                    // Resolved again, beneath the new mount.
                     let (folder, _) = holder(&top, name).step(step)?.unwrap_or((folder, last));
                     close(view, &folder, last).step(step)?;
                     closed.push(Closed { name, is_known: known.note(&path, b"") });
@@ -250,7 +252,7 @@ impl Root {
                 Ok(None) => false,
                 Err(_) => true,
             };
-            // A name that somebody gave to something else is open.
+            // If another program replaced the name, it is writable.
             if is_open && *is_known {
                 account.told.left(format!(
                     "`{}` was replaced while this command ran, and whether by it cannot be told: look at it before git \
@@ -290,20 +292,21 @@ impl Root {
             Git::Repository(repository) if top.identity_of(".git")? == Some(repository.folder.identity()?) => {
                 return repository.put_right(account);
             }
-            // Somebody outside has replaced it: nobody has looked at what is there now.
+            // A program outside of the sandbox replaced it, and the present content was not checked.
             Git::Repository(_) | Git::Nothing => {}
         }
         match (top.kind(".git"), top.inner(".git")) {
             (Ok(None), _) => {}
             (Ok(Some(FileType::Directory)), Ok(folder)) => repository::put_new_right(folder, account),
-            // A file or a link leads to a repository whose hooks nobody has looked at.
+            // A file or a link points to a repository whose hooks were not checked.
             _ => top.set_aside(".git", account.told),
         }
         Ok(())
     }
 }
 
-/// Tells whether nothing stands under a name, as is the rule: one look tells, and no handle is needed for it.
+/// Returns `true` if no entry has this name, which is the usual case. One system call decides it, without opening a
+/// handle.
 fn is_absent(top: &Folder, name: &str) -> bool {
     matches!(top.kind(first_of(name)), Ok(None))
 }
@@ -312,7 +315,8 @@ fn first_of(name: &str) -> &str {
     name.split('/').next().unwrap_or(name)
 }
 
-/// The folder that holds a name, which may be one within a folder, and the name there. `None`: that folder is not there.
+/// Returns the folder that contains a name, which may be nested, and the last component of the name. Returns `None` if
+/// that folder does not exist.
 fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str)>> {
     let Some((folder, name)) = name.rsplit_once('/') else { return Ok(Some((top.try_clone()?, name))) };
     if top.kind(folder)?.is_none() {
@@ -321,7 +325,7 @@ fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str
     Ok(Some((top.inner(folder)?, name)))
 }
 
-/// Takes a name out of the way, if something stands there.
+/// Moves an entry out of the way, if there is one.
 fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
     if is_absent(top, name) {
         return;
@@ -333,12 +337,12 @@ fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
                 folder.set_aside(name, told);
             }
         }
-        // A link or a file stands where the folder was not.
+        // There is a link or a file in place of the folder.
         Err(_) => top.set_aside(first_of(name), told),
     }
 }
 
-/// The repositories in roots that the file `.git` leads to: its own, and the one that this belongs to.
+/// Returns the repositories in roots that the file `.git` points to: its own, and the main repository of that one.
 fn led(view: &mut View<'_>, top: &Folder, ground: &Ground, known: &mut Known) -> io::Result<Vec<Led>> {
     let Some(text) = top.text(".git", &mut Work::new())? else { return Ok(Vec::new()) };
     let Some(path) = text.bytes.strip_prefix(b"gitdir: ").and_then(|path| ground.root_of(path, &top.path)) else {
@@ -367,7 +371,7 @@ fn close(view: &mut View<'_>, top: &Folder, name: &str) -> io::Result<()> {
     view.seal(&top.path.join(name), top.handle_of(name)?)
 }
 
-/// Whether git would take the folder itself for a repository.
+/// Returns `true` if git would take the folder itself for a repository.
 fn is_repository(top: &Folder) -> io::Result<bool> {
     let is_there = |name: &str| Ok::<_, io::Error>(top.kind(name)?.is_some());
     let [head, objects, refs, common] = MARKS;

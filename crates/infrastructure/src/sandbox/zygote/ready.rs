@@ -1,7 +1,7 @@
-//! An init that is there before its run is ordered.
+//! An init that is created before its run is requested.
 //!
-//! To make namespaces and the part of a root that all runs see takes about as long as all the rest. So the zygote keeps one
-//! init that has done that, and waits. Nothing of a run has ever been in it, and it serves one.
+//! Creating the namespaces and the part of the root that all runs see takes about as long as everything else. Therefore
+//! the zygote always keeps one init that has done this. It holds no data of a run, and serves a single one.
 
 use super::{births::close_all_but, init::Namespaced, request::Ordered, sessions::lives};
 use crate::sandbox::control_group::Group;
@@ -19,33 +19,33 @@ use std::{
 };
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// The standard streams.
 const STANDARD: [RawFd; 3] = [0, 1, 2];
 
-/// What the zygote holds of it. It ends with this value, unless a run was ordered.
+/// Zygote side of a waiting init. The init ends when this value is dropped, unless a run was requested.
 #[derive(Debug)]
 pub(super) struct ReadyInit {
     pub(super) pid: Pid,
     pub(super) process: OwnedFd,
     pub(super) group: Option<Group>,
-    /// Where it gets its run. Can be read only where it is no good: it could not begin, or its payload or itself is gone.
+    /// Socket on which the init receives its run. It becomes readable only if the init is unusable: it failed to start,
+    /// or it or its payload has ended.
     orders: OwnedFd,
     origin: Origin,
 }
 
-/// What it was copied from, as it was at that moment.
+/// State of the sources that an init was copied from.
 #[derive(Debug)]
 struct Origin {
-    /// Can be read with priority once anything is mounted or unmounted.
+    /// Has a priority event once anything is mounted or unmounted.
     mounts: File,
-    /// When the entries of the root were changed last.
+    /// Time of the last change to the entries of the root.
     top: (i64, i64),
-    /// The number of maps of ids.
+    /// Number of id maps.
     maps: usize,
 }
 
 impl ReadyInit {
-    /// Gives birth to one, in namespaces of its own and with no descriptors but what every run needs.
+    /// Forks an init in namespaces of its own, with only the descriptors that every run needs.
     pub(super) fn born(namespaced: Namespaced<'_>, group: Option<Group>) -> io::Result<Self> {
         let origin = Origin::now(namespaced.maps.len())?;
         let (orders, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -54,22 +54,22 @@ impl ReadyInit {
         Ok(Self { pid, process, group, orders, origin })
     }
 
-    /// What can be read once it [is no good](Self::is_spoilt).
+    /// Returns the descriptor that can be read once the init [is unusable](Self::is_spoilt).
     pub(super) fn orders(&self) -> &OwnedFd {
         &self.orders
     }
 
-    /// Tells whether no run can come of it.
+    /// Returns `true` if the init cannot serve a run.
     pub(super) fn is_spoilt(&self) -> bool {
         !matches!(poll(&mut [PollFd::new(&self.orders, PollFlags::IN)], Some(&AT_ONCE)), Ok(0))
     }
 
-    /// Tells whether it would come out the same if it was born now.
+    /// Returns `true` if a new init would be the same.
     pub(super) fn is_current(&self, maps: usize) -> bool {
         !self.is_spoilt() && lives(&self.process) && self.origin.maps == maps && self.origin.is_unchanged()
     }
 
-    /// Has it begin a run: from now on it is that run's.
+    /// Passes a run to the init, which belongs to that run from now on.
     pub(super) fn begin(&self, run: &Ordered) -> io::Result<()> {
         run.send(&self.orders)
     }
@@ -91,14 +91,14 @@ fn top() -> io::Result<(i64, i64)> {
     Ok((found.st_ctime, i64::try_from(found.st_ctime_nsec).map_err(io::Error::other)?))
 }
 
-/// Starts an init in namespaces of its own; the init never returns from here.
+/// Forks an init in namespaces of its own. The init never returns from this function.
 fn clone(namespaced: &Namespaced<'_>, orders: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
     let mut process: libc::c_int = -1;
     // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one
-    // thread, so that the child finds no lock held. The descriptor is new and nobody else's. The end of the zygote's
-    // socket, which is its standard input, is to be seen when that ends, however long the child waits; its standard output
-    // leads nowhere.
+    // thread, so the child finds no lock held. The descriptor is new and has no other owner. The socket of the zygote,
+    // which is its standard input, is replaced in the child, so that the other end notices when the zygote ends,
+    // however long the child waits; its standard output leads nowhere.
     unsafe {
         let mut arguments: libc::clone_args = std::mem::zeroed();
         arguments.flags = u64::from(flags.unsigned_abs());

@@ -1,12 +1,13 @@
-//! What passes between the runtime, the zygote and the init of one run.
+//! Messages between the runtime, the zygote and the init of one run.
 //!
 //! ```text
 //! runtime -> zygote  one byte; descriptors: the order as JSON in a memory file, and for a launch
 //!                    the init's socket, stdin, stdout, stderr
-//! zygote  -> init    where the session's `/tmp` and home stand; descriptors: all of these, and the network, if it has one
+//! zygote  -> init    path of the session's `/tmp` and home; descriptors: all of these, and the network, if it has one
 //! init    -> payload one byte; descriptors: the order, stdin, stdout, stderr, and the network
 //! init    -> runtime reports, one message each, as JSON; descriptors where the report says so
-//! runtime -> init    one byte: a signal for the payload's group, or 0: what the payload leaves behind is ended at once;
+//! runtime -> init    one byte: a signal for the payload's group, or 0: processes left behind by the payload are ended
+//! at once;
 //!                    the end of the socket ends the run
 //! ```
 
@@ -35,30 +36,30 @@ use std::{
     path::PathBuf,
 };
 
-/// Descriptors of one message at most.
+/// Maximum number of descriptors in one message.
 const MAX_DESCRIPTORS: usize = 8;
-/// The path of a place on the stage is shorter.
+/// Maximum length of a path on the stage.
 const MAX_PLACE_BYTES: usize = 256;
-/// A report at most, in bytes.
+/// Maximum size of a report, in bytes.
 pub(super) const MAX_REPORT_BYTES: usize = 32 << 10;
-/// What is told of what was put right, and of what was not, in bytes of a report.
+/// Maximum size of each list of protected names in a report, in bytes.
 const MAX_TOLD_BYTES: usize = 12 << 10;
 
-/// Why a step failed that may do after another look at the disk.
+/// Cause of a step that failed but may succeed once the file system is read again.
 #[derive(Debug, thiserror::Error)]
 #[error("it was there a moment ago and has been moved or removed; try again")]
 pub(super) struct Moved;
 
-/// What the zygote is told to do.
+/// Order to the zygote.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum Order {
-    /// Start this.
+    /// Starts a run.
     Launch(Box<Request>),
-    /// Let go of what the runs of a session share.
+    /// Releases the resources that the runs of a session share.
     Release(String),
 }
 
-/// One run, with every path looked up.
+/// One run, with every path resolved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) program: Program,
@@ -66,22 +67,22 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) environment: BTreeMap<String, String>,
     #[serde(with = "paths")]
     pub(in crate::sandbox) working_dir: PathBuf,
-    /// Where the private home is mounted; `None` where a root stands in its place.
+    /// Path of the private home. `None` if there is a root at that path.
     #[serde(with = "paths::option")]
     pub(in crate::sandbox) home: Option<PathBuf>,
-    /// Where its temporary files stand, if not in a `/tmp` of its own. Chosen by the zygote.
+    /// Path of its temporary files, if it has no private `/tmp`. The zygote sets it.
     #[serde(with = "paths::option")]
     pub(in crate::sandbox) temporary: Option<PathBuf>,
-    /// The home of the user whom the runtime serves; no part of it is a symbolic link.
+    /// Home of the user of the runtime. No part of the path is a symbolic link.
     #[serde(with = "paths::option")]
     pub(in crate::sandbox) own_home: Option<PathBuf>,
-    /// What is copied into the private home: the user's settings of git.
+    /// Files that are copied into the private home: the user's git settings.
     pub(in crate::sandbox) settings: Vec<Copied>,
     pub(in crate::sandbox) folders: Vec<Folder>,
-    /// Paths that are there and cannot be read, as the run sees them.
+    /// Existing paths that the run cannot read, as the run sees them.
     #[serde(with = "paths::several")]
     pub(in crate::sandbox) hidden: Vec<PathBuf>,
-    /// Paths that cannot be changed, as the run sees them.
+    /// Paths that the run cannot change, as the run sees them.
     #[serde(with = "paths::several")]
     pub(in crate::sandbox) sealed: Vec<PathBuf>,
     pub(in crate::sandbox) session: Option<String>,
@@ -89,27 +90,27 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) memory_bytes: u64,
     pub(in crate::sandbox) processes: u64,
     pub(in crate::sandbox) file_bytes: u64,
-    /// The three standard streams are one terminal.
+    /// `true` if the three standard streams are one terminal.
     pub(in crate::sandbox) terminal: bool,
-    /// A run without Landlock is refused.
+    /// `true` to reject the run if Landlock is unavailable.
     pub(in crate::sandbox) requires_landlock: bool,
-    /// It has the program `tool` and its socket.
+    /// `true` if the run has the program `tool` and its socket.
     pub(in crate::sandbox) offers_tools: bool,
 }
 
-/// A run, as its init hears of it.
+/// A run, as its init receives it.
 #[derive(Debug)]
 pub(super) struct Ordered {
     pub(super) order: OwnedFd,
     pub(super) socket: OwnedFd,
     pub(super) streams: [OwnedFd; 3],
-    /// The network of the run or of its session; the machine's where there is none.
+    /// Network of the run or of its session. `None` for the machine's network.
     pub(super) network: Option<OwnedFd>,
-    /// Where the session's `/tmp` and home stand on the stage.
+    /// Path on the stage of the session's `/tmp` and home.
     pub(super) scratch: Option<PathBuf>,
 }
 
-/// What is executed.
+/// Program to execute.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum Program {
     /// The runtime's own program.
@@ -121,7 +122,7 @@ pub(in crate::sandbox) enum Program {
 /// A file of the private home.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct Copied {
-    /// Beneath the home.
+    /// Path relative to the home.
     #[serde(with = "paths")]
     pub(in crate::sandbox) path: PathBuf,
     pub(in crate::sandbox) text: Vec<u8>,
@@ -130,62 +131,62 @@ pub(in crate::sandbox) struct Copied {
 /// A folder or file of the host that a run sees.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct Folder {
-    /// Where it stands on the host: no part of it is a symbolic link.
+    /// Path on the host. No part of it is a symbolic link.
     #[serde(with = "paths")]
     pub(in crate::sandbox) source: PathBuf,
-    /// Where it stands in the sandbox.
+    /// Path in the sandbox.
     #[serde(with = "paths")]
     pub(in crate::sandbox) target: PathBuf,
     pub(in crate::sandbox) is_writable: bool,
-    /// User and group that own it.
+    /// User and group that own the folder.
     pub(in crate::sandbox) owner: (u32, u32),
-    /// Whether the names in it are protected ([`super::protected`]).
+    /// `true` if names in the folder are protected ([`super::protected`]).
     pub(in crate::sandbox) is_root: bool,
 }
 
 /// The network of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::sandbox) enum Network {
-    /// The private one, which leads nowhere.
+    /// A private network without any connection.
     Private,
-    /// The private one with a listener in it, which is given to the runtime.
+    /// A private network with a listener in it, which is passed to the runtime.
     Listener,
-    /// The machine's.
+    /// The machine's network.
     Host,
 }
 
-/// What is heard from a run.
+/// Report about a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum Report {
-    /// The init is there; its descriptor comes along.
+    /// The init exists. Its process descriptor is attached.
     Born {
-        /// As the zygote sees it.
+        /// Process id as the zygote sees it.
         pid: i32,
     },
-    /// The program runs. The listeners come along that were asked for.
+    /// The program runs. The requested listeners are attached.
     Started,
     /// A step failed, and nothing runs.
     Failed(Failure),
-    /// The program has ended, and so has all that it started.
+    /// The program and all processes that it started have ended.
     Ended {
         code: i32,
         by_signal: bool,
-        /// Whether something that it had started outlived it, and was ended.
+        /// `true` if a process that the program started outlived it and was killed.
         had_survivors: bool,
-        /// Where the kernel ended it because no memory was left.
+        /// Details if the kernel killed the program because memory was exhausted.
         out_of_memory: Option<OutOfMemory>,
         aftermath: Aftermath,
     },
 }
 
-/// What a run did to protected names, one line for each.
+/// Changes that a run made to protected names, one line for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::sandbox) struct Aftermath {
-    /// What was put right.
+    /// Changes that were undone.
     pub(in crate::sandbox) undone: Vec<String>,
-    /// What could not be put right, and must not be trusted.
+    /// Changes that could not be undone, and must not be trusted.
     pub(in crate::sandbox) left: Vec<String>,
-    /// How many things that were, told or not.
+    /// Number of changes, including those without a line.
     #[serde(skip)]
     pub(super) things: usize,
 }
@@ -202,13 +203,13 @@ impl Aftermath {
     }
 }
 
-/// Adds a line where there is room: a run decides how many there are, and they must fit a report.
+/// Adds a line if it fits. A run decides how many lines there are, and they must fit in a report.
 fn add(lines: &mut Vec<String>, line: String) {
     const MORE: &str = "and there is more of the same";
     if lines.last().is_some_and(|last| last == MORE) {
         return;
     }
-    // As JSON writes them at most, apart from control characters: no line has any.
+    // Maximum length of the lines in JSON. They contain no control characters, which would be longer.
     let bytes: usize = lines.iter().chain([&line]).map(|line| 2 * line.len() + 3).sum();
     lines.push(if bytes > MAX_TOLD_BYTES { MORE.into() } else { line });
 }
@@ -217,10 +218,10 @@ fn add(lines: &mut Vec<String>, line: String) {
 #[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
 #[error("{step}: {reason}")]
 pub(in crate::sandbox) struct Failure {
-    /// What was tried, as in "mount `/work`".
+    /// Action that was tried, such as "mount `/work`".
     pub(in crate::sandbox) step: String,
     pub(in crate::sandbox) reason: String,
-    /// Whether it failed because of [`Moved`].
+    /// `true` if the cause is [`Moved`].
     is_moved: bool,
 }
 
@@ -237,7 +238,7 @@ impl From<Failure> for LaunchError {
 }
 
 pub(super) trait Step<T> {
-    /// Names what was tried.
+    /// Names the action that was tried.
     fn step(self, step: impl FnOnce() -> String) -> Result<T, Failure>;
 }
 
@@ -252,7 +253,7 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
 }
 
 impl Ordered {
-    /// Tells an init of it.
+    /// Sends the run to an init.
     pub(super) fn send(&self, orders: &OwnedFd) -> io::Result<()> {
         let Self { order, socket, streams, network, scratch } = self;
         let descriptors = [order, socket].into_iter().chain(streams).chain(network).map(AsFd::as_fd);
@@ -260,7 +261,7 @@ impl Ordered {
         send(orders, &[b"o", place].concat(), &descriptors.collect::<Vec<_>>())
     }
 
-    /// Waits for a run. `None`: there will be none.
+    /// Waits for a run. Returns `None` if there will be none.
     pub(super) fn receive(orders: &OwnedFd) -> Option<Self> {
         let (said, descriptors) = receive(orders, MAX_PLACE_BYTES).ok()?;
         let place = said.strip_prefix(b"o")?;
@@ -272,14 +273,14 @@ impl Ordered {
     }
 }
 
-/// Puts a value into a memory file, to be passed on.
+/// Writes a value to a memory file, which can be passed to another process.
 pub(super) fn packed(value: &impl Serialize) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("order", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(value)?)?;
     Ok(file.into())
 }
 
-/// The value in such a file, which others may read at the same time.
+/// Reads the value in such a file. Other processes may read it at the same time.
 pub(super) fn unpacked<T: DeserializeOwned>(file: &OwnedFd) -> io::Result<T> {
     let mut text = vec![0; usize::try_from(fstat(file)?.st_size).map_err(io::Error::other)?];
     let mut read = 0;
@@ -309,12 +310,12 @@ pub(super) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_
     }
 }
 
-/// Receives one report, where one is there.
+/// Receives one report, if one is available.
 pub(in crate::sandbox) fn receive_now(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     receive(socket, MAX_REPORT_BYTES)
 }
 
-/// Receives one message with its descriptors. No bytes: the other end is gone.
+/// Receives one message with its descriptors. The message is empty if the other end is closed.
 pub(super) fn receive(socket: impl AsFd, most: usize) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut bytes = vec![0; most];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];

@@ -1,4 +1,4 @@
-//! The zygote's own side: it waits for orders and gives birth to inits.
+//! The zygote's process: it waits for orders and forks inits.
 
 use super::{
     births::{Births, Settled, landlock, settle_down},
@@ -30,40 +30,40 @@ use std::{
     path::PathBuf,
 };
 
-/// So long nobody has ordered anything when the network of the next run is made.
+/// Idle time after which the network of the next run is created.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The one with namespaces.
+/// Zygote of runs with namespaces.
 struct NamespaceZygote {
     identity: Identity,
     filter: Filter,
     landlock: Option<ABI>,
     settled: Settled,
     maps: IdMaps,
-    /// Where they can be made.
+    /// Parent of control groups, if these can be created.
     groups: Option<Groups>,
     sessions: Sessions<Shared>,
     opened: u64,
     /// The init of the next run.
     ready: Option<ReadyInit>,
-    /// A network that nobody has used, for the next run that gets one of its own: to make one takes long.
+    /// An unused network for the next run with a network of its own. Creating one takes long.
     spare: Option<OwnedFd>,
-    /// True where the one before was given away.
+    /// `true` if the previous network was used.
     is_spent: bool,
-    /// The last run. What the next one needs is made when that has ended and there is nothing else to do.
+    /// The last run. The resources of the next one are created once it has ended and no order is pending.
     parted: Option<OwnedFd>,
 }
 
-/// What the runs of one session share.
+/// Resources that the runs of one session share.
 struct Shared {
-    /// Made with the first run that does not use the machine's.
+    /// Network, created with the first run that does not use the machine's.
     network: Option<OwnedFd>,
     scratch: PathBuf,
 }
 
-/// The life of a zygote: from its socket, which is its standard input, to its exit code. Where there is a folder for
-/// temporary files, its runs have no namespaces.
+/// Serves orders on the socket, which is the standard input, and returns the exit code. With a folder for temporary
+/// files, runs have no namespaces.
 pub(super) fn serve(temporary: Option<PathBuf>) -> i32 {
     match temporary {
         None => serve_with(NamespaceZygote::prepare()),
@@ -95,11 +95,11 @@ fn serve_with(zygote: Result<impl Births, Failure>) -> i32 {
     }
 }
 
-/// Waits a moment for the inits of runs that were just ended, so that they are gone when this process is. What is left
-/// then is killed by the kernel with this process.
+/// Waits a moment for the inits of runs that were just ended, so that they are gone when this process is. The kernel
+/// kills the remaining ones with this process.
 fn outlive_children() {
     for _ in 0..200 {
-        // SAFETY: the call writes nowhere. Ended children are reaped by the kernel, so that it fails once none is left.
+        // SAFETY: the call writes nowhere. The kernel reaps ended children, so it fails once none is left.
         if unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } < 0 {
             return;
         }
@@ -115,7 +115,7 @@ fn obey(zygote: &mut impl Births, mut descriptors: Vec<OwnedFd>) {
     match unpacked(&order) {
         Ok(Order::Launch(request)) => {
             let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
-            // Only this end keeps it open, so that the runtime hears of everything that goes wrong here.
+            // Only this descriptor keeps the socket open, so the runtime learns of every failure here.
             if let Err(failure) = zygote.launch(*request, order, &socket, [stdin, stdout, stderr]) {
                 let _ = report(&socket, &Report::Failed(failure), &[]);
             }
@@ -139,7 +139,7 @@ impl NamespaceZygote {
         }
         let settled = settle_down().step(step)?;
         let identity = Identity::choose()?;
-        // While `/sys` is seen. Nothing fails without them: the doctor tells why there are none.
+        // Called while `/sys` is visible. Groups are optional; `toolstead doctor` reports why they are missing.
         let groups = Groups::found().ok();
         if identity.is_other {
             unshare(libc::CLONE_NEWNS).step(|| "make a mount namespace".into())?;
@@ -148,7 +148,7 @@ impl NamespaceZygote {
             identity.map_itself()?;
         }
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
-        // What the machine mounts later is seen here; what is mounted here is seen by nobody else.
+        // Mounts of the machine appear here later as well. Mounts in this namespace are visible nowhere else.
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", propagation).step(|| "part from the machine's mounts".into())?;
         stage::build(&identity)?;
@@ -171,7 +171,7 @@ impl NamespaceZygote {
         })
     }
 
-    /// An init that waits for its run, in a group where there are some.
+    /// Creates an init that waits for its run, in a control group if groups are available.
     fn bear(&mut self) -> Result<ReadyInit, Failure> {
         let group = self.groups.as_mut().map(Groups::make).transpose().step(|| "make a control group".into())?;
         let namespaced = Namespaced {
@@ -189,12 +189,12 @@ impl NamespaceZygote {
         Ok(ready)
     }
 
-    /// Has the init that waits begin this run; where there is none, or another one would come out, one that is born now.
+    /// Passes this run to the waiting init. Creates an init if there is none or it is outdated.
     fn begin(&mut self, run: &Ordered, limits: Limits) -> Result<ReadyInit, Failure> {
         let maps = self.maps.len();
         if let Some(ready) = self.ready.take().filter(|ready| ready.is_current(maps)) {
             self.bound(&ready, limits)?;
-            // It fails only where the init was killed meanwhile.
+            // Fails only if the init was killed meanwhile.
             if ready.begin(run).is_ok() {
                 return Ok(ready);
             }
@@ -212,12 +212,12 @@ impl NamespaceZygote {
         }
     }
 
-    /// A network that nobody has used.
+    /// Returns an unused network.
     fn network(&mut self) -> io::Result<OwnedFd> {
         self.spare.take().map_or_else(new_network, Ok)
     }
 
-    /// The place of the session in the list, which is the last one; opened if it is new.
+    /// Returns the index of the session, which becomes the last one in the list. Opens the session if it is new.
     fn session(&mut self, key: String) -> Result<usize, Failure> {
         if let Some(place) = self.sessions.known(&key) {
             return Ok(place);
@@ -290,7 +290,7 @@ impl Births for NamespaceZygote {
 
     fn release(&mut self, key: &str) {
         if let Some(session) = self.sessions.take(key) {
-            // It would keep what the session had as long as it waits.
+            // The waiting init would keep mounts of the session alive.
             self.ready = None;
             let_go(session);
         }
@@ -307,20 +307,20 @@ impl Births for NamespaceZygote {
                     is_read_or(&awaited, None);
                 }
             }
-            // Not made anew at once: why it is no good may hold for some time. The next run has one made.
+            // A new one is not created at once, because the cause may persist. The next run creates its own.
             if self.ready.take_if(|ready| ready.is_spoilt()).is_some() {
                 continue;
             }
-            // What is ordered comes first.
+            // Pending orders come first.
             if self.parted.as_ref().is_none_or(lives) || is_read_or(&[until_read], Some(&AT_ONCE)) {
                 return;
             }
-            // Without one the next run waits for its own, and says why it cannot be made.
+            // Without a waiting init, the next run creates its own, and reports why that fails.
             if self.ready.is_none() {
                 self.ready = self.bear().ok();
             }
             if self.is_spent {
-                // Who orders a run right after another does not wait for the network of a third.
+                // A client that requests one run right after another does not have to wait for a network for a third.
                 if is_read_or(&[until_read], Some(&PAUSE)) {
                     return;
                 }
@@ -335,18 +335,18 @@ impl Births for NamespaceZygote {
         self.ready = None;
     }
 
-    /// Its mounts end with it.
+    /// The mounts of this process end with it.
     fn end(&mut self) {}
 }
 
-/// Makes pipes and terminals the payload's own, which may open them by their names, too (`/dev/stderr`).
+/// Gives pipes and terminals to the payload's user, which may also open them by name (`/dev/stderr`).
 fn give_streams(identity: &Identity, streams: &[OwnedFd; 3], is_terminal: bool) -> io::Result<()> {
     if !identity.is_other {
         return Ok(());
     }
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
     for stream in streams {
-        // Else it is a device that is everybody's.
+        // Any other stream is a device that everyone may open.
         if is_terminal || FileType::from_raw_mode(fstat(stream)?.st_mode) == FileType::Fifo {
             fchown(stream, Some(uid), Some(gid))?;
         }
@@ -354,17 +354,17 @@ fn give_streams(identity: &Identity, streams: &[OwnedFd; 3], is_terminal: bool) 
     Ok(())
 }
 
-/// Waits until one of these can be read, or the time is over. Says whether the time was not.
+/// Waits until one of the descriptors can be read or the time has passed. Returns `false` if the time has passed.
 fn is_read_or(for_these: &[BorrowedFd<'_>], time: Option<&Timespec>) -> bool {
     let mut events: Vec<_> = for_these.iter().map(|one| PollFd::from_borrowed_fd(*one, PollFlags::IN)).collect();
     !matches!(poll(&mut events, time), Ok(0))
 }
 
-/// A new network with its loopback interface, made by a child that hands it over and ends. This process stays in the
-/// machine's, which a run may ask for, and could not come back to it.
+/// Creates a network with its loopback interface, in a child that passes it over and ends. This process stays in the
+/// machine's network, which a run may request and to which it could not return.
 fn new_network() -> io::Result<OwnedFd> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: this process has one thread, so that the child finds no lock held. It ends without a word to anybody else.
+    // SAFETY: this process has one thread, so the child finds no lock held. The child reports only on the socket.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let handed = unshare(libc::CLONE_NEWNET)

@@ -1,36 +1,36 @@
-//! The sessions that a zygote keeps something for.
+//! Sessions for which a zygote has resources.
 
 use super::request::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::{collections::VecDeque, os::fd::OwnedFd};
 
-/// Sessions that are kept; of those without a run, the one that was used least recently gives way.
+/// Maximum number of open sessions. Beyond it, the least recently used one without a run is closed.
 const MAX_SESSIONS: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Sessions<T> {
-    /// The one that was used last stands last.
+    /// Sessions, the most recently used one last.
     pub(super) list: VecDeque<Session<T>>,
 }
 
-/// What the runs of one session share.
+/// Resources that the runs of one session share.
 #[derive(Debug)]
 pub(super) struct Session<T> {
     key: String,
     pub(super) shared: T,
-    /// Its inits.
+    /// Process descriptors of its inits.
     pub(super) runs: Vec<OwnedFd>,
 }
 
 impl<T> Session<T> {
-    /// Whether one of its runs is there.
+    /// Returns `true` if one of its runs has not ended.
     fn is_in_use(&mut self) -> bool {
         self.runs.retain(lives);
         !self.runs.is_empty()
     }
 }
 
-/// Whether the process has not ended.
+/// Returns `true` if the process has not ended.
 pub(super) fn lives(process: &OwnedFd) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)), Ok(0))
@@ -41,7 +41,7 @@ impl<T> Sessions<T> {
         Self { list: VecDeque::new() }
     }
 
-    /// The place of a known session, which is the last one.
+    /// Returns the index of a known session, which becomes the last one.
     pub(super) fn known(&mut self, key: &str) -> Option<usize> {
         let place = self.list.iter().position(|session| session.key == key)?;
         let mut session = self.list.remove(place)?;
@@ -50,7 +50,7 @@ impl<T> Sessions<T> {
         Some(self.list.len() - 1)
     }
 
-    /// Makes room for a new one. The session that gave way has to be let go of.
+    /// Makes room for a new session. The caller must release the returned one.
     pub(super) fn make_room(&mut self) -> Result<Option<Session<T>>, Failure> {
         if self.list.len() < MAX_SESSIONS {
             return Ok(None);
@@ -62,13 +62,13 @@ impl<T> Sessions<T> {
         })
     }
 
-    /// Opens one, and says its place.
+    /// Adds a session and returns its index.
     pub(super) fn open(&mut self, key: String, shared: T) -> usize {
         self.list.push_back(Session { key, shared, runs: Vec::new() });
         self.list.len() - 1
     }
 
-    /// Takes one out, to be let go of.
+    /// Removes a session, which the caller must release.
     pub(super) fn take(&mut self, key: &str) -> Option<Session<T>> {
         let place = self.list.iter().position(|session| session.key == key)?;
         self.list.remove(place)

@@ -1,5 +1,5 @@
-//! What the roots of all runs are built from: made once, on a file system in memory that only the zygote and its runs
-//! see. It hides `/sys`, which no run gets to see anyway.
+//! Sources of the roots of all runs: created once, on a file system in memory that only the zygote and its runs see. It
+//! hides `/sys`, which no run sees anyway.
 
 use super::{
     identity::Identity,
@@ -13,20 +13,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder that the stage hides.
+/// Folder that the stage hides.
 const STAGE: &str = "/sys";
-/// This program on the stage.
+/// Name of this program on the stage.
 pub(super) const PROGRAM: &str = "program";
-/// Folders of the system, as far as they exist.
+/// System folders. Missing ones are skipped.
 pub(super) const SYSTEM_FOLDERS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/libexec"];
-/// The bytes of what a session, or one run without a session, keeps in its `/tmp` and its home.
+/// Maximum size of the `/tmp` and home of a session, or of one run without a session, in bytes.
 pub(super) const SCRATCH_BYTES: u64 = 512 << 20;
-/// The files and folders there: each takes about 1 KiB of the kernel's memory, which no other limit counts.
+/// Maximum number of files and folders there. Each takes about 1 KiB of kernel memory, which no other limit counts.
 const SCRATCH_ENTRIES: u64 = 1 << 17;
-/// Devices without which programs do not live. The terminal is the run's own, if it has one.
+/// Devices that programs require. The terminal is the run's own, if it has one.
 pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-/// What programs read of `/etc` and what holds no secret.
+/// Entries of `/etc` that programs read and that contain no secret.
 const SETTINGS: [&str; 54] = [
     "ImageMagick-6",
     "ImageMagick-7",
@@ -83,9 +83,9 @@ const SETTINGS: [&str; 54] = [
     "timezone",
     "vulkan",
 ];
-/// What each run has of its own in `/etc`.
+/// Entries of `/etc` that each run has of its own.
 pub(super) const OWN_SETTINGS: [&str; 3] = ["group", "hostname", "passwd"];
-/// Files of `/proc` that say how the machine is, or the process that reads them, and lead nowhere.
+/// Files of `/proc` that describe the machine, or the process that reads them, and contain no link.
 const FACTS: [&str; 20] = [
     "cmdline",
     "cpuinfo",
@@ -108,15 +108,15 @@ const FACTS: [&str; 20] = [
     "version",
     "vmstat",
 ];
-/// Further ones of the settings, which bear a version in their names.
+/// Prefixes of further settings, whose names contain a version.
 const VERSIONED_SETTINGS: [&str; 6] = ["java", "jvm", "perl", "php", "python", "dotnet"];
 
-/// A path on the stage.
+/// Returns a path on the stage.
 pub(super) fn at(name: &str) -> PathBuf {
     Path::new(STAGE).join(name)
 }
 
-/// Builds the stage; once, in the zygote.
+/// Builds the stage. Called once, in the zygote.
 pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
     let stage = mount::memory(16 << 20, 1 << 14, "755").step(|| "make a file system in memory".into())?;
     let place = mount::open_exactly(Path::new(STAGE)).step(|| format!("open `{STAGE}`"))?;
@@ -131,7 +131,7 @@ pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
         fs::set_permissions(at(name), std::os::unix::fs::PermissionsExt::from_mode(mode))
             .step(|| format!("close `{name}` of the stage"))?;
     }
-    // Mounts of their own, so that each run can move them into its root.
+    // Separate mounts, so that each run can move them into its root.
     for name in ["etc", "dev"] {
         let step = || format!("mount `{name}` of the stage");
         let folder = mount::open_exactly(&at(name)).step(step)?;
@@ -139,14 +139,14 @@ pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
     }
     settings(identity)?;
     devices()?;
-    // Without it everything goes on but what needs it.
+    // If this fails, only runs that require it are affected.
     if own_program().is_err() {
         let _ = fs::remove_file(at(PROGRAM));
     }
     Ok(())
 }
 
-/// Keeps this program at hand, whatever becomes of its path.
+/// Mounts this program on the stage, so that it remains available if its file is moved or replaced.
 fn own_program() -> io::Result<()> {
     let path = fs::read_link("/proc/self/exe")?;
     let program = mount::open_exactly(&path)?;
@@ -168,7 +168,7 @@ fn settings(identity: &Identity) -> Result<(), Failure> {
     fs::write(at("etc/hostname"), "sandbox\n").step(step)?;
     for entry in fs::read_dir("/etc").step(step)?.flatten() {
         let name = entry.file_name();
-        // What cannot be read by this user, or dangles, is not there for its runs either.
+        // An entry that this user cannot read, or a dangling link, is missing for its runs as well.
         if is_setting(&name) {
             let _ = setting(&name);
         }
@@ -176,14 +176,14 @@ fn settings(identity: &Identity) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether programs read this entry of `/etc`, and it holds no secret.
+/// Returns `true` if programs read this entry of `/etc` and it contains no secret.
 pub(super) fn is_setting(name: &OsStr) -> bool {
     let is_known =
         |name: &str| SETTINGS.contains(&name) || VERSIONED_SETTINGS.iter().any(|prefix| name.starts_with(prefix));
     name.to_str().is_some_and(is_known)
 }
 
-/// Whether every run may read this, whatever its roots are.
+/// Returns `true` if every run may read this path, whatever its roots are.
 pub fn is_shown_to_all(path: &Path) -> bool {
     let first_of_etc = || path.strip_prefix("/etc").ok()?.iter().next();
     SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
@@ -192,12 +192,12 @@ pub fn is_shown_to_all(path: &Path) -> bool {
         || is_device(path)
 }
 
-/// Whether this is one of the devices that every run has.
+/// Returns `true` if this is one of the devices that every run has.
 pub fn is_device(path: &Path) -> bool {
     path.strip_prefix("/dev").is_ok_and(|name| DEVICES.iter().any(|known| name == Path::new(known)))
 }
 
-/// Puts one file or folder of `/etc` on the stage.
+/// Mounts one file or folder of `/etc` on the stage.
 fn setting(name: &OsStr) -> io::Result<()> {
     let target = at("etc").join(name);
     let source = fs::canonicalize(Path::new("/etc").join(name))?;
@@ -238,7 +238,7 @@ fn devices() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Mounts a fresh `/tmp` and home at a place on the stage.
+/// Mounts an empty `/tmp` and home at a place on the stage.
 pub(super) fn scratch(place: &Path, identity: &Identity) -> Result<(), Failure> {
     let step = || "make a private `/tmp` and home".to_owned();
     let scratch = mount::memory(SCRATCH_BYTES, SCRATCH_ENTRIES, "755").step(step)?;
@@ -253,7 +253,7 @@ pub(super) fn scratch(place: &Path, identity: &Identity) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Makes an entry the payload's own.
+/// Gives an entry to the payload's user.
 pub(super) fn give(
     identity: &Identity,
     folder: impl std::os::fd::AsFd,

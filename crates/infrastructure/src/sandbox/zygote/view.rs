@@ -1,4 +1,4 @@
-//! The root that one run sees: nothing but what it may use.
+//! Root of one run, which contains only what the run may use.
 
 mod offered;
 
@@ -29,26 +29,26 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Folders of `/proc` that change the machine.
+/// Files and folders of `/proc` that change the machine.
 const MACHINE_FILES: [&str; 4] = ["sys", "sysrq-trigger", "irq", "bus"];
-/// The root holds no more than places where something is mounted.
+/// The root only contains mount points.
 const ROOT_BYTES: u64 = 8 << 20;
 const ROOT_ENTRIES: u64 = 1 << 14;
 
-/// A root that is being built.
+/// A root under construction.
 #[derive(Debug)]
 pub(super) struct View<'a> {
-    /// Its top.
+    /// Handle of the root folder.
     root: OwnedFd,
     identity: &'a Identity,
-    /// The file system of the root, which is the run's alone.
+    /// Device number of the root's file system, which belongs to this run alone.
     own: u64,
-    /// That of `/tmp` and the home, which other runs of the session share. In it and in the root places can be made.
+    /// Device number of the file system of `/tmp` and the home, which other runs of the session share. Mount points can
+    /// be created on both.
     scratch: Option<u64>,
-    /// The folders of the root itself, without the slash before them, that were made around places. Nothing is mounted
-    /// there.
+    /// Folders that were created in the root around mount points, without a leading slash. Nothing is mounted on them.
     made: RefCell<BTreeSet<PathBuf>>,
-    /// The folders of the machine, an outer one before what it holds.
+    /// Folders of the machine, outer ones before those within them.
     shown: Vec<Shown>,
 }
 
@@ -56,13 +56,13 @@ pub(super) struct View<'a> {
 #[derive(Debug)]
 struct Shown {
     target: PathBuf,
-    /// Its topmost mount. What it holds is looked up from here: on the way from the root there may be folders that another
-    /// run of the session renames at this moment.
+    /// Topmost mount. Paths in the folder are resolved from here, because another run of the session may be renaming
+    /// folders between the root and this mount.
     top: OwnedFd,
 }
 
 impl<'a> View<'a> {
-    /// Begins the root beside the old one, with what all runs see.
+    /// Creates the root beside the old one, with the parts that all runs see.
     pub(super) fn begin(identity: &'a Identity) -> Result<Self, Failure> {
         let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(|| "make a private root".into())?;
         let step = || "find the place of a private root".to_owned();
@@ -75,7 +75,8 @@ impl<'a> View<'a> {
         Ok(view)
     }
 
-    /// Shows what this run sees beside that. `scratch` is where its `/tmp` and home are mounted on the stage.
+    /// Adds the parts that only this run sees. `scratch` is the path on the stage where its `/tmp` and home are
+    /// mounted.
     pub(super) fn show(&mut self, request: &Request, maps: &IdMaps, scratch: &Path) -> Result<(), Failure> {
         let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
         self.scratch = Some(device(scratch).step(|| "find the session's `/tmp` and home".into())?);
@@ -95,7 +96,7 @@ impl<'a> View<'a> {
         }
         let mut last: Option<&Path> = None;
         for hidden in &request.hidden {
-            // In their order, a path comes before what it holds, which is covered with it.
+            // The paths are sorted, so that a path precedes those within it, which it already covers.
             if !last.is_some_and(|last| hidden.starts_with(last)) {
                 self.hide(hidden)?;
                 last = Some(hidden);
@@ -137,8 +138,8 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Shows a folder of the stage. Its mounts, of which there are many, are moved: these here are the run's own copy
-    /// already.
+    /// Moves a folder of the stage into the root. Its many mounts are not copied: in this process they are already a
+    /// copy of the run's own.
     fn take(&self, name: &str, bars: Bars) -> Result<(), Failure> {
         let step = || format!("mount `/{name}`");
         let tree = mount::open_exactly(&stage::at(name)).step(step)?;
@@ -146,8 +147,8 @@ impl<'a> View<'a> {
         mount::attach(tree, self.place(&Path::new("/").join(name), true)?).step(step)
     }
 
-    /// Copies settings into the private home, as far as it takes them: an earlier run of the session has them already, or
-    /// has put something else there, or has filled it.
+    /// Copies settings into the private home as far as possible: an earlier run of the session may have copied them
+    /// already, created other files in their place, or filled the file system.
     fn settings(&self, request: &Request, home: &Path) {
         for file in &request.settings {
             let folder = home.join(file.path.parent().unwrap_or(Path::new("")));
@@ -169,7 +170,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Shows what stands on the host at `source` in the sandbox at `target`. Returns the mount.
+    /// Mounts the host's `source` at `target` in the sandbox. Returns the mount.
     fn bind(
         &self,
         source: &Path,
@@ -184,7 +185,7 @@ impl<'a> View<'a> {
         if let Some(map) = owned.and_then(|(folder, maps)| maps.get(folder.owner)) {
             match mount::map_ids(&tree, map) {
                 Ok(()) => {}
-                // What can be read by everybody still can.
+                // World-readable files can still be read.
                 Err(_) if owned.is_some_and(|(folder, _)| !folder.is_writable) => {}
                 Err(error) => {
                     return Err(Failure::new(
@@ -203,7 +204,7 @@ impl<'a> View<'a> {
         Ok(tree)
     }
 
-    /// Makes what stands at a path read-only, save the folders of the machine that are shown within it.
+    /// Makes a path read-only, except the folders of the machine that are shown within it.
     pub(super) fn seal(&mut self, path: &Path, place: impl AsFd) -> io::Result<()> {
         let tree = sealed(place)?;
         for shown in &mut self.shown {
@@ -212,7 +213,7 @@ impl<'a> View<'a> {
                 shown.top = tree.try_clone()?;
                 continue;
             }
-            // What a rule hides has no place there, and stays hidden.
+            // A path that a rule hides has no place there, and stays hidden.
             let Ok(place) = mount::open_beneath(&tree, rest, OFlags::PATH) else { continue };
             let own = mount::copy(&shown.top)?;
             mount::attach(&own, place)?;
@@ -221,7 +222,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Keeps the folders around closed paths from being moved: under another name no rule would know what they hold.
+    /// Keeps the folders around protected paths from being moved, because rules do not match other paths.
     fn hold_folders_of(&self, request: &Request) -> Result<(), Failure> {
         let mut around = BTreeSet::new();
         for path in request.hidden.iter().chain(&request.sealed) {
@@ -242,7 +243,7 @@ impl<'a> View<'a> {
     fn close(&mut self, path: &Path) -> Result<(), Failure> {
         let step = || format!("make `{}` read-only", path.display());
         let tree = self.found(path).and_then(sealed).step(step)?;
-        // The copy holds copies of the mounts below the path, and has buried those.
+        // The new mount contains copies of the mounts below the path and covers the originals.
         for shown in self.shown.iter_mut().filter(|shown| shown.target != path) {
             if let Ok(rest) = shown.target.strip_prefix(path) {
                 shown.top = mount::open_beneath(&tree, rest, OFlags::PATH).step(step)?;
@@ -265,20 +266,20 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Notes that a path has a new topmost mount.
+    /// Records the new topmost mount of a path.
     fn covered(&mut self, path: &Path, mount: OwnedFd) {
         if let Some(shown) = self.shown.iter_mut().rev().find(|shown| shown.target == path) {
             shown.top = mount;
         }
     }
 
-    /// What stands at a path within the folders of the machine. The path was looked up a moment ago, so that one that
-    /// leads nowhere has been moved, and with it what is to be closed.
+    /// Returns a handle to a path within the folders of the machine. The path was resolved a moment ago. If it does not
+    /// exist now, it was moved, and the file that should be protected with it.
     pub(super) fn found(&self, path: &Path) -> io::Result<OwnedFd> {
         let Some((shown, rest)) = self.holder_of(path) else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it lies in no folder that is shown"));
         };
-        // It may be a file, which holds nothing.
+        // It may be a file, which contains no paths.
         if rest == Path::new("") {
             return shown.top.try_clone();
         }
@@ -288,13 +289,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The innermost folder of the machine that a path lies in, and the rest of the path.
+    /// Returns the innermost folder of the machine that contains a path, and the rest of the path.
     fn holder_of<'b>(&self, path: &'b Path) -> Option<(&Shown, &'b Path)> {
         self.shown.iter().rev().find_map(|shown| Some((shown, path.strip_prefix(&shown.target).ok()?)))
     }
 
-    /// The place at a path of the new root, where something is to be mounted. On the run's own file systems it is made
-    /// where it is missing; elsewhere it must be there. The folders around it are held.
+    /// Returns a handle to a mount point at a path of the new root. On the run's own file systems a missing one is
+    /// created; elsewhere it must exist. The folders around it are held in place.
     fn place(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
         self.way(path, is_folder, true)
     }
@@ -323,13 +324,13 @@ impl<'a> View<'a> {
         Ok(at)
     }
 
-    /// The innermost folder around a path that stands on the root itself, where nobody else makes or moves anything, and the
-    /// rest of the path from there.
+    /// Returns the innermost folder around a path that is on the root itself, where no other process creates or moves
+    /// anything, and the rest of the path from there.
     fn made_around<'b>(&self, path: &'b Path) -> io::Result<(PathBuf, &'b Path)> {
         let mut made = self.made.borrow_mut();
         let mut within = PathBuf::new();
         let mut rest = path.strip_prefix("/").unwrap_or(path);
-        // What is mounted at the path itself covers what was made there.
+        // A mount at the path itself will cover the folders created there.
         made.retain(|folder| !folder.starts_with(rest));
         loop {
             let mut parts = rest.components();
@@ -351,7 +352,7 @@ impl<'a> View<'a> {
         Ok((within, rest))
     }
 
-    /// The entry of a folder; made where it is missing, if the folder is the run's own.
+    /// Returns the entry of a folder. A missing one is created if the folder is on the run's own file systems.
     fn entered(&self, folder: &OwnedFd, name: &Path, is_folder: bool) -> io::Result<OwnedFd> {
         let device = match mount::open_beneath(folder, name, OFlags::PATH) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => fstat(folder)?.st_dev,
@@ -372,8 +373,8 @@ impl<'a> View<'a> {
         mount::open_beneath(folder, name, OFlags::PATH)
     }
 
-    /// Mounts a folder over itself, unless a mount stands there: what something is mounted on cannot be renamed. In the
-    /// root, which cannot be changed, there is no need to.
+    /// Mounts a folder over itself, unless it is a mount already, because a mount point cannot be renamed. This is
+    /// unnecessary in the root, which cannot be changed.
     fn held(&self, place: OwnedFd) -> io::Result<OwnedFd> {
         let found = statx(&place, "", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
         if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) || fstat(&place)?.st_dev == self.own {
@@ -384,7 +385,8 @@ impl<'a> View<'a> {
         Ok(tree)
     }
 
-    /// What stands at a path within the folders of the machine. It and the folders around it cannot be moved from now on.
+    /// Returns a handle to a path within the folders of the machine. The path and the folders around it can no longer
+    /// be moved.
     pub(super) fn pinned(&self, path: &Path) -> io::Result<OwnedFd> {
         let target = self.holder_of(path).map(|(shown, _)| shown.target.as_path());
         let around: Vec<&Path> = path.ancestors().take_while(|folder| Some(*folder) != target).collect();
@@ -394,8 +396,8 @@ impl<'a> View<'a> {
         self.found(path)
     }
 
-    /// Makes this the root of the processes that are in these mounts. The old one lies on top of it, where no path leads
-    /// that is without `..`.
+    /// Makes this the root of the processes in this mount namespace. The old root is on top of it, and only paths with
+    /// `..` lead there.
     pub(super) fn enter(&self) -> Result<(), Failure> {
         let step = || "leave the machine's root".to_owned();
         let top =
@@ -405,7 +407,7 @@ impl<'a> View<'a> {
         pivot_root(".", ".").step(step)
     }
 
-    /// Lets go of the old root.
+    /// Unmounts the old root.
     pub(super) fn leave_old(&self) -> Result<(), Failure> {
         let step = || "leave the machine's root".to_owned();
         unmount(".", UnmountFlags::DETACH).step(step)?;
@@ -413,7 +415,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Mounts something over itself, read-only. Returns the mount, which holds copies of those below and has buried them.
+/// Mounts a path over itself, read-only. Returns the mount, which contains copies of the mounts below it and covers the
+/// originals.
 fn sealed(place: impl AsFd) -> io::Result<OwnedFd> {
     let tree = mount::copy(&place)?;
     mount::bar(&tree, Bars::READ_ONLY)?;
@@ -421,7 +424,7 @@ fn sealed(place: impl AsFd) -> io::Result<OwnedFd> {
     Ok(tree)
 }
 
-/// Terminals of the run's own.
+/// Creates a terminal file system for this run.
 fn terminals() -> io::Result<OwnedFd> {
     let context = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "ptmxmode", "0666")?;

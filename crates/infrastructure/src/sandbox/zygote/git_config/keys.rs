@@ -1,11 +1,11 @@
-//! Which settings make git, or what is built on it, run a program, read more settings, or lead it elsewhere.
+//! Settings that make git, or a tool built on it, run a program, read more settings, or work in another place.
 
 use super::parse::Setting;
 
 /// Sections of which every setting is refused.
 const SECTIONS: [&str; 21] = [
     "alias",
-    // It tests and signs what is to be sent, by commands.
+    // It tests and signs outgoing patches with commands.
     "b4",
     "browser",
     "credential",
@@ -28,21 +28,21 @@ const SECTIONS: [&str; 21] = [
     "url",
     "web",
 ];
-/// What holds the address of a repository.
+/// Names of settings with the address of a repository.
 const ADDRESSES: [&str; 6] = ["url", "pushurl", "annexurl", "remote", "pushremote", "pushdefault"];
-/// What git speaks itself. For any other scheme it runs `git-remote-SCHEME`.
+/// URL schemes that git implements itself. For any other scheme it runs `git-remote-SCHEME`.
 const SCHEMES: [&str; 9] = ["http", "https", "ssh", "git", "file", "ftp", "ftps", "git+ssh", "ssh+git"];
-/// Sections of which none of these is more than a yes or a no.
+/// Sections in which names with one of the [`ENDINGS`] are only switches.
 const SWITCHES: [&str; 2] = ["advice", "color"];
-/// What the names of programs end with, and of what chooses one or is handed to one, in whatever section they stand.
+/// Endings of names, in any section, of settings that name a program, select one, or are passed to one.
 const ENDINGS: [&str; 18] = [
     "-args", "-options", "askpass", "bin", "browser", "cmd", "command", "driver", "editor", "gitproxy", "helper",
     "hook", "pager", "prog", "program", "textconv", "tool", "tunnel",
 ];
 
 impl Setting {
-    /// Whether it has to be there before a command to be there after it. `may_stand` says whether the repository's
-    /// working tree may stand at a path.
+    /// Returns `true` unless a command may make this setting. `may_stand` returns `true` if the repository's working
+    /// tree may be at a path.
     pub(in crate::sandbox::zygote) fn is_refused(&self, may_stand: &dyn Fn(&[u8]) -> bool) -> bool {
         let key = String::from_utf8_lossy(&self.key);
         let Some((section, rest)) = key.split_once('.') else { return false };
@@ -63,9 +63,9 @@ impl Setting {
             },
             "annex" => subsection == "security",
             "diff" => name == "external",
-            // Each line of it that stands behind a line break is a step of its own: `exec` is one.
+            // Each line after a line break is a separate step of the rebase; `exec` is one.
             "rebase" => name == "instructionformat",
-            // What git writes by itself goes there.
+            // Git writes files to this folder by itself.
             "format" => name == "outputdirectory",
             "gc" => name == "repackfilterto",
             "extensions" => match name {
@@ -78,7 +78,7 @@ impl Setting {
             "git-p4" => name == "port",
             "interactive" => name == "difffilter",
             "init" => name == "templatedir",
-            // The name of a strategy is that of a program.
+            // The name of a strategy is the name of a program.
             "pull" => matches!(name, "twohead" | "octopus"),
             "branch" if name == "mergeoptions" => true,
             "remote" if matches!(name, "uploadpack" | "receivepack" | "vcs" | "proxy") => true,
@@ -98,7 +98,7 @@ impl Setting {
                         .iter()
                         .any(|one| subsection.to_ascii_lowercase().starts_with(one))
             }
-            // The cookies are written wherever it says. Certificates and keys may be addresses of modules.
+            // Cookies are written to any configured file. Certificates and keys may be addresses of modules.
             "http" => {
                 matches!(name, "cookiefile" | "savecookies" | "sslverify" | "proxy" | "curloptresolve")
                     || ["cainfo", "capath", "sslcert", "sslkey"].iter().any(|ending| name.ends_with(ending))
@@ -107,25 +107,25 @@ impl Setting {
         }
     }
 
-    /// Whether it says where the repository's working tree stands.
+    /// Returns `true` if this setting is the path of the repository's working tree.
     pub(in crate::sandbox::zygote) fn is_worktree(&self) -> bool {
         self.key == b"core.worktree"
     }
 
-    /// What it is told apart from others by.
+    /// Returns bytes that identify the setting: its key and its value.
     pub(in crate::sandbox::zygote) fn bytes(&self) -> Vec<u8> {
-        // A key holds no line break.
+        // A key contains no line break.
         [self.key.as_slice(), b"\n", self.value.as_deref().unwrap_or(b"\n")].concat()
     }
 
-    /// The key as it is told.
+    /// Returns the key for a message, escaped and at most 100 characters long.
     pub(super) fn shown(&self) -> String {
         let key = String::from_utf8_lossy(&self.key);
         key.chars().take(100).flat_map(char::escape_debug).collect()
     }
 }
 
-/// Whether an address is of the form `helper::address` or `helper://address`, which runs `git-remote-helper`.
+/// Returns `true` if an address has the form `helper::address` or `helper://address`, which runs `git-remote-helper`.
 fn names_helper(address: &str) -> bool {
     let rest =
         address.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_' | ' '));

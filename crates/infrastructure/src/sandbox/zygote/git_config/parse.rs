@@ -1,18 +1,18 @@
-//! Settings as git reads them (`git_parse_source` in its config.c). What git refuses is refused here.
+//! Parses settings as git does (`git_parse_source` in its config.c). Input that git rejects is rejected here.
 
-/// The keys of a text take so many bytes at most: each repeats its section, which may be as long as the text.
+/// Maximum total size of the keys of a text, in bytes. Each key repeats its section, which may be as long as the text.
 const KEY_BYTES: usize = 4 << 20;
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::sandbox::zygote) struct Setting {
-    /// `section.name` or `section.subsection.name`; all but the subsection in lower case.
+    /// `section.name` or `section.subsection.name`. All parts except the subsection are in lower case.
     pub(super) key: Vec<u8>,
-    /// `None`: the name stands alone, which means yes.
+    /// Value. `None` if the name is alone, which means `true`.
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// A setting and the bytes of the text that make it: from its name to the end of its last line.
+/// A setting and its range in the text: from its name to the end of its last line.
 #[derive(Debug)]
 pub(in crate::sandbox::zygote) struct Placed {
     pub(in crate::sandbox::zygote) setting: Setting,
@@ -20,9 +20,9 @@ pub(in crate::sandbox::zygote) struct Placed {
     pub(super) end: usize,
 }
 
-/// The settings of a text; `None` if git would refuse it, or may read it otherwise.
+/// Parses the settings of a text. Returns `None` if git would reject it or may read it in another way.
 pub(in crate::sandbox::zygote) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
-    // Git's texts end there, some of them.
+    // Some versions of git stop reading there.
     if text.contains(&0) {
         return None;
     }
@@ -54,12 +54,13 @@ pub(in crate::sandbox::zygote) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
-    /// The end was read.
+    /// `true` once the end was read.
     is_over: bool,
 }
 
 impl Reader<'_> {
-    /// The next byte. An end of line as Windows writes it is one line break; so is the end, as often as it is read.
+    /// Returns the next byte. A Windows line end counts as one line break, and so does the end of the text, however
+    /// often it is read.
     fn next(&mut self) -> u8 {
         let Some(&byte) = self.text.get(self.at) else {
             self.is_over = true;
@@ -73,7 +74,7 @@ impl Reader<'_> {
         byte
     }
 
-    /// Behind a `[`: `section]`, `section.sub]` or `section "Sub"]`.
+    /// Parses a header after its `[`: `section]`, `section.sub]` or `section "Sub"]`.
     fn header(&mut self) -> Option<Vec<u8>> {
         let mut name = Vec::new();
         loop {
@@ -127,10 +128,10 @@ impl Reader<'_> {
         Some(Setting { key, value })
     }
 
-    /// Behind a `=`, to the end of the line that is its last one.
+    /// Parses a value after its `=`, to the end of its last line.
     fn value(&mut self) -> Option<Vec<u8>> {
         let (mut value, mut is_quoted, mut is_comment) = (Vec::new(), false, false);
-        // Where the blanks begin that only count if something follows.
+        // Start of trailing blanks, which only count if something follows them.
         let mut blanks = None;
         loop {
             let byte = match self.next() {
@@ -170,7 +171,7 @@ impl Reader<'_> {
     }
 }
 
-/// What git takes for blank: not the form feed, not the vertical tab.
+/// Returns `true` for the bytes that git takes for blanks. These exclude the form feed and the vertical tab.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }

@@ -1,8 +1,8 @@
-//! Which files Landlock leaves open to a run without mounts, and which requests it cannot hold.
+//! Files that Landlock leaves accessible to a run without mounts, and requests that Landlock cannot enforce.
 //!
-//! Landlock gives rights to a folder with all that it holds, and cannot take a part of that away again. So a run may change
-//! what lies in the folders and files that stand in a write root, apart from those with protected names; in the root itself
-//! it can make, move and remove nothing.
+//! Landlock grants rights to a folder and everything below it, and cannot revoke them for a part of that. Therefore a
+//! run may change the contents of the folders and files in a write root, except those with protected names. It cannot
+//! create, move or remove entries of the root itself.
 
 use crate::sandbox::zygote::{
     mount,
@@ -22,11 +22,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// As many entries of a write root are opened one by one.
+/// Maximum number of entries of a write root, which are opened one by one.
 const MAX_ENTRIES: usize = 10_000;
-/// What `.git` and its kin hold is a path.
+/// Maximum size of `.git` and similar files that contain a path.
 const MAX_LEAD_BYTES: u64 = 8 << 10;
-/// What git acts on in a repository; a link there would lead it to what can be changed.
+/// Paths that git acts on in a repository. A link at one of them could point to files that the run may change.
 const OF_GIT: [&str; 9] = [
     ".git/hooks",
     ".git/config",
@@ -43,7 +43,7 @@ fn refused(reason: String) -> Failure {
     Failure::new("confine without namespaces (tier 2)", reason)
 }
 
-/// Refuses what cannot be held, whatever stands in the folders.
+/// Rejects requests that cannot be enforced whatever the folders contain.
 pub(super) fn check(request: &Request) -> Result<(), Failure> {
     match request.network {
         Network::Private => {}
@@ -76,7 +76,7 @@ pub(super) fn check(request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses folders that hold the one for temporary files: what is private to other runs would lie in them.
+/// Rejects folders that contain the folder for temporary files, which has the private files of other runs.
 pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Failure> {
     match request.folders.iter().find(|folder| temporary.starts_with(&folder.source)) {
         Some(folder) => Err(refused(format!(
@@ -87,16 +87,16 @@ pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Fa
     }
 }
 
-/// Opens what the run may use.
+/// Opens the files and folders that the run may use.
 pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<OpenPlace>, Failure> {
     let mut places = Places { list: Vec::new(), abi };
     let (read, look) = (AccessFs::from_read(abi), AccessFs::ReadFile | AccessFs::ReadDir);
-    // Devices are nobody's to make.
+    // No run may create devices.
     let all = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     for path in SYSTEM_FOLDERS {
         places.add_if_there(Path::new(path), read)?;
     }
-    // Of the settings that a run with namespaces has of its own it sees the machine's.
+    // The run sees the machine's files in place of the private ones that a run with namespaces has.
     for entry in fs::read_dir("/etc").step(|| "look at `/etc`".into())?.flatten() {
         if is_setting(&entry.file_name()) || OWN_SETTINGS.iter().any(|name| entry.file_name() == *name) {
             places.add_if_there(&entry.path(), look)?;
@@ -138,7 +138,8 @@ struct Places {
 }
 
 impl Places {
-    /// What stands at a path, wherever links lead; nothing where nothing does, or this user may not look.
+    /// Adds the target of a path, after links are resolved. Adds nothing if there is none or this user may not access
+    /// it.
     fn add_if_there(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
         match fs::canonicalize(path) {
             Ok(path) => self.add(&path, rights),
@@ -153,7 +154,7 @@ impl Places {
     }
 }
 
-/// What of a write root may be changed.
+/// Opens the entries of a write root that may be changed.
 fn open_root(folder: &Folder, is_home: bool, writable: &BTreeSet<&Path>) -> Result<Vec<(PathBuf, OwnedFd)>, Failure> {
     let path = &folder.source;
     let step = || format!("open `{}`", path.display());
@@ -174,7 +175,7 @@ fn open_root(folder: &Folder, is_home: bool, writable: &BTreeSet<&Path>) -> Resu
         }
         let entry = match mount::open_beneath(&root, Path::new(&name), OFlags::PATH) {
             Ok(entry) => entry,
-            // It is gone, or a link, which can be changed where it leads to, or not.
+            // The entry was removed, or it is a link, whose target has its own rights.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => continue,
             Err(error) => return Err(error).step(step),
         };
@@ -189,14 +190,14 @@ fn kind(handle: impl AsFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(fstat(handle)?.st_mode))
 }
 
-/// Whether an entry of a root is a protected name, or holds some.
+/// Returns `true` if an entry of a root is a protected name or may contain one.
 fn is_protected(name: &OsStr, is_home: bool) -> bool {
     let first = |path: &'static str| path.split('/').next().unwrap_or(path);
     let names = SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)).chain([".git"]);
     names.map(first).any(|one| name.eq_ignore_ascii_case(one))
 }
 
-/// Fails where a protected name is a link, whose end might be changed, and where the root itself is a repository.
+/// Fails if a protected name is a link, whose target might be changed, or if the root itself is a repository.
 fn check_names(root: &OwnedFd, path: &Path, is_home: bool) -> Result<(), Failure> {
     let names = SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)).chain([".git"]).chain(OF_GIT);
     for name in names {
@@ -215,11 +216,11 @@ fn check_names(root: &OwnedFd, path: &Path, is_home: bool) -> Result<(), Failure
     Ok(())
 }
 
-/// Fails where the file `.git` of a working tree leads to what the run may change.
+/// Fails if the file `.git` of a working tree points to a folder that the run may change.
 fn check_lead(root: &Path, writable: &BTreeSet<&Path>) -> Result<(), Failure> {
     let file = root.join(".git");
     let Some(text) = lead(&file)? else { return Ok(()) };
-    // What begins otherwise git does not read.
+    // Git does not read a file with another beginning.
     let Some(text) = text.strip_prefix("gitdir: ") else { return Ok(()) };
     let repository = plain(root, text.trim_end_matches(['\n', '\r']));
     check_repository(&file, &repository, writable)?;
@@ -250,7 +251,7 @@ fn check_repository(file: &Path, repository: &Path, writable: &BTreeSet<&Path>) 
     Ok(())
 }
 
-/// The text of a regular file, if one is there.
+/// Returns the text of a regular file, if there is one.
 fn lead(path: &Path) -> Result<Option<String>, Failure> {
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         return Ok(None);
@@ -261,7 +262,7 @@ fn lead(path: &Path) -> Result<Option<String>, Failure> {
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// A path from a folder, without `.` and `..`.
+/// Joins a path to a folder and removes `.` and `..`.
 fn plain(folder: &Path, path: &str) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in folder.join(path).components() {

@@ -1,4 +1,4 @@
-//! What a session, or one run without a session, writes its temporary files into: a folder that is removed after it.
+//! Folder for the temporary files of a session, or of one run without a session. It is removed afterwards.
 
 use crate::sandbox::zygote::{
     mount,
@@ -22,7 +22,7 @@ use std::{
 };
 use uuid::Uuid;
 
-/// The folders in it that runs see.
+/// Subfolders that runs see.
 const TEMPORARY: &str = "tmp";
 const HOME: &str = "home";
 
@@ -33,7 +33,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes it among the temporary files, with settings in its home.
+    /// Creates the folder among the temporary files, with settings in its home.
     pub(super) fn make(temporary: &Path, settings: &[Copied]) -> Result<Self, Failure> {
         let path = temporary.join(format!("toolstead-{}", Uuid::new_v4().simple()));
         let step = || format!("make the folder `{}` for temporary files", path.display());
@@ -43,14 +43,14 @@ impl Scratch {
         let scratch = Self { folder, path };
         let filled = [TEMPORARY, HOME].into_iter().try_for_each(|name| Ok(mkdirat(&scratch.folder, name, Mode::RWXU)?));
         if let Err(error) = filled.and_then(|()| scratch.fill(settings)) {
-            // The first failure is told.
+            // The first failure is reported.
             let _ = scratch.remove();
             return Err(error).step(|| "make a private folder for temporary files".into());
         }
         Ok(scratch)
     }
 
-    /// No run has seen it yet.
+    /// Writes the settings. No run has accessed the folder yet.
     fn fill(&self, settings: &[Copied]) -> io::Result<()> {
         for file in settings {
             let path = self.path.join(HOME).join(&file.path);
@@ -60,7 +60,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Leads a run there, which has no `/tmp`.
+    /// Sets the folder as the home and the place for temporary files of a run, which has no private `/tmp`.
     pub(super) fn show_to(&self, request: &mut Request) {
         let mut lead = |name: &str, folder: &str| {
             let path = self.path.join(folder);
@@ -73,18 +73,18 @@ impl Scratch {
         }
     }
 
-    /// What it must have open to be removed.
+    /// Returns the descriptor that must stay open for [`remove`](Self::remove).
     pub(super) fn descriptor(&self) -> RawFd {
         self.folder.as_raw_fd()
     }
 
-    /// Makes it usable for its owner, whatever a run did to its mode, which Landlock does not see.
+    /// Restores the owner's rights to the folder. A run may have changed its mode, which Landlock does not control.
     pub(super) fn reopen(&self) -> io::Result<()> {
         Ok(fchmod(&self.folder, Mode::RWXU)?)
     }
 
-    /// Removes it. What runs left there may be deep, or closed to its owner: what folders hold is moved to the top, so that
-    /// depth costs nothing, and no link is followed.
+    /// Removes the folder. The files of runs may be deeply nested or closed to their owner. Nested folders are moved to
+    /// the top, so that depth costs nothing, and links are not followed.
     pub(super) fn remove(&self) -> io::Result<()> {
         self.reopen()?;
         let (top, mut moved) = (self.folder.as_fd(), 0_u64);
@@ -104,7 +104,7 @@ impl Scratch {
                         unlinkat(&folder, &inner, AtFlags::empty())?;
                         continue;
                     }
-                    // A folder that is moved must be writable itself.
+                    // A folder can only be moved if it is writable itself.
                     chmodat(&folder, &inner, Mode::RWXU, AtFlags::empty())?;
                     moved += 1;
                     renameat(&folder, &inner, top, format!("moved-{moved}"))?;
@@ -120,7 +120,7 @@ fn is_folder(folder: impl AsFd, name: &CStr) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory)
 }
 
-/// A folder with all rights for its owner.
+/// Opens a folder after giving its owner all rights.
 fn opened(top: impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     chmodat(&top, name, Mode::RWXU, AtFlags::empty())?;
     mount::open_beneath(top, Path::new(OsStr::from_bytes(name.to_bytes())), OFlags::RDONLY | OFlags::DIRECTORY)

@@ -1,18 +1,18 @@
-//! How many processes and threads a user has, as the kernel counts them against the limit of a run (`RLIMIT_NPROC`).
+//! Number of processes and threads of a user, as the kernel counts them against the limit of a run (`RLIMIT_NPROC`).
 //!
-//! It counts those of all containers that share the user with the machine, and `/proc` shows those of one. So the count is
-//! measured: a fork fails with a limit below it.
+//! The kernel counts processes of all containers that share the user with the machine, but `/proc` lists only those of
+//! one container. Therefore the count is measured: a fork fails if the limit is below it.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
-/// The kernel has no more ids than that.
+/// Maximum number of process ids in the kernel.
 const MOST: u64 = 1 << 22;
 
-/// Measures it for the user of this process.
+/// Measures the number of processes of the user of this process.
 #[derive(Debug)]
 pub(super) struct Tasks {
-    /// What it was the last time.
+    /// Result of the last measurement.
     last: u64,
 }
 
@@ -21,7 +21,7 @@ impl Tasks {
         Self { last: 1 << 6 }
     }
 
-    /// As many as there are now, this process among them. Not more than may be.
+    /// Returns the current number of processes, including this one, at most [`MOST`].
     pub(super) fn count(&mut self) -> io::Result<u64> {
         let usual = getrlimit(Resource::Nproc);
         let limited = |to| setrlimit(Resource::Nproc, Rlimit { current: to, maximum: usual.maximum });
@@ -30,14 +30,14 @@ impl Tasks {
             can_fork()
         });
         limited(usual.current)?;
-        // The child that is forked counts, too.
+        // The forked child counts as well.
         self.last = counted?.saturating_sub(1);
         Ok(self.last)
     }
 }
 
-/// The least number, `most` at the highest, that does; an error where none does. Zero does not, and what is above one that
-/// does, does. Those near `guess` are tried first.
+/// Returns the least number up to `most` for which `does` returns `true`, or an error if there is none. `does` is
+/// assumed to be `false` for zero and monotonic. Numbers near `guess` are tried first.
 fn least(guess: u64, most: u64, mut does: impl FnMut(u64) -> io::Result<bool>) -> io::Result<u64> {
     let (mut low, mut high) = (0, most);
     let (mut at, mut step) = (guess.saturating_add(1), 1_u64);
@@ -45,7 +45,7 @@ fn least(guess: u64, most: u64, mut does: impl FnMut(u64) -> io::Result<bool>) -
         if at <= low || at >= high {
             at = low.midpoint(high);
         }
-        // Away from the guess in growing steps, until what is sought lies between two of them.
+        // Moves away from the guess in growing steps, until the result is between two of them.
         if does(at)? {
             high = at;
             at = high.saturating_sub(step);
@@ -55,14 +55,14 @@ fn least(guess: u64, most: u64, mut does: impl FnMut(u64) -> io::Result<bool>) -
         }
         step = step.saturating_mul(2);
     }
-    // Something else may be used up, such as the processes of a control group.
+    // Another limit may be exhausted, such as the processes of a control group.
     if high < most || does(most)? { Ok(high) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }
 
-/// Whether the limits let this process have one child more.
+/// Returns `true` if the limits allow this process one more child.
 fn can_fork() -> io::Result<bool> {
-    // SAFETY: this process has one thread, so that the child finds no lock held; it ends at once. The other call writes
-    // nowhere, and returns when the child is gone, whether it finds it or not.
+    // SAFETY: this process has one thread, so the child finds no lock held; the child ends at once. The other call
+    // writes nowhere, and returns when the child has ended, even if the kernel reaped it.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(0),

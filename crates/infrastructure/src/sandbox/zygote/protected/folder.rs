@@ -1,4 +1,4 @@
-//! A folder of a workspace that is worked in by its handle: names in it were chosen by whoever is not trusted.
+//! A folder of a workspace, accessed by its handle, because an untrusted command may have chosen the names in it.
 
 use super::super::{git_config, mount, request::Aftermath};
 use rustix::{
@@ -23,12 +23,12 @@ use std::{
 };
 use uuid::Uuid;
 
-/// Entries that are removed for one name at most, and how deep they stand.
+/// Maximum number of entries that are removed for one name, and their maximum depth.
 const REMOVED_ENTRIES: usize = 1_000;
 const REMOVED_DEPTH: usize = 64;
-/// How often it is looked whether a lock is free: git has it for a moment.
+/// Interval between checks whether a lock is free. Git holds a lock for a moment.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
-/// Characters of a path that are told.
+/// Maximum number of characters of a path in a message.
 const TOLD_CHARACTERS: usize = 200;
 
 /// A folder. While it is open for work, its owner has all rights to it, whatever a command made of them.
@@ -36,18 +36,18 @@ const TOLD_CHARACTERS: usize = 200;
 pub(super) struct Folder {
     handle: OwnedFd,
     pub(super) path: PathBuf,
-    /// The rights that it had, where others were given to it.
+    /// The original rights, if other ones were set.
     rights: Option<Mode>,
 }
 
-/// Which thing something is, whatever it is called.
+/// Identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
     inode: u64,
 }
 
-/// A thing in a state: any change to it, and any new name for it, gives it another time.
+/// State of a file. Any change to the file, and any new name for it, changes its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
     identity: Identity,
@@ -55,7 +55,7 @@ pub(super) struct State {
     bytes: i64,
 }
 
-/// The text of a file, its rights, and the state in which it was read.
+/// Text of a file, its rights, and the state in which it was read.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) struct Text {
     pub(super) state: State,
 }
 
-/// What is to stand under a name. Nothing is left of it when it is dropped.
+/// New content for a name. A draft that is not finished is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     folder: &'a Folder,
@@ -71,11 +71,11 @@ pub(super) struct Draft<'a> {
     new: String,
     file: File,
     is_finished: bool,
-    /// Whether git writes nothing there as long as it is there.
+    /// `true` while the draft is the lock that keeps git from writing the file.
     pub(super) is_locked: bool,
 }
 
-/// How much may still be looked at, so that nobody can make the work endless.
+/// Remaining number of entries and bytes to examine, so that a command cannot make the work endless.
 #[derive(Debug)]
 pub(super) struct Work {
     entries: usize,
@@ -99,18 +99,19 @@ impl State {
 }
 
 impl Work {
-    /// Of one look at a workspace: far more than ordinary ones need, and done in a part of a second.
+    /// Returns the limits for one check of a workspace: far more than ordinary ones need, and done in a fraction of a
+    /// second.
     pub(super) fn new() -> Self {
         Self { entries: 20_000, bytes: 16 << 20 }
     }
 
-    /// Whether nothing more may be looked at.
+    /// Returns `true` if nothing more may be examined.
     pub(super) fn is_spent(&self) -> bool {
         self.entries == 0 || self.bytes == 0
     }
 }
 
-/// Takes from what is left; all of it, if that does not do.
+/// Subtracts an amount from what is left. Sets that to zero and fails if it is not enough.
 fn spend(left: &mut usize, amount: usize) -> io::Result<()> {
     let rest = left.checked_sub(amount);
     *left = rest.unwrap_or(0);
@@ -118,7 +119,7 @@ fn spend(left: &mut usize, amount: usize) -> io::Result<()> {
 }
 
 impl Draft<'_> {
-    /// Puts it in its place.
+    /// Writes the text and moves the draft to its name.
     pub(super) fn finish(mut self, text: &[u8], rights: Mode) -> io::Result<()> {
         self.file.write_all(text)?;
         fchmod(&self.file, rights)?;
@@ -130,7 +131,7 @@ impl Draft<'_> {
 
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
-        // Once it stands in its place, the name may be that of somebody else's lock.
+        // Once the draft has its final name, the name of the lock may belong to another process.
         if !self.is_finished {
             let _ = unlinkat(&self.folder.handle, &self.new, AtFlags::empty());
         }
@@ -142,11 +143,11 @@ impl Folder {
         Self { handle, path, rights: None }
     }
 
-    /// The same folder, open for work as long as the result lives.
+    /// Returns this folder, open for work while the result lives.
     pub(super) fn opened(mut self) -> Self {
         if let Ok(found) = fstat(&self.handle) {
             let rights = Mode::from_raw_mode(found.st_mode);
-            // Fails only for what belongs to somebody else, whose rights no command can have changed.
+            // Fails only for a folder of another user, whose rights a command cannot have changed.
             if !rights.contains(Mode::RWXU) && self.set_rights(rights | Mode::RWXU).is_ok() {
                 self.rights = Some(rights);
             }
@@ -154,7 +155,7 @@ impl Folder {
         self
     }
 
-    /// A handle to a path cannot be given rights, but a link to it is followed.
+    /// Sets the rights. A path handle does not support that directly, but a link to it in `/proc` is followed.
     fn set_rights(&self, rights: Mode) -> io::Result<()> {
         Ok(chmod(format!("/proc/self/fd/{}", self.handle.as_raw_fd()), rights)?)
     }
@@ -168,7 +169,7 @@ impl Folder {
         Ok(Identity { device: found.st_dev, inode: found.st_ino })
     }
 
-    /// What stands under a name; `None`: nothing.
+    /// Returns the type of the entry with this name, or `None` if there is none.
     pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
         Ok(self.found(name.as_ref())?.map(|found| FileType::from_raw_mode(found.st_mode)))
     }
@@ -189,28 +190,28 @@ impl Folder {
         }
     }
 
-    /// Whether what stands under a name is mounted read-only, so that no run can have changed it. A run mounts nothing.
+    /// Returns `true` if the entry with this name is mounted read-only, so that no run can have changed it. A run
+    /// cannot mount anything.
     pub(super) fn is_closed(&self, name: impl AsRef<OsStr>) -> bool {
         let found = self.handle_of(name).and_then(|place| Ok(fstatvfs(place)?));
         found.is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
-    /// A handle to what stands under a name, which must not be a link.
+    /// Returns a handle to the entry with this name, which must not be a link.
     pub(super) fn handle_of(&self, name: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
         mount::open_beneath(&self.handle, Path::new(name.as_ref()), OFlags::PATH)
     }
 
-    /// The folder of that name.
+    /// Returns the subfolder with this name.
     pub(super) fn inner(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = Path::new(name.as_ref());
         let handle = mount::open_beneath(&self.handle, name, OFlags::PATH | OFlags::DIRECTORY)?;
         Ok(Self::of(handle, self.path.join(name)))
     }
 
-    /// The names in it.
+    /// Returns the names in the folder.
     ///
-    /// # Errors
-    /// `QuotaExceeded` when they are more than may be looked at; otherwise the system's.
+    /// # Errors `QuotaExceeded` if there are more than may be examined; otherwise the error of the system.
     pub(super) fn names(&self, work: &mut Work) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -225,7 +226,8 @@ impl Folder {
         Ok(names)
     }
 
-    /// The text of a file, which must be a plain one and not too large; `None` if it is not there.
+    /// Returns the text of a file, or `None` if it does not exist. Fails unless it is a regular file that is not too
+    /// large.
     pub(super) fn text(&self, name: &str, work: &mut Work) -> io::Result<Option<Text>> {
         let file = match mount::open_beneath(&self.handle, Path::new(name), OFlags::RDONLY | OFlags::NONBLOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -244,8 +246,8 @@ impl Folder {
         Ok(Some(Text { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777), state: State::of(&found) }))
     }
 
-    /// Begins to write a file anew, under the name that locks it for git. Where somebody has the lock and keeps it, the
-    /// text is written without.
+    /// Begins to write a file anew, under the name that locks it for git. If another process keeps the lock, the text
+    /// is written without it.
     pub(super) fn draft<'a>(&'a self, name: &'a str, patience: &mut Duration) -> io::Result<Draft<'a>> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut new = format!("{name}.lock");
@@ -267,7 +269,7 @@ impl Folder {
         }
     }
 
-    /// Takes what a command made under a protected name out of the way: under a name that nobody acts on, or for good.
+    /// Moves an entry that a command created under a protected name to a name without effect, or removes it.
     pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, told: &mut Aftermath) {
         let name = name.as_ref();
         let path = shown(&self.path.join(name));
@@ -276,7 +278,7 @@ impl Folder {
                 "`{path}` is protected and was made by this command; it is now `{}`",
                 shown(Path::new(&aside))
             )),
-            // It is a mount, and stood there before the command did: what it holds may be the user's.
+            // It is a mount that existed before the command: its content may be the user's.
             Err(reason) if reason.kind() == io::ErrorKind::ResourceBusy => told.left(format!(
                 "`{path}` may hold what this command made, and could not be put aside ({reason}): it must not be trusted; \
                  look at it before git or an agent is used there"
@@ -295,7 +297,8 @@ impl Folder {
         }
     }
 
-    /// Removes a link from a list of folders. Under another name there it would stand in the way of the next run.
+    /// Removes a link from a list of folders. With another name it would still be in the list, and disturb the next
+    /// run.
     pub(super) fn remove_link(&self, name: &OsStr, told: &mut Aftermath) {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) => told.undone(format!(
@@ -306,7 +309,7 @@ impl Folder {
         }
     }
 
-    /// Gives a file a second name, under which it stays when it is written anew.
+    /// Creates a second name for a file, which keeps its content when the file is replaced.
     pub(super) fn keep(&self, name: &str) -> io::Result<String> {
         let kept = format!("{name}.refused-{}", Uuid::new_v4().simple());
         linkat(&self.handle, name, &self.handle, &kept, AtFlags::empty())?;
@@ -317,7 +320,8 @@ impl Folder {
         let mut aside = name.to_owned();
         aside.push(".refused");
         if renameat_with(&self.handle, name, &self.handle, &aside, RenameFlags::NOREPLACE).is_err() {
-            // It is taken or too long, or the file system cannot tell. Nobody has a name that chance makes.
+            // The name exists already or is too long, or the file system does not support the flag. A random name is
+            // unused.
             let short = OsStr::from_bytes(&name.as_bytes()[..name.len().min(64)]);
             aside = short.to_owned();
             aside.push(format!(".refused-{}", Uuid::new_v4().simple()));
@@ -343,13 +347,13 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(rights) = self.rights {
-            // What a command did to its own folder is its own matter.
+            // A command may change the rights of its own folder.
             let _ = self.set_rights(rights);
         }
     }
 }
 
-/// A path as it is told: its end, without what would break the line.
+/// Returns the end of a path for a message, with control characters escaped.
 pub(super) fn shown(path: &Path) -> String {
     let text: String = path.to_string_lossy().chars().flat_map(char::escape_debug).collect();
     let surplus = text.chars().count().saturating_sub(TOLD_CHARACTERS);

@@ -1,4 +1,4 @@
-//! Where a repository may say that its working trees stand.
+//! Places where the working trees of a repository may be.
 
 use super::{
     super::{
@@ -18,7 +18,7 @@ use std::{
 #[derive(Debug)]
 pub(super) struct Ground {
     roots: Vec<Folder>,
-    /// What a run can write to.
+    /// Paths that a run can write to.
     places: Vec<PathBuf>,
 }
 
@@ -39,17 +39,17 @@ impl Ground {
         })
     }
 
-    /// Whether a path leads to where a run can write.
+    /// Returns `true` if a path leads to a place that a run can write to.
     pub(super) fn is_place(&self, path: &[u8], from: &Path) -> bool {
         reached(line(path), from).is_some_and(|reached| self.places.iter().any(|place| reached.starts_with(place)))
     }
 
-    /// Where a line leads, if that is in a root.
+    /// Returns the target of a path, if that is in a root.
     pub(super) fn root_of(&self, path: &[u8], from: &Path) -> Option<PathBuf> {
         reached(line(path), from).filter(|reached| self.roots.iter().any(|root| reached.starts_with(&root.path)))
     }
 
-    /// Whether a path leads into a root, over no link, and to no name there that programs act on.
+    /// Returns `true` if a path leads into a root, over no link, and over no name in it that programs act on.
     pub(super) fn is_plain(&self, path: &[u8], from: &Path) -> bool {
         let Some(reached) = reached(path, from).filter(|_| is_straight(path)) else { return false };
         let mut rests = self.roots.iter().filter_map(|root| Some((root, reached.strip_prefix(&root.path).ok()?)));
@@ -60,13 +60,14 @@ impl Ground {
     }
 }
 
-/// Whether a part of a path is the first one of a protected name.
+/// Returns `true` if a component of a path is the first one of a protected name.
 fn is_of_protected(part: &OsStr) -> bool {
     let mut names = SETTINGS.iter().chain(&START_FILES).chain(&[".git"]);
     names.any(|name| name.split('/').next().is_some_and(|first| part.eq_ignore_ascii_case(first)))
 }
 
-/// Whether nothing on the way is a link, as far as it is there. Where rules keep a run from looking, it can make none.
+/// Returns `true` if no existing part of the path is a link. A run cannot create a link in a folder that rules hide
+/// from it.
 fn is_without_link(root: &Folder, rest: &Path) -> bool {
     match root.handle_of(rest).map_err(|error| error.kind()) {
         Ok(_) | Err(io::ErrorKind::NotFound) => true,
@@ -75,13 +76,13 @@ fn is_without_link(root: &Folder, rest: &Path) -> bool {
     }
 }
 
-/// A text of one line without its end.
+/// Returns a text of one line without its line end.
 pub(super) fn line(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
     &text[..end]
 }
 
-/// Where a path, which may be a relative one, leads; `None` for one that nobody writes.
+/// Returns the target of a path, which may be relative, or `None` for an empty path or one with control characters.
 fn reached(path: &[u8], from: &Path) -> Option<PathBuf> {
     let mut reached = PathBuf::new();
     for part in from.join(OsStr::from_bytes(path)).components() {
@@ -94,7 +95,8 @@ fn reached(path: &[u8], from: &Path) -> Option<PathBuf> {
     (!path.is_empty() && !path.iter().any(u8::is_ascii_control)).then_some(reached)
 }
 
-/// Whether no `..` stands behind a name, which may be that of a link, and then leads elsewhere than it seems to.
+/// Returns `true` unless a `..` follows a name. That name may be a link, and then `..` leads to the parent of its
+/// target.
 fn is_straight(path: &[u8]) -> bool {
     let parts = Path::new(OsStr::from_bytes(path)).components();
     let mut parts = parts.skip_while(|part| !matches!(part, Component::Normal(_)));

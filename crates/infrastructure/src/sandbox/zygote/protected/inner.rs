@@ -1,32 +1,32 @@
-//! What a repository keeps of others: those of its submodules, and what it knows of its working trees.
+//! Repositories within a repository: those of its submodules, and the metadata of its working trees.
 
 use super::folder::{Folder, Work};
 use rustix::fs::FileType;
 use std::{ffi::OsStr, io};
 
-/// Folders within folders.
+/// Maximum nesting depth of folders.
 const DEPTH: usize = 24;
 
-/// Where they stand.
+/// Part of a repository that contains other ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Modules,
     Worktrees,
 }
 
-/// What is found.
+/// Entry of such a part.
 pub(super) enum Found<'a> {
-    /// The repository of a submodule.
+    /// Repository of a submodule.
     Repository(&'a Folder),
-    /// What is known of a working tree.
+    /// Metadata of a working tree.
     Worktree(&'a Folder),
-    /// A link in a list of them.
+    /// A link in a list of repositories.
     Link(&'a Folder, &'a OsStr),
-    /// Under this name stands a link, or no folder, where the list has to be.
+    /// A link, or another entry that is not a folder, in place of the list.
     Other(&'a Folder, &'a OsStr),
 }
 
-/// What is done with it.
+/// Callback for each entry.
 pub(super) type Act<'a> = dyn FnMut(Found<'_>, &mut Work) -> io::Result<()> + 'a;
 
 impl Part {
@@ -40,10 +40,10 @@ impl Part {
     }
 }
 
-/// Does something with all that is found in one part of a repository and is not closed.
+/// Calls a function for all entries of one part of a repository that are not read-only.
 ///
-/// # Errors
-/// `QuotaExceeded` when it is more than may be looked at; otherwise the system's, or that of what is done.
+/// # Errors `QuotaExceeded` if there is more than may be examined; otherwise the error of the system or of the
+/// function.
 pub(super) fn each(repository: &Folder, part: Part, work: &mut Work, act: &mut Act<'_>) -> io::Result<()> {
     within(repository, part, DEPTH, work, act)
 }
@@ -72,10 +72,10 @@ fn of_list(list: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut A
         let folder = list.inner(&name)?.opened();
         if part == Part::Worktrees {
             act(Found::Worktree(&folder), work)?;
-            // Submodules that were made in that working tree.
+            // Submodules that were created in that working tree.
             within(&folder, Part::Modules, depth, work, act)?;
         } else if folder.kind("HEAD")?.is_none() {
-            // A submodule's name may hold slashes. Without a head nothing is a repository.
+            // The name of a submodule may contain slashes. A folder without `HEAD` is not a repository.
             of_list(&folder, part, depth, work, act)?;
         } else {
             act(Found::Repository(&folder), work)?;

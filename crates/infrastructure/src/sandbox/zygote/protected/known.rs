@@ -1,8 +1,8 @@
-//! What counts as there before a run, where others live in the same root.
+//! Entries that count as existing before a run, if other runs live in the same root.
 //!
-//! A run that begins while another lives finds what that one planted, and may set it again when it was taken back. So
-//! each run leaves on the stage, which the inits of all runs share, what was there for it; for one that begins meanwhile
-//! nothing else counts. The file is locked as long as its run lives.
+//! A run that begins while another lives sees what that one planted, and could set it again after it was undone.
+//! Therefore each run records on the stage, which the inits of all runs share, which entries existed for it. For a run
+//! that begins meanwhile only those count. The record is locked while its run lives.
 
 use super::{super::stage, folder::Folder};
 use rustix::{
@@ -25,20 +25,20 @@ use std::{
 
 type Note = [u8; 32];
 
-/// What was there in one root.
+/// Entries that existed in one root.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Roots need not stand at the same path for all runs.
+    /// The path of a root may differ between runs.
     root: PathBuf,
     notes: HashSet<Note>,
     is_alone: bool,
-    /// Where the runs of this root leave theirs; locked while one looks.
+    /// Folder with the records of the runs in this root, locked while one of them prepares.
     shelf: Option<OwnedFd>,
     own: Option<File>,
 }
 
 impl Known {
-    /// Waits until nobody else prepares a run in this root, for what one plants while another looks must not be missed.
+    /// Waits until no other run prepares in this root. Otherwise it could miss an entry that is planted while it looks.
     pub(super) fn begin(root: &Folder) -> io::Result<Self> {
         Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
     }
@@ -52,7 +52,7 @@ impl Known {
         Ok(Self { root: root.path.clone(), notes, is_alone, shelf: Some(shelf), own: None })
     }
 
-    /// Notes that this is there. Says whether it counts.
+    /// Records that an entry exists. Returns `true` if it counts as existing.
     pub(super) fn note(&mut self, path: &Path, what: &[u8]) -> bool {
         let note = self.of(path, what);
         if self.is_alone {
@@ -61,11 +61,12 @@ impl Known {
         self.notes.contains(&note)
     }
 
-    /// Leaves all that was noted to others. Nothing is noted any more.
+    /// Publishes the record for other runs. Nothing can be recorded after that.
     pub(super) fn publish(&mut self) -> io::Result<()> {
         let Some(shelf) = self.shelf.take() else { return Ok(()) };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        // Nobody else makes one while the shelf is locked. What makes random names takes long to begin.
+        // Only one process creates records while the folder is locked. A random name is not used, because its generator
+        // is slow to start.
         let make = |number: u32| match openat(&shelf, number.to_string(), flags, Mode::RUSR | Mode::WUSR) {
             Err(Errno::EXIST) => None,
             made => Some(made),
@@ -78,12 +79,12 @@ impl Known {
         Ok(())
     }
 
-    /// Whether this was there before.
+    /// Returns `true` if the entry existed before.
     pub(super) fn has(&self, path: &Path, what: &[u8]) -> bool {
         self.notes.contains(&self.of(path, what))
     }
 
-    /// Whether no other run lived in this root when this one began, which is the usual case.
+    /// Returns `true` if no other run lived in this root when this one began, which is the usual case.
     pub(super) fn is_alone(&self) -> bool {
         self.is_alone
     }
@@ -98,10 +99,11 @@ impl Known {
     }
 }
 
-/// Removes the shelves of roots in which no run lives. The last run of a root cannot: it has given up its rights by then.
+/// Removes the folders of roots without a living run. The last run of a root cannot remove its own, because it has
+/// dropped its rights by then.
 fn sweep(shelves: &OwnedFd) -> io::Result<()> {
     for name in names(shelves)? {
-        // Fails where another one has just removed it.
+        // Fails if another run has just removed it.
         let Ok(shelf) = open_folder(shelves, &name) else { continue };
         if is_left(&shelf)? {
             unlinkat(shelves, &name, AtFlags::REMOVEDIR)?;
@@ -110,19 +112,19 @@ fn sweep(shelves: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether no run lives in its root. Locks it then, so that it stays so. Whoever holds it prepares a run, or has just
-/// removed it.
+/// Returns `true` if no run lives in the root of this folder, and locks the folder, so that this remains true. A run
+/// that holds the lock is preparing, or has just removed the folder.
 fn is_left(shelf: &OwnedFd) -> io::Result<bool> {
     let is_locked = retry_on_intr(|| flock(shelf, FlockOperation::NonBlockingLockExclusive)).is_ok();
     Ok(is_locked && is_there(shelf)? && living(shelf)?.is_empty())
 }
 
-/// Whether it was not removed before it was locked.
+/// Returns `true` if the folder was not removed before it was locked.
 fn is_there(shelf: &OwnedFd) -> io::Result<bool> {
     Ok(fstat(shelf)?.st_nlink > 0)
 }
 
-/// The shelf of that name, locked. One that was removed before it was locked is nobody's any more.
+/// Returns the folder with this name, locked. Creates another one if it was removed before it was locked.
 fn shelf(shelves: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     loop {
         match mkdirat(shelves, name, Mode::RWXU) {
@@ -140,7 +142,7 @@ fn shelf(shelves: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// What was there for each run that lives. What others left is removed.
+/// Returns the entries that existed for each living run. Removes the records of other runs.
 fn living(shelf: &OwnedFd) -> io::Result<Vec<HashSet<Note>>> {
     let mut living = Vec::new();
     for name in names(shelf)? {

@@ -1,4 +1,4 @@
-//! A folder that git takes for a repository: what in it makes git run programs is as it was, or gone.
+//! A folder that git takes for a repository. Its files that make git run programs are restored or removed after a run.
 
 use super::{
     super::view::View,
@@ -11,25 +11,26 @@ use super::{
 use rustix::fs::FileType;
 use std::{collections::BTreeMap, ffi::OsStr, io, path::PathBuf};
 
-/// So many new hooks are put aside one by one; of more the whole folder is.
+/// Maximum number of new hooks that are set aside one by one. With more, the whole folder is set aside.
 const SINGLE_HOOKS: usize = 64;
-/// So many things are put right one by one; of more all submodules or working trees are put aside.
+/// Maximum number of problems that are fixed one by one. With more, all submodules or working trees are set aside.
 const SINGLE_THINGS: usize = 500;
 
-/// Folders of which each file counts: hooks, and addresses in the form that git had before its settings.
+/// Folders of which each file counts: hooks, and addresses in the format that git used before its settings.
 const LISTS: [&str; 3] = ["hooks", "remotes", "branches"];
 
-/// The repository of a root, and what stood in it before a run.
+/// The repository of a root, with the state before a run.
 #[derive(Debug)]
 pub(super) struct Repository {
     pub(super) folder: Folder,
     own: Texts,
-    /// Of its submodules and working trees, by their paths.
+    /// Texts of its submodules and working trees, by path.
     inner: BTreeMap<PathBuf, Texts>,
 }
 
 impl Repository {
-    /// Notes what stands there. Its hooks are closed; its settings stay open, because `git config` is ordinary work.
+    /// Records the state before the run. Hooks become read-only. Settings stay writable, because `git config` is
+    /// ordinary work.
     pub(super) fn guard(view: &mut View<'_>, folder: Folder, ground: &Ground, known: &mut Known) -> io::Result<Self> {
         close_lists(view, &folder)?;
         let mut work = Work::new();
@@ -62,8 +63,8 @@ impl Repository {
                 }
             };
             let mut texts = Texts::of(folder, kind, work, ground, known)?;
-            // What is somebody's own is held in its place, so that it can be told from what the run brings there. Others
-            // can be moved and removed, as it is ordinary to do with submodules and working trees.
+            // A repository with entries of the user is held in place, so that these can be distinguished from entries
+            // of the run. Others can be moved and removed, as is usual for submodules and working trees.
             if !texts.foreign.is_empty() || has_hooks(folder, work)? {
                 held += 1;
                 if held > SINGLE_THINGS {
@@ -76,7 +77,7 @@ impl Repository {
             Ok(())
         });
         match looked {
-            // More than is looked at, or what cannot be looked at, stays as it is.
+            // A part that is too large or cannot be examined becomes read-only.
             Err(error) if matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::PermissionDenied) => {
                 view.seal(&self.folder.path.join(part.name()), self.folder.handle_of(part.name())?)
             }
@@ -84,14 +85,14 @@ impl Repository {
         }
     }
 
-    /// Puts right what a run did to it.
+    /// Undoes the changes of a run to the repository.
     pub(super) fn put_right(&self, account: &mut Account<'_>) -> io::Result<()> {
         put_all_right(&self.folder.try_clone()?.opened(), &self.own, &self.inner, account);
         Ok(())
     }
 }
 
-/// Puts right what a run did to a repository that was not there before.
+/// Undoes dangerous settings of a run in a repository that did not exist before.
 pub(super) fn put_new_right(folder: Folder, account: &mut Account<'_>) {
     put_all_right(&folder.opened(), &Texts::default(), &BTreeMap::new(), account);
 }
@@ -126,7 +127,7 @@ fn put_all_right(folder: &Folder, own: &Texts, inner: &BTreeMap<PathBuf, Texts>,
     }
 }
 
-/// Makes read-only what is there of hooks and the like.
+/// Makes existing hooks and similar entries read-only.
 fn close_lists(view: &mut View<'_>, git: &Folder) -> io::Result<()> {
     for name in LISTS.into_iter().chain(["commondir"]) {
         if git.kind(name)?.is_some() {
@@ -136,7 +137,7 @@ fn close_lists(view: &mut View<'_>, git: &Folder) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether there is a hook, or the like, that is open.
+/// Returns `true` if there is a hook or similar entry that is writable.
 fn has_hooks(git: &Folder, work: &mut Work) -> io::Result<bool> {
     for list in LISTS {
         if git.kind(list)?.is_some()
@@ -149,7 +150,7 @@ fn has_hooks(git: &Folder, work: &mut Work) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Hooks, and the like, that appeared.
+/// Sets aside new hooks and similar entries.
 fn put_lists_right(git: &Folder, work: &mut Work, account: &mut Account<'_>) {
     for list in LISTS {
         match git.kind(list) {
@@ -173,7 +174,7 @@ fn put_list_right(git: &Folder, list: &str, work: &mut Work, account: &mut Accou
     }
 }
 
-/// Samples, and what was put aside, are no hooks.
+/// Returns `true` unless the file is a sample, or was set aside.
 fn is_hook(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     !name.ends_with(".sample") && !name.contains(".refused")

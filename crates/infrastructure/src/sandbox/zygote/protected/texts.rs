@@ -1,4 +1,4 @@
-//! The files of a repository whose texts decide what git does.
+//! Files of a repository whose texts decide what git does.
 
 use super::{
     super::git_config::{self, Judgement, Setting},
@@ -9,31 +9,33 @@ use super::{
 };
 use std::{collections::BTreeMap, io, path::PathBuf};
 
-/// Where the repository of a working tree is, seen from what it keeps of it.
+/// Path of the repository of a working tree, relative to the metadata of that working tree.
 const OWN_REPOSITORY: &[u8] = b"../..";
 const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
 
-/// Which repository it is.
+/// Kind of repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The root's own.
+    /// The repository of the root itself.
     Main,
-    /// That of a submodule.
+    /// The repository of a submodule.
     Module,
-    /// What a repository keeps of one of its working trees.
+    /// The metadata that a repository has of one of its working trees.
     Worktree,
 }
 
-/// The texts that were there, and that the run could change.
+/// Texts that existed before, and that the run could change.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    /// What is written again where nothing else does.
+    /// Texts that are restored if nothing else helps.
     before: BTreeMap<&'static str, Text>,
-    /// The states in which they were found.
+    /// State in which each file was found.
     found: BTreeMap<&'static str, State>,
-    /// Those that hold what was not there for all runs that live: it is somebody's own, or one of those planted it.
+    /// Files with content that did not exist for all living runs: it is the user's own, or one of those runs planted
+    /// it.
     pub(super) foreign: Vec<&'static str>,
-    /// Whether the run cannot move the folder, so that what it did not touch it did not bring there either.
+    /// `true` if the run cannot move the folder. A file that the run did not touch was then not moved there by it
+    /// either.
     pub(super) is_held: bool,
 }
 
@@ -62,8 +64,8 @@ impl Texts {
     pub(super) fn put_right(&self, git: &Folder, kind: Kind, work: &mut Work, account: &mut Account<'_>) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let mut file = TextFile::of(git, name, kind);
-            // Nobody touched it. What another run did to it before is taken back at the end of that one. Of folders that
-            // can be moved that is not enough, save for what is only told.
+            // The file is unchanged. Changes that another run made before are undone at the end of that run. For
+            // folders that can be moved this is not enough, except for a file that is only reported.
             file.is_as_found = (self.is_held || name == "gitdir")
                 && !account.known.is_alone()
                 && git.state_of(name).is_ok_and(|state| state.as_ref() == self.found.get(name));
@@ -78,23 +80,23 @@ struct TextFile<'a> {
     path: PathBuf,
     git: &'a Folder,
     kind: Kind,
-    /// Whether it is as it was found, and that counts.
+    /// `true` if the file is unchanged and that is conclusive.
     is_as_found: bool,
-    /// Whether it held what may be somebody's own and counts for nothing.
+    /// `true` if the file had content that may be the user's own and was not recorded.
     is_foreign: bool,
 }
 
-/// What is to be done about a text.
+/// Action that a text requires.
 enum Verdict {
     Fine,
-    /// It names a working tree elsewhere. Nothing is run or read there, and one that somebody makes meanwhile is lost
-    /// without it.
+    /// It names a working tree elsewhere. Git runs and reads nothing there, and a working tree that another process
+    /// creates meanwhile would be lost without it.
     Elsewhere,
-    /// This is to stand there, without these settings.
+    /// It must be replaced by this text, from which these settings were removed.
     Without(Text, Vec<Setting>),
-    /// It cannot be judged, or must not be there: it gives way to what was there.
+    /// It cannot be judged, or must not exist: it is set aside, and the previous text is restored.
     GivesWay,
-    /// What was there is to be written again.
+    /// The previous text must be restored.
     Missing,
 }
 
@@ -103,7 +105,7 @@ impl<'a> TextFile<'a> {
         Self { name, path: git.path.join(name), git, kind, is_as_found: false, is_foreign: false }
     }
 
-    /// Notes what is there; the text without what does not count.
+    /// Records the content. Returns the text without parts that do not count as existing before.
     fn known(&self, mut text: Text, ground: &Ground, known: &mut Known) -> Option<Text> {
         match self.name {
             "config" | "config.worktree" => {
@@ -138,13 +140,13 @@ impl<'a> TextFile<'a> {
             }
             Verdict::Without(..) | Verdict::GivesWay | Verdict::Missing => {}
         }
-        // Looked at once more under the lock that git takes: what somebody writes meanwhile is not to be lost.
+        // The file is read again under the lock of git, so that a concurrent change is not lost.
         let draft = self.git.draft(self.name, &mut account.patience);
         let is_without_lock = draft.as_ref().is_ok_and(|draft| !draft.is_locked);
         match self.verdict(before, work, account) {
             Verdict::Fine | Verdict::Elsewhere => return,
             Verdict::Without(text, out) => {
-                // Fails where the file system has no second names; what is taken out is told in any case.
+                // Fails if the file system has no hard links. The removed settings are reported in any case.
                 let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
                 match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
                     Ok(()) => account.told.undone(format!(
@@ -193,7 +195,7 @@ impl<'a> TextFile<'a> {
         };
         let is_own = self.is_as_found || before.is_some_and(|before| before.bytes == text.bytes);
         let judgement = match (self.name, self.kind) {
-            // Where it leads changes with what stands there.
+            // The target of the path changes with the file system, so the text is judged even if it is unchanged.
             ("config" | "config.worktree", _) => self.judge_settings(&text.bytes, account.ground, account.known),
             _ if is_own => Judgement::Fine,
             ("gitdir", Kind::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {

@@ -1,5 +1,5 @@
-//! Paths in JSON, whatever bytes they have: a text, or the bytes where they are none. What `serde` has for a path fails
-//! there, and one file with such a name would keep every program from being started.
+//! Paths in JSON: a text, or the bytes if they are not UTF-8. The implementation of `serde` fails for such a path, so
+//! one file with such a name would keep every program from starting.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{

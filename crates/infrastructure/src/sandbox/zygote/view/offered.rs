@@ -1,4 +1,4 @@
-//! The program `tool` in the root of a run, and the socket that it speaks on.
+//! The program `tool` in the root of a run, and the socket that it connects to.
 
 use super::View;
 use crate::sandbox::{
@@ -16,12 +16,12 @@ use rustix::{
 };
 use std::{io, os::fd::OwnedFd, path::Path};
 
-/// Connections that wait for the runtime.
+/// Maximum number of connections that wait for the runtime.
 const WAITING: i32 = 128;
 
 impl View<'_> {
-    /// Shows the program, and listens for it. The socket is made in the root of the run, which is nowhere else: no path of
-    /// the machine or of another run leads to it.
+    /// Mounts the program and listens for it. The socket is created in the root of the run, which exists nowhere else:
+    /// no path of the machine or of another run leads to it.
     pub(in crate::sandbox::zygote) fn offer_tools(&self) -> Result<OwnedFd, Failure> {
         let step = || "offer tools".to_owned();
         let program = stage::at(stage::PROGRAM);
@@ -38,7 +38,7 @@ impl View<'_> {
         let folder = mount::open_beneath(&self.root, Path::new(PLACE), OFlags::PATH | OFlags::DIRECTORY)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // A socket is made at a path alone, which the root of the run has none of as yet.
+        // A socket can only be created at a path, and the root of the run has none yet.
         fchdir(&folder)?;
         let bound = bind(&socket, &SocketAddrUnix::new(name)?);
         chdir("/")?;
