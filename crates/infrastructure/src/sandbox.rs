@@ -1,4 +1,4 @@
-//! The only way to files and processes.
+//! Access to files and processes. Other modules reach them only through this one.
 
 #[expect(clippy::disallowed_methods, reason = "it starts the person's own browser, which lives on")]
 pub mod browser;

@@ -1,4 +1,4 @@
-//! The browser of the person at this machine, which is no child of ours: it lives on when this program ends.
+//! The user's web browser. It is started as an independent process and continues when this program ends.
 
 use crate::sandbox::file_size_signal;
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 use url::{Host, Url};
 
-/// What a browser needs of the environment to find its screen, beside what every child gets.
+/// Variables that a browser needs to find its screen, in addition to those of every child.
 const SCREEN: [&str; 11] = [
     "DISPLAY",
     "WAYLAND_DISPLAY",
@@ -25,13 +25,13 @@ const SCREEN: [&str; 11] = [
     "XDG_CONFIG_DIRS",
     "DBUS_SESSION_BUS_ADDRESS",
 ];
-/// The variable that names a browser.
+/// Variable that names a browser.
 const BROWSER: &str = "BROWSER";
-/// Opens a page in the browser of the desktop.
+/// Program that opens a page in the browser of the desktop.
 const OPENER: &str = "xdg-open";
-/// Stands in the words of [`BROWSER`] for the address.
+/// Placeholder for the address in the words of [`BROWSER`].
 const ADDRESS: &str = "%s";
-/// A longer address is opened by a person.
+/// Maximum length of an address, in bytes. The user has to open a longer one.
 const MAX_ADDRESS: usize = 8 << 10;
 
 /// A program that opens pages.
@@ -42,26 +42,26 @@ pub struct Browser {
     environment: BTreeMap<String, String>,
 }
 
-/// Why a page was not opened.
+/// Reason why a page was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOpened {
-    /// Only pages of the web are, and plain `http` on this machine alone.
+    /// The address is neither `https` nor an `http` address of this machine, or it is too long or contains a user.
     #[error("only an `https` address is opened, or an `http` address of this machine, and none with a user in it")]
     Address,
     /// The program cannot be started.
     #[error("`{}` cannot be started: {source}", program.display())]
     Start {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// The system's reason.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl Browser {
-    /// The first program of `$BROWSER` (commands with colons between them, `%s` for the address) that is there, else
-    /// `xdg-open` where there is a screen. Programs are looked for on the `PATH` of `environment`, which they also get,
-    /// with what tells them of the screen and nothing else; `of_process` reads that. Blocks.
+    /// Returns the first existing program of `$BROWSER` (commands separated by colons, with `%s` for the address), or
+    /// else `xdg-open` if there is a screen. Programs are searched on the `PATH` of `environment`. They receive that
+    /// environment and the variables of the screen, which `of_process` reads, and nothing else. Blocks.
     pub fn find(environment: BTreeMap<String, String>, of_process: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let path = environment.get("PATH").cloned().unwrap_or_default();
         let screen = SCREEN.iter().filter_map(|name| Some(((*name).to_owned(), of_process(name)?)));
@@ -70,7 +70,7 @@ impl Browser {
         let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment.contains_key(*name));
         let named = of_process(BROWSER).unwrap_or_default();
         let usual = has_screen.then_some(OPENER);
-        // No shell reads it: blanks part the words, and nothing else has a meaning.
+        // The value is not passed to a shell: blanks separate words, and no other character is special.
         named.split(':').chain(usual).find_map(|command| {
             let mut words = command.split_ascii_whitespace().map(str::to_owned);
             let program = found(&words.next()?, &path)?;
@@ -80,8 +80,7 @@ impl Browser {
 
     /// Opens a page, and returns once the program has been started.
     ///
-    /// # Errors
-    /// [`NotOpened`].
+    /// # Errors [`NotOpened`].
     pub fn open(&self, page: &Url) -> Result<(), NotOpened> {
         if !is_fit(page) {
             return Err(NotOpened::Address);
@@ -97,12 +96,12 @@ impl Browser {
         }
         command.env_clear().envs(&self.environment).current_dir("/");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C at our terminal is not meant for it.
+        // Ctrl-C in this terminal must not end the browser.
         command.process_group(0);
         file_size_signal::restore_in(&mut command);
         let started = command.spawn();
         let mut child = started.map_err(|source| NotOpened::Start { program: self.program.clone(), source })?;
-        // Nobody hears how it ends; the system wants it asked.
+        // The exit status is ignored, but the process must be reaped.
         thread::spawn(move || drop(child.wait()));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Control groups (cgroup v2), where they can be made: they bound and end all processes of a run together.
+//! Control groups (cgroup v2), if they are available: they limit and kill all processes of a run together.
 //!
 //! ```text
 //! place                 where this process may make groups
@@ -6,7 +6,8 @@
 //!        └─ 1, 2, …     of one run: its program and all that comes of it
 //! ```
 //!
-//! The init of a run stands outside of its group: it puts the workspace right after the kernel has ended what is in it.
+//! The init of a run is outside of its group, because it cleans up the workspace after the kernel has killed the
+//! processes in the group.
 
 mod place;
 
@@ -27,65 +28,65 @@ use std::{
     time::Duration,
 };
 
-/// What the names of all our folders begin with.
+/// Prefix of the names of all folders of Toolstead.
 const PREFIX: &str = "toolstead-";
-/// Processes that were killed are gone after so many looks, or hang in the kernel.
+/// Maximum number of checks whether killed processes have ended. A process that has not may hang in the kernel.
 const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// The groups of one process that starts runs; gone with the value.
+/// Groups of one process that starts runs. They are removed when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Groups {
     place: OwnedFd,
     name: String,
-    /// Locked, so that nobody sweeps it away.
+    /// Locked, so that no other process removes it as abandoned.
     folder: OwnedFd,
     bounds: Bounds,
     runs: Vec<RunGroup>,
     born: u64,
 }
 
-/// What groups bound here.
+/// Resources that groups can limit on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
-    /// The memory of all processes of a run together, shared memory included.
+    /// `true` if the memory of all processes of a run together is limited, including shared memory.
     pub memory: bool,
-    /// Their number.
+    /// `true` if the number of processes of a run is limited.
     pub processes: bool,
-    /// Why not all of it.
+    /// Reason why one of the limits is missing.
     lacks: Option<String>,
 }
 
-/// A group that was made.
+/// A group that was created.
 #[derive(Debug)]
 struct RunGroup {
     name: String,
-    /// The init of the run; `None` where none was born.
+    /// Process descriptor of the init of the run. `None` if no init was started.
     init: Option<OwnedFd>,
 }
 
-/// The bounds of one run as a whole.
+/// Limits of one run as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) memory_bytes: u64,
     pub(super) processes: u64,
 }
 
-/// The group of one run, as its init holds it.
+/// Group of one run, as its init holds it.
 #[derive(Debug)]
 pub(super) struct Group {
     folder: OwnedFd,
     kill: File,
-    /// What became of its bound of memory.
+    /// Events of its memory limit, if there is one.
     memory: Option<File>,
 }
 
-/// Whose memory was used up when the kernel ended a run.
+/// Scope of the memory that was exhausted when the kernel killed a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutOfMemory {
-    /// The run's own: all its processes had so many bytes together.
+    /// The memory of the run itself: all its processes together reached this limit, in bytes.
     OfRun(u64),
-    /// That of the machine, or of the service or container that Toolstead runs in.
+    /// The memory of the machine, or of the service or container that Toolstead runs in.
     OfMachine,
 }
 
@@ -104,10 +105,9 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
-/// What groups bound here: makes one and removes it again.
+/// Returns the resources that groups can limit, by creating one and removing it again.
 ///
-/// # Errors
-/// The reason why runs have no groups.
+/// # Errors The reason why runs have no groups.
 pub fn tried() -> Result<Bounds, String> {
     Groups::found().map(|groups| groups.bounds.clone())
 }
@@ -125,10 +125,9 @@ impl fmt::Display for Bounds {
 }
 
 impl Groups {
-    /// Finds the place where this process may make groups, and removes what dead processes have left there.
+    /// Finds a place where this process may create groups, and removes abandoned groups there.
     ///
-    /// # Errors
-    /// Why there is none.
+    /// # Errors The reason why there is no such place.
     pub(super) fn found() -> Result<Self, String> {
         let places = GroupPlace::all()?;
         let mut first: Option<Self> = None;
@@ -148,7 +147,7 @@ impl Groups {
 
     fn at(place: &GroupPlace) -> io::Result<Self> {
         let folder = opened(CWD, &place.path)?;
-        // Who moves processes here must be able to write this.
+        // A process that moves processes into a group must be able to write this file.
         openat(&folder, "cgroup.procs", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
         sweep(&folder, &place.path);
         let lacks = place.divide(&folder);
@@ -177,7 +176,7 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Makes the group of a run, without bounds.
+    /// Creates the group of a run, without limits.
     pub(super) fn make(&mut self) -> io::Result<Group> {
         self.born += 1;
         let name = self.born.to_string();
@@ -190,25 +189,24 @@ impl Groups {
         Ok(Group { folder, kill, memory })
     }
 
-    /// Bounds the group of a run.
+    /// Sets the limits of the group of a run.
     ///
-    /// # Errors
-    /// Where one of its bounds cannot be set; then the run must not begin.
+    /// # Errors If one of the limits cannot be set. The run must not start then.
     pub(super) fn bound(&self, group: &Group, limits: Limits) -> io::Result<()> {
         self.bounds.set(&group.folder, limits)
     }
 
-    /// The group that was made last is this one's.
+    /// Assigns the last created group to this init.
     pub(super) fn belongs_to(&mut self, init: OwnedFd) {
         if let Some(run) = self.runs.last_mut() {
             run.init = Some(init);
         }
     }
 
-    /// Waits until one of these can be read, and removes the groups of runs that end meanwhile.
+    /// Waits until one of these descriptors can be read, and removes the groups of runs that end meanwhile.
     pub(super) fn wait(&mut self, for_these: &[BorrowedFd<'_>]) {
         loop {
-            // Killed with their init already; of one whose init was killed something may hang for a moment.
+            // Processes of a group are killed with their init. Some may take a moment to end.
             let is_left = |run: &RunGroup| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
             self.runs.retain(is_left);
             let lingers = self.runs.iter().any(|run| run.init.as_ref().is_none_or(|init| !lives(init)));
@@ -228,7 +226,7 @@ impl Groups {
 
 impl Drop for Groups {
     fn drop(&mut self) {
-        // What is left is swept by the next one.
+        // The next process removes what is left.
         clear(&self.place, &self.name, &self.folder);
     }
 }
@@ -242,14 +240,15 @@ impl Bounds {
         2 * u8::from(self.memory) + u8::from(self.processes)
     }
 
-    /// Sets the bounds of a group.
+    /// Sets the limits of a group.
     fn set(&self, group: &OwnedFd, limits: Limits) -> io::Result<()> {
         if self.memory {
             write(group, "memory.max", &limits.memory_bytes.to_string())?;
-            // Half a tree helps nobody: what is left would wait for what is gone.
+            // The kernel must kill all processes of the run together: the remaining ones would wait for the killed
+            // ones.
             write(group, "memory.oom.group", "1")?;
             match write(group, "memory.swap.max", "0") {
-                // A kernel without swap.
+                // This kernel has no swap.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 written => written?,
             }
@@ -262,24 +261,24 @@ impl Bounds {
 }
 
 impl Group {
-    /// What a process is to be born into.
+    /// Returns the folder of the group, into which a process can be forked.
     pub(super) fn folder(&self) -> &OwnedFd {
         &self.folder
     }
 
-    /// Kills all that is in it, at once.
+    /// Kills all processes in the group at once.
     pub(super) fn kill(&self) {
-        // The end of the run's namespace kills the same, one by one.
+        // If this fails, ending the namespace of the run kills the same processes one by one.
         let _ = (&self.kill).write_all(b"1");
     }
 
-    /// The descriptors that hold it.
+    /// Returns the descriptors that this value holds.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         [self.folder.as_raw_fd(), self.kill.as_raw_fd()].into_iter().chain(self.memory.as_ref().map(AsRawFd::as_raw_fd))
     }
 
-    /// Whether the kernel killed what is in it because there was no memory left, and whose: of the run itself, which had so
-    /// many bytes, or not.
+    /// Returns whose memory was exhausted if the kernel killed the processes for that reason. `most` is the limit of
+    /// the run, in bytes.
     pub(super) fn out_of_memory(&self, most: u64) -> Option<OutOfMemory> {
         let mut events = self.memory.as_ref()?;
         let mut text = String::new();
@@ -288,7 +287,7 @@ impl Group {
     }
 }
 
-/// What the events of a group's memory say (cgroup-v2.rst, `memory.events`).
+/// Interprets the memory events of a group (cgroup-v2.rst, `memory.events`).
 fn ended_for(events: &str, most: u64) -> Option<OutOfMemory> {
     let count = |name: &str| {
         let line = events.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -296,23 +295,24 @@ fn ended_for(events: &str, most: u64) -> Option<OutOfMemory> {
     };
     match (count("oom_kill"), count("oom")) {
         (0, _) => None,
-        // Killed for somebody else's bound.
+        // Killed for a limit of an outer group.
         (_, 0) => Some(OutOfMemory::OfMachine),
         _ => Some(OutOfMemory::OfRun(most)),
     }
 }
 
-/// Makes the folder of this process and locks it.
+/// Creates and locks the folder of this process.
 fn made(place: &OwnedFd) -> io::Result<(String, OwnedFd)> {
-    // Not a random name: the state of what makes those would be the same in all that is forked from this process.
+    // The name is not random, because the state of the random generator is the same in all processes forked from this
+    // one.
     let process = rustix::process::getpid().as_raw_nonzero();
     for name in (0..256).map(|number| format!("{PREFIX}{process}-{number}")) {
         match mkdirat(place, name.as_str(), Mode::from_raw_mode(0o755)) {
-            // Somebody's who is dead, or has the same id in a namespace of processes of its own.
+            // Left by a process that ended, or used by one with the same id in another process namespace.
             Err(Errno::EXIST) => continue,
             made => made?,
         }
-        // Until it is locked, somebody who sweeps may take it away.
+        // Until it is locked, another process may remove it as abandoned.
         let Ok(folder) = opened(place, &name) else { continue };
         let is_locked = flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok();
         let there = statat(place, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).map(|found| found.st_ino);
@@ -323,11 +323,11 @@ fn made(place: &OwnedFd) -> io::Result<(String, OwnedFd)> {
     Err(io::Error::other("other Toolsteads remove what this one makes there"))
 }
 
-/// Removes the folders of processes that are dead: nobody holds their locks.
+/// Removes the folders of processes that have ended, whose locks are free.
 fn sweep(place: &OwnedFd, path: &Path) {
     let names = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.file_name());
     for name in names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(PREFIX)) {
-        // Of another user's it may be neither opened nor removed.
+        // A folder of another user may be impossible to open or remove.
         if let Ok(folder) = opened(place, &name)
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
@@ -336,7 +336,7 @@ fn sweep(place: &OwnedFd, path: &Path) {
     }
 }
 
-/// Kills what is in a folder of ours, and removes it with the groups in it.
+/// Kills the processes in a folder of Toolstead, and removes it with its groups.
 fn clear(place: &OwnedFd, name: &str, folder: &OwnedFd) {
     let _ = write(folder, "cgroup.kill", "1");
     let Ok(listed) = rustix::fs::Dir::read_from(folder) else { return };
@@ -357,7 +357,7 @@ fn wait_until_removed(folder: &OwnedFd, name: &str) {
     }
 }
 
-/// Removes a group; `false` while something in it lives.
+/// Removes a group. Returns `false` while a process in it lives.
 fn is_removed(folder: &OwnedFd, name: &str) -> bool {
     match unlinkat(folder, name, AtFlags::REMOVEDIR) {
         Err(Errno::BUSY) => {
@@ -366,12 +366,12 @@ fn is_removed(folder: &OwnedFd, name: &str) -> bool {
             }
             false
         }
-        // Gone, or nothing that another try would change.
+        // Removed, or an error that another attempt would not change.
         Ok(()) | Err(_) => true,
     }
 }
 
-/// Whether a process has not ended.
+/// Returns `true` if the process has not ended.
 fn lives(process: &OwnedFd) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)), Ok(0))

@@ -1,13 +1,13 @@
-//! What detached tasks leave in the data folder: a record each, and a socket for as long as they run. No tool reaches
-//! that folder, and no confined program sees it.
+//! Files of detached tasks in the data folder: a record for each task, and a socket while it runs. Tools cannot access
+//! this folder, and confined programs cannot see it.
 //!
 //! ```text
 //! tasks/{principal and workspace}/task_3        the record: a secret line, then what its reader makes of it
 //! tasks/{principal and workspace}/task_3.sock   where whoever knows the secret reaches it while it runs
 //! ```
 //!
-//! A record is written before its socket goes, so one without an end and without anybody at the socket is of a task
-//! whose process died.
+//! A record is completed before its socket is removed. Therefore a record without an end whose socket accepts no
+//! connection belongs to a task whose process died.
 
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
@@ -27,39 +27,38 @@ use std::{
 use toolstead_domain::principal::Principal;
 use uuid::Uuid;
 
-/// Records that are kept of tasks that have ended, and the bytes of them all. The oldest go first.
+/// Maximum number of records of ended tasks, and their maximum total size in bytes. The oldest are removed first.
 const KEPT_RECORDS: usize = 64;
 const KEPT_BYTES: u64 = 256 << 20;
 
-/// The detached tasks of a principal in a workspace.
+/// Detached tasks of a principal in a workspace.
 #[derive(Debug, Clone)]
 pub struct DetachedTasks {
     folder: PathBuf,
 }
 
-/// A task that is about to be kept.
+/// A new detached task.
 #[derive(Debug)]
 pub struct Begun {
-    /// Its number, which no task here had before.
+    /// Number of the task. Numbers are not reused in this folder.
     pub number: u64,
-    /// What whoever comes to its socket has to say first.
+    /// Secret that a client of the socket has to send first.
     pub secret: String,
-    /// Where they come.
+    /// Socket on which clients connect.
     pub listener: UnixListener,
 }
 
 impl DetachedTasks {
-    /// Those in this data folder. Nothing is made yet.
+    /// Returns the tasks in this data folder. Creates nothing yet.
     pub fn of(data: &Path, principal: &Principal, workspace: &Path) -> Self {
         let whose = [principal.id().as_bytes(), b"\0", workspace.as_os_str().as_bytes()].concat();
         let name: String = Sha256::digest(whose).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         Self { folder: data.join("tasks").join(name) }
     }
 
-    /// Takes the next number, and listens. Blocks for a moment.
+    /// Takes the next number, creates the record and listens on the socket. Blocks for a moment.
     ///
-    /// # Errors
-    /// The system's, and `PermissionDenied` where the folder is not this user's alone.
+    /// # Errors The error of the system, or `PermissionDenied` if other users have access to the folder.
     pub fn begin(&self) -> io::Result<Begun> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let numbers = self.numbers()?;
@@ -78,10 +77,9 @@ impl DetachedTasks {
         Ok(Begun { number, secret, listener })
     }
 
-    /// The tasks of which there is a record, oldest first. Blocks for a moment.
+    /// Returns the numbers of all tasks with a record, oldest first. Blocks for a moment.
     ///
-    /// # Errors
-    /// As [`begin`](Self::begin).
+    /// # Errors As for [`begin`](Self::begin).
     pub fn numbers(&self) -> io::Result<Vec<u64>> {
         match fs::symlink_metadata(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -98,37 +96,34 @@ impl DetachedTasks {
         Ok(numbers)
     }
 
-    /// The record, to be read from its beginning.
+    /// Opens the record for reading from its beginning.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The error of the system.
     pub fn record(&self, number: u64) -> io::Result<File> {
         File::open(self.path(number))
     }
 
-    /// Writes on at the end of the record.
+    /// Opens the record for appending.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The error of the system.
     pub fn append(&self, number: u64) -> io::Result<File> {
         OpenOptions::new().append(true).open(self.path(number))
     }
 
-    /// The way to a task that runs.
+    /// Connects to a running task.
     ///
-    /// # Errors
-    /// The system's, also when it does not run any more.
+    /// # Errors The error of the system, also if the task no longer runs.
     pub fn connect(&self, number: u64) -> io::Result<UnixStream> {
         UnixStream::connect(short(&File::open(&self.folder)?, number))
     }
 
-    /// Nobody comes to its socket from here on.
+    /// Removes the socket, so that no further client can connect.
     pub fn close(&self, number: u64) {
-        // It may be gone already.
+        // It may have been removed already.
         let _ = fs::remove_file(self.socket(number));
     }
 
-    /// Removes the oldest records of tasks that do not run. The newest stays: its number is not given again.
+    /// Removes the oldest records of tasks that have ended. The newest record stays, so that its number is not reused.
     fn make_room(&self, numbers: &[u64]) {
         let (mut records, mut bytes) = (0, 0);
         for number in numbers.iter().rev() {
@@ -149,8 +144,8 @@ impl DetachedTasks {
     }
 }
 
-/// The socket's path by way of a descriptor: the path of a socket is bounded to some hundred bytes, that of a data
-/// folder is not.
+/// Returns a path of the socket through a descriptor. The path of a socket may have only about 100 bytes, and the path
+/// of a data folder can be longer.
 fn short(folder: &File, number: u64) -> PathBuf {
     format!("/proc/self/fd/{}/task_{number}.sock", folder.as_raw_fd()).into()
 }

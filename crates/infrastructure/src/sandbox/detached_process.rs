@@ -1,5 +1,5 @@
-//! A command of the command line whose work goes on after it: the work is done by the same program, started a second
-//! time, which tells the first one when it may end.
+//! A command whose work continues in the background: the same program, started a second time, does the work and reports
+//! to the first process when that may end.
 //!
 //! ```text
 //! first  -> second  its name, and the same arguments; standard input is a socket, with the input of the first one
@@ -30,25 +30,24 @@ use tokio::{
     task::spawn_blocking,
 };
 
-/// The name under which this program is started a second time.
+/// Name (`argv[0]`) under which this program is started a second time.
 const NAME: &str = "toolstead-keeper";
 
-/// The second process, which may live on after the command.
+/// The second process, which may outlive the command.
 #[derive(Debug)]
 pub struct DetachedProcess(());
 
 impl DetachedProcess {
-    /// This process, if it was started as one.
+    /// Returns a value if this process was started as the second one.
     pub fn of_process() -> Option<Self> {
         let is_socket = || rustix::net::sockopt::socket_type(stdio::stdin()).is_ok();
         (env::args_os().next().is_some_and(|name| name == NAME) && is_socket()).then_some(Self(()))
     }
 
-    /// Does all that this command line says in a second process, which is given this input. Returns the exit code once
-    /// there is one; the other process may live on.
+    /// Does the work of this command line in a second process, which receives this input. Returns the exit code once
+    /// the second process reports it; that process may continue.
     ///
-    /// # Errors
-    /// The system's, when it cannot be started or be heard.
+    /// # Errors The error of the system if the process cannot be started or its report cannot be read.
     pub async fn instead(input: Vec<u8>) -> io::Result<u8> {
         let (mut interrupt, mut terminate, mut hangup) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
@@ -56,12 +55,12 @@ impl DetachedProcess {
         let mut second = Command::new("/proc/self/exe");
         second.arg0(NAME).args(env::args_os().skip(1)).stdin(Stdio::from(OwnedFd::from(theirs)));
         let mut child = second.spawn()?;
-        // The command keeps the other end of the socket, at which nobody would hear of the child's end.
+        // `Command` holds the other end of the socket, which would hide the end of the child.
         drop(second);
         let process = Pid::from_child(&child);
         let mut writer = ours.try_clone()?;
         let written = spawn_blocking(move || {
-            // Whoever does not read it has failed already, and says why.
+            // A process that does not read its input has failed already, and reports the reason.
             let _ = writer.write_all(&input);
             let _ = writer.shutdown(Shutdown::Write);
         });
@@ -71,7 +70,7 @@ impl DetachedProcess {
         let told = loop {
             tokio::select! {
                 read = ours.read(&mut code) => break matches!(read, Ok(1)),
-                // A terminal tells both of them.
+                // A terminal sends this signal to both processes.
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => drop(kill_process(process, Signal::TERM)),
                 _ = hangup.recv() => drop(kill_process(process, Signal::HUP)),
@@ -86,13 +85,12 @@ impl DetachedProcess {
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).or_else(by_signal).unwrap_or(70))
     }
 
-    /// Lets the command end with this code. From here on this process has neither terminal nor input nor output.
+    /// Ends the command with this code. After that, this process has no terminal, input or output.
     ///
-    /// # Errors
-    /// The system's; then the command has not ended.
+    /// # Errors The error of the system. The command has not ended then.
     pub fn let_command_end(self, code: u8) -> io::Result<()> {
         let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-        // It was started by another process, so it leads no group.
+        // This process was started by another one, so it does not lead a process group.
         setsid()?;
         stdio::dup2_stdout(&nothing)?;
         stdio::dup2_stderr(&nothing)?;

@@ -1,9 +1,9 @@
-//! `SIGXFSZ`, which the kernel sends to a process that writes past its limit of file sizes (`ulimit -f`).
+//! `SIGXFSZ`, which the kernel sends to a process that writes beyond its file size limit (`ulimit -f`).
 
 use std::{os::unix::process::CommandExt, process::Command};
 
-/// Ignores the signal, so that such a write fails with `EFBIG` and does not end the process with all its calls. Programs
-/// that the process starts inherit this, unless [`restore`] runs in between.
+/// Ignores the signal, so that such a write fails with `EFBIG` and does not end the process with all its calls.
+/// Programs that the process starts inherit this, unless [`restore`] runs in between.
 pub(super) fn ignore() {
     // SAFETY: no handler is passed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

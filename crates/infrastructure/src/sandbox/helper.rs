@@ -1,7 +1,7 @@
-//! Work on hostile bytes in a child process: the runtime's own program, started a second time under a marker.
+//! Processing of untrusted bytes in a child process: the runtime's own program, started a second time with a marker.
 //!
-//! What parses foreign documents may loop, eat memory or crash. In a child that limited itself beforehand, it takes
-//! nothing down but itself. The child answers one request and ends:
+//! A parser of foreign documents may loop, exhaust memory or crash. In a child that has limited itself before, this
+//! affects only the child. The child serves one request and ends:
 //!
 //! ```text
 //! parent -> child   (environment) TOOLSTEAD_HELPER=name
@@ -42,31 +42,31 @@ use tokio::{
 };
 use toolstead_domain::sandbox_policy::SandboxPolicy;
 
-/// The variable that makes a program a helper: its value is the helper's name.
+/// Variable that turns a program into a helper. Its value is the name of the helper.
 const MARKER: &str = "TOOLSTEAD_HELPER";
-/// The first line of a helper.
+/// First line that a helper prints.
 const READY: &str = "toolstead-helper 1 ready";
-/// An order with its line break.
+/// Maximum size of an order, including its line break, in bytes.
 const MAX_ORDER_BYTES: u64 = 64 << 10;
-/// As much of what a helper prints to stderr is kept.
+/// Maximum size of a helper's stderr output that is stored, in bytes.
 const KEPT_STDERR_BYTES: usize = 4 << 10;
 /// Maximum processor time of short work, in seconds.
 const MAX_SHORT_SECONDS: u64 = 10;
-/// The exit code of a helper whose work panicked.
+/// Exit code of a helper whose work panicked.
 const PANICKED: i32 = 101;
 
-/// A helper's work: the order as JSON text and the input in, the answer out.
+/// Work of a helper. Receives the order as JSON text and the input, and returns the answer.
 pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
 
-/// Ends what this program started of itself, and everything that runs confined, and returns when it is gone. For the
-/// last line of `main`: nothing confined can be started afterwards. Without it the kernel does the same a moment after
-/// the program's end.
+/// Ends all helpers and confined programs, and returns once they have ended. Call it in the last line of `main`,
+/// because no confined program can be started afterwards. Without this call, the kernel ends them a moment after the
+/// program.
 pub fn end() {
     PROCESS.launchers.zygotes.end();
 }
 
-/// Runs the work and ends the process, if this process was started as a helper. Otherwise returns; from then on the process
-/// can start helpers, and ignores `SIGXFSZ`: a write past `ulimit -f` fails and does not end it.
+/// Runs the work and ends the process, if this process was started as a helper. Otherwise returns. From then on the
+/// process can start helpers, and it ignores `SIGXFSZ`: a write beyond `ulimit -f` fails and does not end the process.
 pub fn enter(works: &[(&str, Work)]) {
     PROCESS.has_helper_door.store(true, Ordering::Relaxed);
     PROCESS.launchers.zygotes.enter();
@@ -79,9 +79,9 @@ pub fn enter(works: &[(&str, Work)]) {
     });
 }
 
-/// The child's side, from the first line to the exit code.
+/// Runs the child's side, from the first line to the exit code.
 fn serve(work: Work) -> io::Result<i32> {
-    // A parser that prints must not write into the answer.
+    // Output that a parser prints must not become part of the answer.
     let mut answer = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?);
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     writeln!(answer, "{READY}")?;
@@ -97,20 +97,20 @@ fn serve(work: Work) -> io::Result<i32> {
     Ok(0)
 }
 
-/// What the child does to itself before it sees a byte of the document. The launcher has closed it in: no files, no
-/// network, no privileges.
+/// Limits the child before it reads a byte of the document. The launcher has already confined it: no files, no network,
+/// no privileges.
 fn confine(bounds: HelperBounds) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::thread::set_no_new_privs(true)?;
-    // The hard limit of time is a second later: the first signal ends the process, the second cannot be held off. Both
-    // count the processor time of all threads, which does not depend on the load of the machine.
+    // The hard time limit is one second later. The first signal ends the process, and the second one cannot be blocked.
+    // Both limits count the processor time of all threads, which does not depend on the load of the machine.
     for (resource, soft, hard) in [
         (Resource::As, bounds.memory_bytes, bounds.memory_bytes),
         (Resource::Cpu, bounds.seconds, bounds.seconds + 1),
         (Resource::Core, 0, 0),
-        // No further process or thread. The privileges of root go past it.
+        // No further process or thread. The privileges of root bypass this limit.
         (Resource::Nproc, 0, 0),
-        // No further descriptor; those that it has stay open.
+        // No further descriptor. Open ones stay open.
         (Resource::Nofile, 0, 0),
         (Resource::Fsize, 0, 0),
     ] {
@@ -125,20 +125,20 @@ struct HelperOrder<T> {
     order: T,
 }
 
-/// Starts helpers, some at a time.
+/// Starts helpers, with a limited number of them at a time.
 #[derive(Debug)]
 pub struct Helpers {
     launcher: OnceLock<Launcher>,
     requires_landlock: bool,
     allows_tier_2: bool,
-    /// Seats for short work, such as pages and schemas.
+    /// Permits for short work, such as pages and schemas.
     short: Semaphore,
-    /// Seats for long work, such as documents, so that it cannot hold up short work.
+    /// Permits for long work, such as documents, so that it cannot delay short work.
     long: Semaphore,
 }
 
 impl Default for Helpers {
-    /// At most two helpers for each core run short work at once, and as many run long work.
+    /// Allows at most two helpers per core for short work at once, and as many for long work.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let seats = || Semaphore::new(2 * cores);
@@ -153,13 +153,13 @@ impl Default for Helpers {
 }
 
 impl Helpers {
-    /// Where `is_required`, none is started on a kernel without Landlock.
+    /// Sets whether starting a helper fails on a kernel without Landlock.
     #[must_use]
     pub fn requiring_landlock(self, is_required: bool) -> Self {
         Self { requires_landlock: is_required, ..self }
     }
 
-    /// Where `is_allowed`, tier 2 will do.
+    /// Sets whether helpers may run in tier 2.
     #[must_use]
     pub fn allowing_tier_2(self, is_allowed: bool) -> Self {
         Self { allows_tier_2: is_allowed, ..self }
@@ -183,7 +183,7 @@ impl Helpers {
         order.push(b'\n');
         let sending = async {
             let input = call.input.take(call.input_bytes);
-            // A helper that has seen enough stops reading; then its answer counts.
+            // A helper that has read enough stops reading. Its answer is valid in that case.
             if stdin.write_all(&order).await.is_ok() {
                 copied(input, &mut stdin).await?;
             }
@@ -211,7 +211,7 @@ impl Helpers {
             return Ok(launcher);
         }
         let started = Launcher::start().map_err(not_started)?.requiring_landlock(self.requires_landlock);
-        // A helper is this program itself and needs nothing of the user.
+        // A helper is this program itself, and needs no files of the user.
         let started = started.allowing_tier_2(self.allows_tier_2).for_user(None);
         Ok(self.launcher.get_or_init(|| started))
     }
@@ -226,14 +226,14 @@ impl HelperPort for Helpers {
         let deadline = call.deadline;
         let seats = if call.bounds.seconds > MAX_SHORT_SECONDS { &self.long } else { &self.short };
         let _seat = within(deadline, seats.acquire()).await?.map_err(not_started)?;
-        // Starts here, because the wait for a seat does not count.
+        // Starts here, because the wait for a permit does not count.
         let backstop = Instant::now().checked_add(call.bounds.backstop());
         let end = [deadline, backstop].into_iter().flatten().min();
         within(end, self.answered(call)).await?
     }
 }
 
-/// Waits for the work, until `end` if it is set.
+/// Waits for the work, at most until `end`.
 async fn within<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Result<T, HelperError> {
     match end {
         Some(end) => timeout_at(end.into(), work).await.map_err(|_| HelperError::Late),
@@ -248,9 +248,9 @@ fn not_started(error: impl ToString) -> HelperError {
 fn spec(name: &str) -> LaunchSpec {
     let mut environment = child_environment::base(|_| None);
     environment.insert(MARKER.into(), name.into());
-    // Address space is counted, not use: the allocator's second arena would be reserved and never needed.
+    // The limit counts address space, not use. A second arena of the allocator would be reserved and never used.
     environment.insert("MALLOC_ARENA_MAX".into(), "1".into());
-    // Nor much at a time: mimalloc takes 1 GiB, and the stack could not grow any more.
+    // Nor large reservations: mimalloc reserves 1 GiB at once, and then the stack could not grow any more.
     environment.insert("MIMALLOC_ARENA_RESERVE".into(), "32MiB".into());
     LaunchSpec {
         program: "/proc/self/exe".into(),
@@ -261,7 +261,7 @@ fn spec(name: &str) -> LaunchSpec {
     }
 }
 
-/// Sends the input to its end, or until the helper does not read any more.
+/// Copies the input to its end, or until the helper stops reading.
 async fn copied(mut input: impl Read + Send + 'static, stdin: &mut (impl AsyncWriteExt + Unpin)) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -275,7 +275,7 @@ async fn copied(mut input: impl Read + Send + 'static, stdin: &mut (impl AsyncWr
     }
 }
 
-/// The end of what is read, to its end.
+/// Reads to the end, and returns the last bytes.
 async fn tail(stderr: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut kept = Vec::new();
     let mut buffer = [0; 4096];
@@ -287,11 +287,11 @@ async fn tail(stderr: &mut (impl AsyncReadExt + Unpin)) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// What an end before the answer means.
+/// Returns the error for a helper that ended before its answer was complete.
 fn fault(exit: Exit, stderr: String, bounds: HelperBounds) -> HelperError {
     match exit {
         Exit::Signal(signal) if signal == Signal::XCPU.as_raw() => HelperError::OutOfProcessorTime(bounds.seconds),
-        // So Rust's allocator ends a program; nothing but its text tells this abort from others.
+        // Rust's allocator ends a program in this way. Only the text distinguishes this abort from others.
         Exit::Signal(_) if stderr.contains("memory allocation of") => HelperError::OutOfMemory,
         Exit::OutOfMemory(_) => HelperError::OutOfMemory,
         Exit::TimedOut(_) => HelperError::Late,

@@ -1,19 +1,19 @@
-//! What the running kernel offers.
+//! Features of the running kernel.
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
-/// The features that the sandbox is built on.
+/// Features that the sandbox requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
-    /// Paths can be resolved beneath a folder without races (Linux 5.6).
+    /// `true` if paths can be resolved beneath a folder without races (Linux 5.6).
     pub openat2: bool,
-    /// The version of Landlock; `None` where there is none.
+    /// ABI version of Landlock. `None` if the kernel does not support it.
     pub landlock_abi: Option<u32>,
-    /// This user may make user namespaces, as far as the system's settings say.
+    /// `true` if the settings of the system allow this user to create user namespaces.
     pub user_namespaces: bool,
 }
 
-/// Asks the kernel. Changes nothing.
+/// Queries the kernel. Changes nothing.
 pub fn features() -> Features {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Features {
@@ -26,7 +26,7 @@ pub fn features() -> Features {
     }
 }
 
-/// A number of the system's settings; `None` where this kernel has no such setting.
+/// Reads a number from the settings of the kernel. Returns `None` if this kernel has no such setting.
 #[expect(clippy::disallowed_methods, reason = "a setting of the kernel, no file of anybody's")]
 fn setting(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()

@@ -1,6 +1,6 @@
-//! The private home of a program where it lasts: a folder of the machine that this program alone writes into.
+//! Persistent private home of a program: a folder of the machine that only this program writes to.
 //!
-//! What stands in it was chosen by the program, so that nothing is reached over a link here.
+//! The program chose its content, so links in it are never followed.
 
 use crate::sandbox::zygote::request::Copied;
 use rustix::{
@@ -15,8 +15,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Makes the folder where it is missing, the places in it where something else is to be mounted, and copies of settings as
-/// far as it takes them. Says where the folder stands; no part of that is a link.
+/// Creates the folder, the mount points in it, and copies of settings as far as possible. Returns the real path of the
+/// folder.
 pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[Copied]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let real = fs::canonicalize(folder)?;
@@ -41,7 +41,7 @@ pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[Copied])
     Ok(real)
 }
 
-/// A place for a mount, beneath the folder.
+/// A mount point beneath the folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MountPoint {
     pub(super) path: PathBuf,
@@ -50,7 +50,8 @@ pub(super) struct MountPoint {
 
 const OPENED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The folder that a path beneath the top names something in, made where it is missing; and the name.
+/// Returns the folder that contains the last component of a path beneath the top, and that component. Creates missing
+/// folders.
 fn holder<'a>(top: &OwnedFd, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
     let mut parts = path.components().map(|part| match part {
         Component::Normal(name) => Ok(name),
@@ -65,7 +66,7 @@ fn holder<'a>(top: &OwnedFd, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)>
     Ok((at, last))
 }
 
-/// A folder in a folder. Where something else stands, it gives way.
+/// Opens or creates a subfolder. Replaces another entry with that name.
 fn entered(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     match openat(folder, name, OPENED, Mode::empty()) {
         Err(Errno::NOTDIR | Errno::LOOP) => removed(folder, name)?,
@@ -76,7 +77,7 @@ fn entered(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     Ok(openat(folder, name, OPENED, Mode::empty())?)
 }
 
-/// A file in a folder. A link there gives way.
+/// Creates a file in a folder. Replaces a link with that name.
 fn file(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let made = || openat(folder, name, flags, Mode::RUSR | Mode::WUSR);

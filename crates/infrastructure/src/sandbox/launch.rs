@@ -1,58 +1,58 @@
-//! A launch: what is asked for, how it can fail, and how it ends.
+//! Specification, errors and outcome of a launch.
 
 use crate::sandbox::control_group::OutOfMemory;
 use std::{fmt, io, path::PathBuf, time::Duration};
 use toolstead_domain::{descriptor_limit::DescriptorLimit, sandbox_policy::SandboxPolicy};
 
-/// What to start.
+/// Program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchSpec {
-    /// A path (relative ones from `working_dir`), or a name that is looked for in the `PATH` of the child's
-    /// environment.
+    /// Path of the program, where a relative one starts in `working_dir`, or a name that is searched on the `PATH` of
+    /// the child's environment.
     pub program: String,
-    /// Its arguments, without the program's name.
+    /// Arguments, without the name of the program.
     pub args: Vec<String>,
-    /// The folder that it starts in; absolute.
+    /// Absolute path of the folder in which the program starts.
     pub working_dir: PathBuf,
-    /// What its standard input is.
+    /// Standard input.
     pub input: Input,
-    /// Its environment, which is all of it, and what it may touch.
+    /// Complete environment of the program, and its permissions.
     pub policy: SandboxPolicy,
 }
 
-/// The standard input of a child.
+/// Standard input of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// A pipe, at [`Child::stdin`](super::launcher::Child::stdin).
+    /// A pipe. The caller writes to [`Child::stdin`](super::launcher::Child::stdin).
     Pipe,
-    /// At its end from the beginning, so that nothing waits for somebody to type.
+    /// At its end from the beginning, so that the child does not wait for input.
     Nothing,
-    /// A terminal of this size, which is its output, too: the child's `stdin` types, its `stdout` reads the screen, and
-    /// its `stderr` is at its end. Reading ends with the error `EIO` when nobody holds the terminal any more. For confined
-    /// children alone.
+    /// A terminal of this size, which is also the output: writing to the child's `stdin` types, reading its `stdout`
+    /// reads the screen, and its `stderr` is at its end. Reading fails with `EIO` once no process has the terminal
+    /// open. Only for confined children.
     Terminal {
-        /// Lines.
+        /// Number of lines.
         rows: u16,
-        /// Characters of a line.
+        /// Number of characters in a line.
         columns: u16,
     },
 }
 
-/// How a child ended.
+/// Outcome of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal ended it.
     Signal(i32),
-    /// By the kernel, with all that it had started.
+    /// The kernel killed it and all processes that it started.
     OutOfMemory(OutOfMemory),
-    /// By the time that its limits give it, with all that it had started.
+    /// It was killed with all processes that it started, because it exceeded this time limit.
     TimedOut(Duration),
 }
 
-/// A signal that may be sent to a child and its group.
+/// Signal that can be sent to a child and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ChildSignal {
     /// `SIGHUP`.
@@ -71,52 +71,52 @@ pub enum ChildSignal {
     User2,
 }
 
-/// A child that could not be started.
+/// Reason why a child was not started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// No such program.
+    /// There is no such program.
     #[error("the program `{program}` was not found; it was looked for in {places}")]
     NotFound {
-        /// As it was named.
+        /// Name as given.
         program: String,
-        /// The folders, or the one path.
+        /// Searched folders, or the single path.
         places: String,
     },
-    /// Its folder is not there.
+    /// The working folder does not exist.
     #[error("the working folder `{}` does not exist", .0.display())]
     NoWorkingFolder(PathBuf),
-    /// The system refused.
+    /// The system refused to start it.
     #[error("could not start `{}`", program.display())]
     Start {
-        /// The program that was found.
+        /// Path of the program.
         program: PathBuf,
-        /// The cause.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// A step of the confinement failed. It is never tried again with less.
+    /// A step of the confinement failed. The launch is never repeated with weaker confinement.
     #[error("the program was not started, because it could not be confined: {0}")]
     Confine(String),
-    /// The same, because something that was to be closed was moved or removed after it was looked up. Another look at
-    /// the disk may help.
+    /// A step of the confinement failed, because a path that should have been protected was moved or removed after it
+    /// was resolved. Another attempt may succeed.
     #[error("the program was not started, because it could not be confined: {0}")]
     Moved(String),
     /// No program can be confined on this machine.
     #[error("no program is run here, because it could not be confined: {missing}; {remedy}")]
     Unconfinable {
-        /// What is missing.
+        /// Missing requirement.
         missing: String,
-        /// What helps, as in "allow user namespaces".
+        /// Suggestion, such as "allow user namespaces".
         remedy: String,
     },
-    /// File descriptors ran out.
+    /// File descriptors are exhausted.
     #[error("the program was not started: {0}")]
     OutOfDescriptors(DescriptorLimit),
-    /// It was to be offered tools, and what would lead to them cannot be there.
+    /// Tools should have been offered to the program, but the path to them is unavailable.
     #[error("no tools can be offered to a program here: {0}")]
     NoTools(&'static str),
-    /// The launching thread is gone.
+    /// The launching thread has ended.
     #[error("no child can be started any more")]
     Stopped,
 }

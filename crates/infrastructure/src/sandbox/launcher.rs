@@ -1,4 +1,4 @@
-//! The one place that starts child processes.
+//! The only module that starts child processes.
 #![expect(unsafe_code, reason = "what a child does between fork and exec can be said in no other way")]
 
 mod confined;
@@ -48,47 +48,48 @@ use time_limit::TimeLimit;
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
 use toolstead_domain::{descriptor_limit::DescriptorLimit, error_chain::with_causes, sandbox_policy::Confinement};
 
-/// How long a child may take to end by itself once its input is closed.
+/// Time that a child has to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
-/// How long a killed child is waited for.
+/// Maximum time to wait for a killed child.
 const TIME_FOR_KILLS: Duration = Duration::from_secs(1);
-/// How often killed children are looked after until they are gone.
+/// Interval at which killed children are checked until they have ended.
 const REAPING_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Starts child processes from one thread of its own, which lives as long as a launcher or a child of it does.
+/// Starts child processes from a thread of its own, which lives as long as a launcher or one of its children.
 ///
-/// The thread matters: a child's death signal is bound to the thread that forked it, and the threads of an async
-/// runtime come and go. With it, a child ends even when the runtime is killed with `SIGKILL`. Cheap to clone.
+/// The thread is necessary because the death signal of a child is bound to the thread that forked it, and threads of an
+/// async runtime may end at any time. With it, a child ends even if the runtime is killed with `SIGKILL`. Cloning is
+/// cheap.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     orders: mpsc::Sender<Order>,
-    /// Lives as long as anybody can order something.
+    /// State of the launching thread. It lives as long as any launcher does.
     held: Weak<Held>,
     shared: &'static Shared,
     requires_landlock: bool,
-    /// Whether tier 2 will do.
+    /// `true` if tier 2 is sufficient.
     allows_tier_2: bool,
-    /// Home folder of the user: `None` if there is none.
+    /// Home folder of the user. `None` if there is none.
     home: Option<Arc<Path>>,
-    /// What other programs write into, beside the roots of a run.
+    /// Roots that other programs write to, in addition to those of a run.
     others: Arc<[PathBuf]>,
 }
 
-/// What all launchers of a process share.
+/// State that all launchers of a process share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) zygotes: Zygotes,
-    /// What is known of the machine: for launchers that want every layer, and for those that do with tier 2.
+    /// Known tiers of this machine: for launchers that require all layers, and for those that accept tier 2.
     gates: [Gate; 2],
-    /// What a child is to see is looked up off the threads of the async runtime: a disk that does not answer holds up
-    /// nobody else.
+    /// Thread pool for resolving the paths of a child. A disk that does not respond then blocks no thread of the async
+    /// runtime.
     look_ups: LookUps,
-    /// What they found of folders that have not changed since.
+    /// Results for folders that have not changed since.
     remembered: Remembered,
 }
 
 impl Shared {
-    /// By `trying` is found out what holds on this machine.
+    /// Creates the state. `trying` determines the tier of this machine.
     pub(super) const fn new(trying: Trying) -> Self {
         Self {
             zygotes: Zygotes::new(),
@@ -99,45 +100,45 @@ impl Shared {
     }
 }
 
-/// Finds out how well a launcher's programs can be confined.
+/// Determines how well programs of a launcher can be confined.
 pub(super) type Trying = for<'a> fn(&'a Launcher) -> BoxFuture<'a, Tier>;
 
-/// A running child: the leader of a session and process group of its own.
+/// A running child: the leader of its own session and process group.
 ///
-/// Dropping it kills the whole group; of a confined child it kills everything that came of it.
+/// Dropping it kills the whole group. For a confined child, it kills all processes that the child started.
 #[derive(Debug)]
 pub struct Child {
-    /// Its standard input; taken by whoever writes there.
+    /// Standard input. The writer takes it.
     pub stdin: Option<pipe::Sender>,
-    /// Its standard output; taken by whoever reads it.
+    /// Standard output. The reader takes it.
     pub stdout: Option<pipe::Receiver>,
-    /// Its standard error; taken by whoever reads it.
+    /// Standard error. The reader takes it.
     pub stderr: Option<pipe::Receiver>,
-    /// Where the network is limited to hosts: a listener in the child's own network, which `HTTP_PROXY` of the child
-    /// leads to. Whoever accepts there is its only way out; taken by the proxy.
+    /// Listener in the child's own network, if the network is limited to hosts. `HTTP_PROXY` of the child points to it,
+    /// and it is the child's only connection to the outside. The proxy takes it.
     pub proxy: Option<TcpListener>,
-    /// The listening end of the socket, where the policy offers tools: what the program `tool` of this run connects to,
-    /// and nobody else. It does not block; taken by whoever makes the calls.
+    /// Listening socket, if the policy offers tools. Only the program `tool` of this run can connect to it. It does not
+    /// block. The code that makes the calls takes it.
     pub tools: Option<UnixListener>,
     process: Process,
     time: Option<TimeLimit>,
 }
 
-/// What the launching thread holds, for those who need not change to it.
+/// State of the launching thread that other threads may use directly.
 #[derive(Debug, Default)]
 struct Held {
-    /// Kept once they are there.
+    /// Running zygotes, set once they are started.
     zygotes: [OnceLock<Arc<Zygote>>; 2],
-    /// Sessions that are over, and of which the zygotes have not heard yet.
+    /// Number of sessions that have ended and whose release has not been sent to the zygotes yet.
     releases: AtomicUsize,
 }
 
-/// Where the program of a child comes from.
+/// Places that the program of a child may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Supply {
-    /// From wherever the specification says.
+    /// Any place that the specification names.
     Anywhere,
-    /// From what no run writes into.
+    /// Only places that no run writes to.
     Outside { sees_whole_path: bool },
 }
 
@@ -147,19 +148,19 @@ enum Order {
         launcher: Launcher,
         reply: oneshot::Sender<Result<Started, LaunchError>>,
     },
-    /// A child that has been killed and not been waited for.
+    /// A child that was killed and not reaped.
     Reap(OwnedFd),
-    /// A confined run that has been told to end; it is killed if it does not.
+    /// A confined run that was requested to end. It is killed if it does not.
     End(OwnedFd),
-    /// What the runs of a session share is not needed any more.
+    /// Releases the resources that the runs of a session shared.
     Release(Arc<str>),
 }
 
-/// What is to be started, with everything looked up.
+/// A launch with all paths resolved.
 struct Prepared {
     spec: LaunchSpec,
     program: PathBuf,
-    /// For a child that is confined, with the layers that there are.
+    /// Request for a confined child, with the available layers.
     request: Option<(Layers, Request)>,
 }
 
@@ -170,16 +171,16 @@ struct Started {
     stderr: OwnedFd,
 }
 
-/// A child on its way.
+/// A child that is being started.
 enum Beginning {
     Begun(Started),
-    /// The launching thread tells of it.
+    /// The launching thread sends the result.
     Ordered(oneshot::Receiver<Result<Started, LaunchError>>),
 }
 
 enum Begun {
     Open(Group),
-    /// The socket on which is told how it goes on.
+    /// Socket with the reports of the run.
     Confined(OwnedFd, Launcher, Layers),
 }
 
@@ -190,7 +191,7 @@ enum Process {
 }
 
 impl Launcher {
-    /// Starts the launching thread, with what all launchers of this process share.
+    /// Starts the launching thread, with the state that all launchers of this process share.
     pub(super) fn sharing(shared: &'static Shared) -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
         let holder = Arc::new(Held::default());
@@ -209,14 +210,14 @@ impl Launcher {
         Ok(started.for_user(home.as_deref()))
     }
 
-    /// Where `is_required`, nothing is started confined on a kernel without Landlock.
+    /// Sets whether starting a confined program fails on a kernel without Landlock.
     #[must_use]
     pub fn requiring_landlock(self, is_required: bool) -> Self {
         Self { requires_landlock: is_required, ..self }
     }
 
-    /// Where `is_allowed`, and not every layer holds, what is confined is confined by Landlock and the filter of system
-    /// calls alone. That is the choice of whoever runs the machine, and of nobody else.
+    /// Sets whether confined programs may run in tier 2, with only Landlock and the system call filter, if not all
+    /// layers are available. Only the operator of the machine may decide this.
     #[must_use]
     pub fn allowing_tier_2(self, is_allowed: bool) -> Self {
         Self { allows_tier_2: is_allowed, ..self }
@@ -226,47 +227,45 @@ impl Launcher {
         &self.shared.gates[usize::from(self.allows_tier_2)]
     }
 
-    /// Whether tier 2 will do.
+    /// Returns `true` if tier 2 is sufficient.
     pub(super) fn allows_tier_2(&self) -> bool {
         self.allows_tier_2
     }
 
-    /// Sets the home folder of the user, whose settings of git and installed programs a confined child gets. Without this
-    /// call it is `HOME` of the process. A folder that is not absolute, and `/`, count as none.
+    /// Sets the home folder of the user, whose git settings and installed programs are available to a confined child.
+    /// The default is `HOME` of the process. A relative folder, and `/`, count as none.
     #[must_use]
     pub fn for_user(self, home: Option<&Path>) -> Self {
         let home = home.filter(|home| home.is_absolute() && *home != Path::new("/"));
         Self { home: home.map(Arc::from), ..self }
     }
 
-    /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees,
-    /// and no root of a child leads out of them.
+    /// Sets the roots that other programs write to. Links in them do not decide what a child sees, and no root of a
+    /// child may be reached through a link that leaves them.
     #[must_use]
     pub fn beside(self, roots: &[PathBuf]) -> Self {
         Self { others: roots.into(), ..self }
     }
 
-    /// Finds a program on a `PATH` without what runs write into: who can write there does not supply it. Says the `PATH`
-    /// without such folders, too, by their real paths. Blocks.
+    /// Searches a program on a `PATH` without folders that runs write to, because a run must not supply it. Also
+    /// returns the `PATH` without such folders, by their real paths. Blocks.
     pub fn found_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
         found_over(&mut Links::default(), program, path, writable)
     }
 
-    /// Starts a child with three pipes, its own session, a built environment, no further descriptors, no way to gain
-    /// privileges, and a signal that ends it with this process. Before the first one that is confined, the confinement
-    /// is tried.
+    /// Starts a child with three pipes, its own session, the given environment, no further descriptors, no way to gain
+    /// privileges, and a signal that ends it with this process. The confinement is tested before the first confined
+    /// child.
     ///
-    /// # Errors
-    /// [`LaunchError`]; then nothing runs.
+    /// # Errors [`LaunchError`]. Nothing runs then.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
         self.launch_of(spec, Supply::Anywhere).await
     }
 
-    /// The same with a program that is found on the child's `PATH` as [`found_outside`](Self::found_outside) does. The child
-    /// gets that `PATH`, unless it `sees_whole_path`.
+    /// Starts a child whose program is searched on its `PATH` as in [`found_outside`](Self::found_outside). The child
+    /// receives the reduced `PATH`, unless it `sees_whole_path`.
     ///
-    /// # Errors
-    /// As [`launch`](Self::launch).
+    /// # Errors As for [`launch`](Self::launch).
     pub async fn launch_from_outside(&self, spec: LaunchSpec, sees_whole_path: bool) -> Result<Child, LaunchError> {
         self.launch_of(spec, Supply::Outside { sees_whole_path }).await
     }
@@ -288,14 +287,14 @@ impl Launcher {
         self.launch_with(spec, supply, layers).await
     }
 
-    /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
+    /// Starts a child without testing the confinement. Used by the test itself.
     pub(super) async fn launch_untried(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
         self.launch_with(spec, Supply::Anywhere, layers).await
     }
 
     async fn launch_with(&self, spec: LaunchSpec, supply: Supply, layers: Layers) -> Result<Child, LaunchError> {
         let (launcher, time) = (self.clone(), spec.policy.limits.timeout);
-        // Where the look-up takes too long, or nobody waits any more, nothing is started by it.
+        // If the lookup takes too long, or the caller has cancelled the launch, nothing is started.
         let waiting = Arc::new(());
         let awaited = Arc::downgrade(&waiting);
         let begin = move || {
@@ -317,7 +316,7 @@ impl Launcher {
         };
         let time = time.map(|time| TimeLimit::of(time, process.killer()));
         Ok(Child {
-            // A terminal is no pipe, and is read and written as one.
+            // A terminal is not a pipe, but is read and written like one.
             stdin: stdin
                 .map(|end| pipe::Sender::from_file_unchecked(waiting_never(end)?))
                 .transpose()
@@ -331,8 +330,8 @@ impl Launcher {
         })
     }
 
-    /// Starts a confined child by its zygote, and leaves to the launching thread what only that one can do: to start a
-    /// zygote or a child of its own.
+    /// Starts a confined child by its zygote. Passes the launch to the launching thread if it requires a new zygote or
+    /// an unconfined child, which only that thread may start.
     fn begun(&self, prepared: Prepared) -> Result<Beginning, LaunchError> {
         let known = prepared.request.as_ref().and_then(|(layers, _)| self.known_zygote(*layers));
         let prepared = match (known, prepared) {
@@ -347,14 +346,14 @@ impl Launcher {
         Ok(Beginning::Ordered(started))
     }
 
-    /// The zygote, once it was started. `None` also while the end of a session is on its way to it: one of the same name
-    /// must not overtake that.
+    /// Returns the zygote if it was started. Returns `None` also while a session is being released: a new session with
+    /// the same name must not overtake that.
     fn known_zygote(&self, layers: Layers) -> Option<Arc<Zygote>> {
         let held = self.held.upgrade().filter(|held| held.releases.load(Ordering::Acquire) == 0)?;
         held.zygotes[layers as usize].get().cloned()
     }
 
-    /// Looks up everything that the child needs.
+    /// Resolves all paths of the child.
     fn prepared(&self, mut spec: LaunchSpec, supply: Supply, layers: Layers) -> Result<Prepared, LaunchError> {
         let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
         let mut links = Links::default();
@@ -384,10 +383,10 @@ impl Launcher {
         Ok(Prepared { request: request.transpose()?, spec, program })
     }
 
-    /// Lets go of the network and the `/tmp` that runs of a session share. Runs that are there keep them.
+    /// Releases the network and the `/tmp` that the runs of a session share. Running commands keep them until they end.
     pub fn release_session(&self, session: Arc<str>) {
         self.gate().forget(&session);
-        // Without the thread nothing is held either.
+        // Without the thread, there is nothing to release.
         if let Some(held) = self.held.upgrade() {
             held.releases.fetch_add(1, Ordering::Release);
             let _ = self.orders.send(Order::Release(session));
@@ -396,7 +395,7 @@ impl Launcher {
 }
 
 impl Child {
-    /// The process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         match &self.process {
             Process::Open(group) => group.id.as_raw_nonzero().get().unsigned_abs(),
@@ -404,8 +403,8 @@ impl Child {
         }
     }
 
-    /// Returns when the child has ended. The group of a child that is not confined may live on until this value is
-    /// dropped; of a confined one nothing is left.
+    /// Waits for the end of the child. The group of an unconfined child may live until this value is dropped; no
+    /// process of a confined one is left.
     pub async fn exited(&mut self) -> Exit {
         let exit = match &mut self.process {
             Process::Open(group) => group.exited().await,
@@ -417,7 +416,8 @@ impl Child {
         }
     }
 
-    /// What the child did to protected names and what was undone, one line each; known once it has ended by itself.
+    /// Returns the changes of the child to protected names that were undone, one line each. Known once the child has
+    /// ended by itself.
     pub fn undone(&self) -> &[String] {
         match &self.process {
             Process::Open(_) => &[],
@@ -425,7 +425,8 @@ impl Child {
         }
     }
 
-    /// What the child made of protected names and what could not be undone, one line each: it must not be trusted.
+    /// Returns the changes of the child to protected names that could not be undone, one line each. They must not be
+    /// trusted.
     pub fn left(&self) -> &[String] {
         match &self.process {
             Process::Open(_) => &[],
@@ -433,19 +434,19 @@ impl Child {
         }
     }
 
-    /// Whether something that a confined child had started outlived it, and was ended.
+    /// Returns `true` if a process that a confined child started outlived it and was killed.
     pub fn had_survivors(&self) -> bool {
         matches!(&self.process, Process::Confined(run) if run.had_survivors)
     }
 
-    /// Kills the child and its group, and returns when it is gone, so that [`undone`](Self::undone) is known.
+    /// Kills the child and its group, and returns once they have ended, so that [`undone`](Self::undone) is known.
     pub async fn kill(&mut self) {
         match &self.process {
             Process::Open(group) => group.signal(Signal::KILL),
             Process::Confined(run) => run.end(),
         }
-        // Only a process that hangs in the kernel takes longer; the launching thread waits for that one. What puts a
-        // workspace right may take its time. Who shuts down has bounds of its own.
+        // Only a process that hangs in the kernel takes longer, and the launching thread waits for that one. Cleaning
+        // up a workspace may take its time. A shutdown has limits of its own.
         let time = match &self.process {
             Process::Open(_) => TIME_FOR_KILLS,
             Process::Confined(_) => confined::TIME_TO_END,
@@ -457,7 +458,7 @@ impl Child {
         }
     }
 
-    /// Sends a signal to the child and its group. Does nothing once they are gone.
+    /// Sends a signal to the child and its group. Does nothing once they have ended.
     pub fn signal(&self, signal: ChildSignal) {
         self.process.signal(match signal {
             ChildSignal::Hangup => Signal::HUP,
@@ -470,8 +471,8 @@ impl Child {
         });
     }
 
-    /// What a confined child leaves behind is ended with it. Else it has half a second to end by itself, because it may have
-    /// something to print that the child led through a pipe. For who wants nothing more of what it prints.
+    /// Kills processes that a confined child leaves behind at once. By default they have half a second to end, because
+    /// the child may have piped output through one of them. For callers that need no further output.
     pub fn end_leftovers_at_once(&self) {
         match &self.process {
             Process::Open(_) => {}
@@ -479,8 +480,8 @@ impl Child {
         }
     }
 
-    /// Ends the child and its group: closes its input, if that was not taken; asks with `SIGTERM` if that does not do;
-    /// kills what is left after `grace`. Returns when it is gone.
+    /// Ends the child and its group: closes its input, unless that was taken; sends `SIGTERM` if that is not
+    /// sufficient; and kills the rest after `grace`. Returns once it has ended.
     pub async fn terminate(mut self, grace: Duration) {
         drop(self.stdin.take());
         let gently = TIME_FOR_END_OF_INPUT.min(grace / 2);
@@ -491,13 +492,14 @@ impl Child {
         if timeout(grace.saturating_sub(gently), self.exited()).await.is_ok() {
             return;
         }
-        // Nobody hears what becomes of the workspace but the log.
+        // The result of cleaning up the workspace is only logged.
         let _ = timeout(TIME_FOR_KILLS, self.kill()).await;
     }
 }
 
 impl Process {
-    /// Kills everything of it, and does not keep it: where it is gone there is nothing to kill.
+    /// Returns a function that kills all its processes. The function does not keep the process alive, because after its
+    /// end there is nothing to kill.
     fn killer(&self) -> Box<dyn FnOnce() + Send> {
         match self {
             Self::Open(group) => {
@@ -527,13 +529,14 @@ impl fmt::Debug for Order {
     }
 }
 
-/// Our end of a stream for the async runtime, which would stand still in a write to somebody who does not read.
+/// Makes the parent's end of a stream non-blocking for the async runtime, which would otherwise block in a write if the
+/// child does not read.
 fn waiting_never(end: OwnedFd) -> io::Result<File> {
     fcntl_setfl(&end, fcntl_getfl(&end)? | OFlags::NONBLOCK)?;
     Ok(end.into())
 }
 
-/// The launching thread.
+/// Runs the launching thread.
 fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
     let mut killed: Vec<OwnedFd> = Vec::new();
     let mut ending: Vec<confined::Ending> = Vec::new();
@@ -544,7 +547,7 @@ fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
             queue.recv_timeout(REAPING_INTERVAL)
         };
         match order {
-            // Whoever has stopped waiting drops the child, which ends it.
+            // If the caller has stopped waiting, the child is dropped, which ends it.
             Ok(Order::Launch { prepared, launcher, reply }) => {
                 drop(reply.send(start(*prepared, launcher, held)));
             }
@@ -555,7 +558,7 @@ fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
                 held.releases.fetch_sub(1, Ordering::Release);
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
-            // Nobody can order anything any more; what was killed last is still waited for.
+            // No launcher is left. The thread still waits for killed children.
             Err(mpsc::RecvTimeoutError::Disconnected) if killed.is_empty() && ending.is_empty() => return,
             Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(REAPING_INTERVAL),
         }
@@ -564,7 +567,7 @@ fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
     }
 }
 
-/// Starts what is prepared; a confined child by the zygote of its layers, which is kept.
+/// Starts a prepared launch. A confined child is started by the zygote of its layers, which stays for further launches.
 fn start(prepared: Prepared, launcher: Launcher, held: &Held) -> Result<Started, LaunchError> {
     let Prepared { spec, program, request } = prepared;
     let Some((layers, request)) = request else {
@@ -572,7 +575,7 @@ fn start(prepared: Prepared, launcher: Launcher, held: &Held) -> Result<Started,
     };
     let kept = &held.zygotes[layers as usize];
     if kept.get().is_none() {
-        // This thread alone starts them.
+        // Only this thread starts zygotes.
         let _ = kept.set(launcher.shared.zygotes.running(layers).map_err(unconfined)?);
     }
     let zygote = kept.get().ok_or(LaunchError::Stopped)?;
@@ -602,7 +605,7 @@ fn unconfined(error: ZygoteError) -> LaunchError {
 /// Both ends of the standard streams of a child.
 struct Streams {
     ours: Ours,
-    /// Its input, output and error output.
+    /// Input, output and error output of the child.
     theirs: [OwnedFd; 3],
 }
 
@@ -639,14 +642,14 @@ impl Streams {
         tcsetwinsize(&terminal, size)?;
         let name = ptsname(&terminal, Vec::new())?;
         let theirs = openat(CWD, name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
-        // Nothing writes there; its reader is at the end at once.
+        // This pipe has no writer, so its reader is at the end at once.
         let (stderr, _) = pipe_with(PipeFlags::CLOEXEC)?;
         let ours = Ours { stdin: Some(terminal.try_clone()?), stdout: terminal, stderr };
         Ok(Self { ours, theirs: [theirs.try_clone()?, theirs.try_clone()?, theirs] })
     }
 }
 
-/// The program's absolute path.
+/// Returns the absolute path of the program.
 fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
     let not_found = |places: String| LaunchError::NotFound { program: spec.program.clone(), places };
     if spec.program.contains('/') {
@@ -662,11 +665,11 @@ fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
     })
 }
 
-/// As [`Launcher::found_outside`], over what was found before.
+/// Searches a program as [`Launcher::found_outside`] does, with known links.
 fn found_over(links: &mut Links, program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
     let mut outside = |path: &Path| writable.outside_over(links, path);
     let folders: Vec<PathBuf> = absolute(path).filter_map(|folder| outside(Path::new(folder))).collect();
-    // A relative path leads from the working folder: `./make` is not the `make` of a folder of the `PATH`.
+    // A relative path starts in the working folder: `./make` is not the `make` in a folder of the `PATH`.
     let can_be_found = program.starts_with('/') || !program.contains('/');
     let candidates = folders.iter().filter(|_| can_be_found).map(|folder| folder.join(program));
     let mut candidates = candidates.filter(|path| is_executable(path));
@@ -675,7 +678,7 @@ fn found_over(links: &mut Links, program: &str, path: &str, writable: &WritableR
     (found, folders.join(":"))
 }
 
-/// The absolute folders of the environment's `PATH`.
+/// Returns the absolute folders of the environment's `PATH`.
 fn folders(environment: &BTreeMap<String, String>) -> impl Iterator<Item = &str> + Clone {
     absolute(environment.get("PATH").map_or("", String::as_str))
 }

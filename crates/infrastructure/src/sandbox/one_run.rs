@@ -1,4 +1,4 @@
-//! One run of a person's own program that nothing confines, with bounded time and output: a hook, or what tells a key.
+//! One unconfined run of a user's program with limited time and output, such as a hook or a program that prints a key.
 
 use crate::sandbox::{
     launcher::{Child, Exit, LaunchSpec, Launcher},
@@ -11,13 +11,14 @@ use tokio::{
 };
 use toolstead_domain::error_chain::with_causes;
 
-/// Bytes that are kept of each of its outputs. The rest is read and forgotten, so that nothing waits for a reader.
+/// Maximum size of each output that is stored, in bytes. The rest is read and discarded, so that the program does not
+/// wait for a reader.
 const MAX_KEPT: usize = 1 << 20;
-/// How long what it wrote may take to arrive once it has ended. Children that it left behind may hold the pipes open for
-/// ever.
+/// Maximum time for remaining output to arrive once the program has ended. Children that it left behind may keep the
+/// pipes open.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) end: End,
@@ -28,17 +29,17 @@ pub(crate) struct Ran {
     pub(crate) took: Duration,
 }
 
-/// How it ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Exited(Exit),
-    /// It was late, and is gone with all that it started.
+    /// It exceeded its time and was killed with all processes that it started.
     Late,
-    /// It never ran; the reason.
+    /// It was not started, for this reason.
     NotStarted(String),
 }
 
-/// What it wrote on one of its outputs.
+/// Content of one output stream.
 #[derive(Debug, Default)]
 pub(crate) struct Captured {
     pub(crate) bytes: Vec<u8>,
@@ -51,10 +52,10 @@ impl Captured {
     }
 }
 
-/// Runs a program that reads `input`. Dropping the future kills it and what it started.
+/// Runs a program that reads `input`. Dropping the future kills the program and the processes that it started.
 pub(crate) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8], at_most: Duration) -> Ran {
     let began = Instant::now();
-    // Dropped after the child, whose group is gone by then.
+    // Dropped after the child, whose group has ended by then.
     let mut mark = Mark::new();
     spec.policy.environment.insert(MARK.into(), mark.value().into());
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
@@ -78,7 +79,7 @@ async fn finished(child: &mut Child, input: &[u8], stdout: &mut Captured, stderr
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feeding = async {
         if let Some(mut stdin) = stdin {
-            // A program need not read its input.
+            // A program does not have to read its input.
             let _ = stdin.write_all(input).await;
         }
     };

@@ -1,4 +1,4 @@
-//! From what a run may touch to what the zygote is asked: every path looked up, by the runtime's own eyes.
+//! Converts the permissions of a run to a request to the zygote. The runtime resolves every path itself.
 
 use crate::sandbox::{
     lasting_home::{self, MountPoint},
@@ -18,27 +18,27 @@ use std::{
 };
 use toolstead_domain::sandbox_policy::NetworkPolicy;
 
-/// The program that means the runtime's own.
+/// Program name that represents the runtime's own program.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
-/// The private home of a run whose environment names none that can be used.
+/// Private home of a run whose environment names no usable home.
 pub(super) const PRIVATE_HOME: &str = "/home/user";
-/// The settings of git that are copied into a private home, as far as they exist.
+/// Git settings that are copied into a private home, if they exist.
 const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
-/// A larger file is no settings.
+/// Maximum size of a settings file, in bytes. A larger file is not copied.
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
-/// Settings of a launcher that hold for each of its runs.
+/// Settings of a launcher that apply to each of its runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunSettings<'a> {
-    /// The home folder of the user.
+    /// Home folder of the user.
     pub(super) own_home: Option<&'a Path>,
-    /// A run without Landlock is refused.
+    /// `true` to reject a run without Landlock.
     pub(super) requires_landlock: bool,
 }
 
 /// Returns the request for a run. `program` is the path of the program that the specification names, `writable` has the
-/// folders that this run and others write into, `others` those of the others, `links` what the search for the program
-/// found, `remembered` the lookups of earlier runs.
+/// folders that this run and others write to, `others` those of the others, `links` the links found while searching the
+/// program, `remembered` the lookups of earlier runs.
 pub(super) fn request(
     spec: &LaunchSpec,
     program: &Path,
@@ -76,14 +76,14 @@ pub(super) fn request(
                               folder outside of `/proc`, `/sys`, `/dev` and `/run`";
                 return Err(refused(path, reason));
             }
-            // A root that is reached over a link is seen under both names.
+            // A root that is reached over a link is visible under both names.
             if source != *path {
                 folders.push(folder(&source, path.clone(), is_writable, true)?);
             }
             folders.push(folder(&source, source.clone(), is_writable, true)?);
         }
     }
-    // A link in a root is there with the root.
+    // A link in a root is part of that root.
     let targets: Vec<PathBuf> = folders.iter().map(|folder| folder.target.clone()).collect();
     folders.retain(|folder| {
         folder.source == folder.target || !targets.iter().any(|root| is_linked_beneath(root, &folder.target))
@@ -98,7 +98,7 @@ pub(super) fn request(
     sort(&mut folders);
     let home = home(environment.get("HOME").map(Path::new), &folders);
     environment.insert("HOME".into(), home.path.to_string_lossy().into_owned());
-    // What is hidden is so in what was given to the run; a home that lasts is its own, wherever it stands.
+    // Hidden paths are in the folders given to the run. A persistent home belongs to the run itself, wherever it is.
     let (hidden, sealed) = (seen(&policy.hidden, &folders, &mut links)?, seen(&policy.sealed, &folders, &mut links)?);
     let mut settings = if home.is_private { settings(own_home, writable, &mut links) } else { Vec::new() };
     let mut home = home.is_private.then_some(home.path);
@@ -141,12 +141,13 @@ pub(super) fn request(
     })
 }
 
-/// Whether a path leads over a link in the root.
+/// Returns `true` if a path passes through a link in the root.
 fn is_linked_beneath(root: &Path, path: &Path) -> bool {
     path.ancestors().take_while(|part| *part != root && part.starts_with(root)).any(Path::is_symlink)
 }
 
-/// An outer folder first, so that an inner one is mounted on it; of two at one place the writable one last.
+/// Sorts outer folders first, so that inner ones are mounted on them. Of two folders at one path, the writable one is
+/// last.
 fn sort(folders: &mut [Folder]) {
     folders.sort_by(|a, b| {
         let depth = |one: &Folder| one.target.components().count();
@@ -154,7 +155,7 @@ fn sort(folders: &mut [Folder]) {
     });
 }
 
-/// Where folders are mounted in a home, and not in one another.
+/// Returns the mount points in a home, without those within another folder.
 fn places_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
     let outermost = |folder: &&Folder| {
         let holds = |other: &Folder| {
@@ -172,9 +173,9 @@ fn places_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
     folders.iter().filter(outermost).filter_map(place).collect()
 }
 
-/// What stands at the path of a root. It is looked up this once, and mounted as it was found: a link that is put in its
-/// place afterwards is followed by nobody. Refuses a path in a folder that other runs write into which leads out of it: one
-/// of them may have made it a link, and this one would see what nobody has given it.
+/// Returns the real path of a root. It is resolved only this once and mounted as found, so a link that replaces it
+/// later is not followed. Rejects a path that leaves a folder which other runs write to: one of them may have made it a
+/// link, and this run would see files that were not granted to it.
 fn led_to(path: &Path, others: &WritableRoots) -> Result<PathBuf, LaunchError> {
     let Some(way) = others.way(path) else {
         let reason = fs::canonicalize(path).err().map_or("it leads nowhere".into(), |error| error.to_string());
@@ -192,15 +193,16 @@ fn refused(path: &Path, reason: &str) -> LaunchError {
     LaunchError::Confine(format!("show `{}`: {reason}", path.display()))
 }
 
-/// Where these paths stand in the sandbox, under each of their names; an outer path comes before what it holds.
+/// Returns these paths as the run sees them, under each of their names. An outer path precedes those within it.
 fn seen(paths: &[PathBuf], folders: &[Folder], links: &mut Links) -> Result<Vec<PathBuf>, LaunchError> {
     let mut seen = BTreeSet::new();
     for path in paths {
         let real = match links.real(path) {
             Ok(real) => real,
-            // It is gone, or leads nowhere.
+            // The path does not exist, or is a dangling link.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
-            // What is closed to this user, and lies nowhere that is shown, is closed to its runs.
+            // A path that this user cannot access, and that is in no visible folder, is inaccessible to its runs as
+            // well.
             Err(error) if error.kind() == ErrorKind::PermissionDenied && !folders.iter().any(|one| one.holds(path)) => {
                 continue;
             }
@@ -212,7 +214,7 @@ fn seen(paths: &[PathBuf], folders: &[Folder], links: &mut Links) -> Result<Vec<
             match real.strip_prefix(&folder.source) {
                 Ok(rest) if rest.as_os_str().is_empty() => seen.insert(folder.target.clone()),
                 Ok(rest) => seen.insert(folder.target.join(rest)),
-                // It lies in what is closed, as all of it does.
+                // The folder is within the protected path, so all of it is protected.
                 Err(_) if folder.source.starts_with(&real) => seen.insert(folder.target.clone()),
                 Err(_) => false,
             };
@@ -227,8 +229,8 @@ impl Folder {
     }
 }
 
-/// The path at which a program stands in the sandbox, where no folder is a link. The program itself may be one: what it
-/// is called by can matter to it.
+/// Returns the path of a program in the sandbox, with links in its folder resolved. The program itself may be a link,
+/// because its name can matter to it.
 fn seen_at(program: &Path) -> PathBuf {
     let folder = program.parent().and_then(|folder| fs::canonicalize(folder).ok());
     match (folder, program.file_name()) {
@@ -247,7 +249,7 @@ struct Home {
     is_private: bool,
 }
 
-/// The home of a run: private, at the path that the environment names, unless a root stands there.
+/// Returns the home of a run: private, at the path from the environment, unless that is in a root.
 fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
     let usable = named.filter(|home| {
         is_plain(home) && home.components().count() > 1 && !is_of_system(home) && !home.starts_with("/tmp")
@@ -259,13 +261,14 @@ fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
     Home { path: home.into(), is_private }
 }
 
-/// The user's settings of git. Credential files are not among them, and neither is what runs choose by a link or write.
+/// Reads the user's git settings. This excludes credential files, and files that runs can write to or replace by a
+/// link.
 fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut Links) -> Vec<Copied> {
     let read = |name: &&str| {
         let path = writable.outside_over(links, &home?.join(name))?;
-        // Opening some devices does something.
+        // Opening some devices has side effects.
         fs::metadata(&path).ok().filter(Metadata::is_file)?;
-        // Opening a pipe, where one stands there by now, would wait for somebody who writes.
+        // If the file was replaced by a pipe, opening it would otherwise wait for a writer.
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
         let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
         file.metadata().ok().filter(|found| found.is_file() && found.len() <= MAX_SETTINGS_BYTES)?;
@@ -276,7 +279,7 @@ fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut Links) ->
     GIT_SETTINGS.iter().filter_map(read).collect()
 }
 
-/// Absolute, and without `.` and `..`.
+/// Returns `true` for an absolute path without `..`.
 fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part.as_os_str() == OsStr::new(".."))
 }

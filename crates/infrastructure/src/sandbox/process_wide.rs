@@ -1,5 +1,5 @@
-//! All that there can be one of in a process, whatever the number of launchers and workspaces. Nothing else of the
-//! sandbox is global: what is here is a fact about this process and its machine, or a bound that the system sets it.
+//! State that exists once per process, whatever the number of launchers and workspaces. The sandbox has no other global
+//! state: these are facts about this process and its machine, or limits of the system.
 
 use super::{
     launcher::{Launcher, Shared},
@@ -8,36 +8,34 @@ use super::{
 };
 use std::{io, sync::atomic::AtomicBool};
 
-/// The one value of it.
 pub(super) static PROCESS: ProcessWide = ProcessWide {
     has_helper_door: AtomicBool::new(false),
     launchers: Shared::new(|launcher| Box::pin(self_test::tier(launcher))),
     file_seats: FileSeats::new(),
 };
 
-/// What this process has once.
+/// State that this process has once.
 #[derive(Debug)]
 pub(super) struct ProcessWide {
-    /// Whether this process can be its own helper: its `main` began with [`enter`](super::helper::enter). Without it, a
-    /// foreign program would run its own `main` a second time, with whatever that does.
+    /// `true` once this process can be its own helper, because its `main` began with [`enter`](super::helper::enter).
+    /// Without that call, an arbitrary program would run its `main` a second time.
     pub(super) has_helper_door: AtomicBool,
-    /// The processes that start confined programs, what is known of the machine, and the threads for look-ups.
+    /// Zygotes, cached facts about the machine, and threads for lookups.
     pub(super) launchers: Shared,
-    /// The descriptors that changes of files hold.
+    /// Number of descriptors that file changes hold.
     pub(super) file_seats: FileSeats,
 }
 
 impl Launcher {
     /// Starts the launching thread.
     ///
-    /// # Errors
-    /// When the system has no thread left.
+    /// # Errors If the system cannot create a thread.
     pub fn start() -> io::Result<Self> {
         Self::sharing(&PROCESS.launchers)
     }
 }
 
-/// Test programs have a `main` of their own; this runs before it, as the first line of ours would.
+/// Test programs have their own `main`. This runs before it, as the first line of Toolstead's `main` would.
 #[cfg(test)]
 #[expect(unsafe_code, reason = "only the linker can put something before `main`")]
 mod test_door {

@@ -1,4 +1,4 @@
-//! What a path on a command line names, as far as the disk can tell.
+//! Classifies paths on a command line by looking at the file system.
 
 use crate::sandbox::toolchains::{is_of_machine, is_of_system};
 use std::{
@@ -6,26 +6,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files that an interpreter is told to run.
+/// Extensions of files that an interpreter runs.
 const SCRIPTS: [&str; 9] = ["js", "mjs", "cjs", "ts", "mts", "py", "rb", "jar", "php"];
-/// Files that stand at the top of a project.
+/// Files at the top of a project.
 const PROJECT_FILES: [&str; 3] = ["package.json", "pyproject.toml", "Gemfile"];
 
-/// What a path names.
+/// Meaning of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
-    /// Nothing that exists.
+    /// The path does not exist, or needs no folder of its own in the sandbox.
     Nothing,
-    /// A program; it needs what stands in this folder, or this file alone.
+    /// A program, which needs the contents of this folder, or only this file.
     Program(PathBuf),
     /// A folder or file to work on.
     Data,
 }
 
-/// Looks at the disk. `home` is the runtime's own home folder, which no program needs as a whole.
+/// Classifies a path. `home` is the runtime's own home folder, which no program needs as a whole.
 pub fn named_by(path: &Path, home: Option<&Path>) -> Named {
     let Ok(found) = path.metadata() else { return Named::Nothing };
-    // What a confined program never sees of the machine, and what it sees of the system in any case.
+    // Paths of the machine that a confined program never sees, and system folders that it always sees.
     if fs::canonicalize(path).is_ok_and(|real| is_of_machine(&real) || is_of_system(&real)) {
         return Named::Nothing;
     }
@@ -45,7 +45,7 @@ pub fn named_by(path: &Path, home: Option<&Path>) -> Named {
     Named::Program(projects.next().or(folder).unwrap_or(path).to_path_buf())
 }
 
-/// Whether a folder is the home, or holds it.
+/// Returns `true` if a folder is the home, or contains it.
 pub fn holds_home(folder: &Path, home: Option<&Path>) -> bool {
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     home.is_some_and(|home| real(home).starts_with(real(folder)))

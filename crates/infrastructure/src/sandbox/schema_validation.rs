@@ -1,4 +1,4 @@
-//! Validation against schemas that could cost too much: in a child process that may be lost.
+//! Validation against schemas that may be expensive, in a child process that can be killed.
 
 use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
 use async_trait::async_trait;
@@ -14,16 +14,16 @@ use toolstead_domain::{
     tool_input_schema::{Formats, InvalidArguments, InvalidSchema, More, NotValid, ToolInputSchema, Violation},
 };
 
-/// The name of the helper that validates.
+/// Name of the helper that validates.
 pub(crate) const HELPER: &str = "schemas";
-/// Limits of the process that validates.
+/// Limits of the validating process.
 const BOUNDS: HelperBounds = HelperBounds { seconds: 1, memory_bytes: 256 << 20 };
-/// Bytes of schema and value together: a message's largest size, and the schema.
+/// Maximum size of schema and value together, in bytes: the largest message, and the schema.
 const MAX_INPUT_BYTES: u64 = 17 << 20;
-/// Bytes of the answer: no violation is long.
+/// Maximum size of the answer, in bytes. Violations are short.
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
 
-/// Validates in helpers of this program.
+/// Validates in helper processes of this program.
 #[derive(Debug)]
 pub struct HelperSchemaValidator {
     helpers: Arc<dyn HelperPort>,
@@ -34,30 +34,30 @@ struct Order {
     asserts_formats: bool,
 }
 
-/// What the child gets.
+/// Input of the child.
 #[derive(Serialize, Deserialize)]
 struct Question<T> {
     schema: T,
     value: T,
 }
 
-/// What the child answers.
+/// Answer of the child.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 enum Verdict {
     Valid,
     Invalid {
-        /// Place, what is expected, what stands there.
+        /// Path, expectation and actual value of each violation.
         violations: Vec<[String; 3]>,
-        /// How many more there are; `None` where nobody looked.
+        /// Number of further violations. `None` if they were not counted.
         more: Option<usize>,
     },
     NoSchema(String),
-    /// The value could not be looked at.
+    /// The value could not be examined.
     Unknown(String),
 }
 
 impl HelperSchemaValidator {
-    /// Validates in these helpers.
+    /// Creates a validator that uses these helpers.
     pub fn new(helpers: Arc<dyn HelperPort>) -> Self {
         Self { helpers }
     }
@@ -78,7 +78,7 @@ impl SchemaValidator for HelperSchemaValidator {
             input_bytes: MAX_INPUT_BYTES,
             answer_bytes: MAX_ANSWER_BYTES,
             bounds: BOUNDS,
-            // The caller drops this future at the end of its call; the wait for a seat is bounded as well.
+            // The caller drops this future when its call ends. The wait for a permit is limited as well.
             deadline: Instant::now().checked_add(BOUNDS.backstop()),
         };
         let answer = self.helpers.call(call).await.map_err(failed)?;
@@ -117,7 +117,7 @@ fn failed(error: HelperError) -> NotValidated {
     }
 }
 
-/// The child's side: order and question in, verdict out.
+/// Runs the child's side: receives order and question, and returns the verdict.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     serde_json::to_vec(&judged(order, input)).unwrap_or_default()
 }

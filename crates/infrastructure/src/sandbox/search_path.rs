@@ -7,20 +7,20 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Names of the folder for temporary files that commands have to themselves.
+/// Paths of the private folder for temporary files of commands.
 pub const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// The `PATH` of a shell, with the home in which commands may write.
+/// `PATH` of a shell, with the home that commands may write to.
 #[derive(Debug, Clone)]
 pub struct SearchPath {
-    /// The value of `PATH`.
+    /// Value of `PATH`.
     pub folders: String,
-    /// The value of `HOME`.
+    /// Value of `HOME`.
     pub home: Option<PathBuf>,
 }
 
 impl SearchPath {
-    /// Returns the one of a shell with this environment; `None` without a `PATH`.
+    /// Returns the search path of a shell with this environment, or `None` without a `PATH`.
     pub fn of(environment: &BTreeMap<String, String>) -> Option<Self> {
         let folders = environment.get("PATH")?.clone();
         Some(Self { folders, home: environment.get("HOME").map(PathBuf::from) })
@@ -32,8 +32,8 @@ impl SearchPath {
         named.into_iter().chain([Path::new(PRIVATE_HOME)]).any(|home| path.starts_with(home))
     }
 
-    /// Returns `true` if no command writes into the folder by its home: it is elsewhere, or the user's own and mounted
-    /// there for reading.
+    /// Returns `true` if commands cannot write to the folder through their home: it is elsewhere, or it belongs to the
+    /// user and is mounted read-only.
     fn is_beside_home(&self, workspace: &Workspace, folder: &Path) -> bool {
         let Some(way) = workspace.writable().way(folder) else { return !self.is_in_home(folder) };
         if self.is_in_home(folder) && folder != way.real {
@@ -48,8 +48,8 @@ impl SearchPath {
     }
 }
 
-/// Returns `true` if a shell with this `PATH` finds a program in a folder of the system that every run sees, and looks
-/// before that into no folder that is in the workspace or that a command may write.
+/// Returns `true` if a shell with this `PATH` finds a program in a system folder that every run sees, and no folder
+/// that it searches before is in the workspace or writable by a command.
 pub fn finds_in_system(workspace: &Workspace, program: &str, search_path: &SearchPath) -> bool {
     for folder in search_path.folders.split(':').map(Path::new) {
         let is_plain = folder.components().all(|part| part != Component::ParentDir);
@@ -66,12 +66,12 @@ pub fn finds_in_system(workspace: &Workspace, program: &str, search_path: &Searc
     false
 }
 
-/// Returns `true` if neither the workspace nor a command decides what is at this path.
+/// Returns `true` if neither the workspace nor a command controls the file at this path.
 fn is_outside(workspace: &Workspace, path: &Path) -> bool {
     let is_theirs = |path: &Path| workspace.contains(path) || PRIVATE.iter().any(|folder| path.starts_with(folder));
     let leads_outside = match workspace.writable().way(path) {
         Some(way) => !way.is_theirs && !is_theirs(&way.real),
-        // It does not exist, unless a link leads there that is not followed to its end.
+        // The path does not exist, unless it is a link that was not followed to its end.
         None => path.ancestors().all(|part| !part.is_symlink()),
     };
     path.is_absolute() && !is_theirs(path) && leads_outside

@@ -1,7 +1,7 @@
-//! Whether the confinement holds on this machine: tried, not read off a version.
+//! Tests whether the confinement holds on this machine, instead of inferring that from a version.
 //!
-//! Confined runs of this program, one of each kind that there is, try to reach canaries that stand outside. What they reach
-//! is open.
+//! One confined run of this program for each kind tries to reach canaries outside of its sandbox. Everything that it
+//! reaches is not protected.
 
 mod tries;
 
@@ -41,9 +41,9 @@ use uuid::Uuid;
 const TIME_TO_TRY: Duration = Duration::from_secs(60);
 const ROOM_FOR_CANARIES: &str =
     "make room in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp`, and let this user write there";
-/// The first version of Landlock that keeps a run from sockets without a path.
+/// First ABI version of Landlock that keeps a run from abstract sockets.
 const SCOPED_ABI: u32 = 6;
-/// Tries the confinement.
+/// Determines the tier of this machine by testing the confinement.
 pub async fn tier(launcher: &Launcher) -> Tier {
     let features = kernel::features();
     let canaries = match Canaries::place_in(&[env::temp_dir(), "/var/tmp".into()]) {
@@ -66,7 +66,7 @@ pub async fn tier(launcher: &Launcher) -> Tier {
     }
 }
 
-/// Whether these layers keep a run from everything that it must not reach; if not, why not.
+/// Checks that these layers keep a run from everything that it must not reach. Fails with the reason otherwise.
 async fn holds(launcher: &Launcher, canaries: &Canaries, features: Features, layers: Layers) -> Result<(), String> {
     match tried(launcher, canaries, features, layers).await? {
         open if open.is_empty() => Ok(()),
@@ -74,7 +74,7 @@ async fn holds(launcher: &Launcher, canaries: &Canaries, features: Features, lay
     }
 }
 
-/// What others stand in for.
+/// Returns notes about missing layers that other layers make up for.
 fn notes(features: Features) -> Vec<String> {
     let note = match features.landlock_abi {
         None => {
@@ -89,7 +89,7 @@ fn notes(features: Features) -> Vec<String> {
     vec![note.into()]
 }
 
-/// What helps. `does_with_tier_2`: whether this launcher does already.
+/// Returns a suggestion. `does_with_tier_2` is `true` if this launcher already accepts tier 2.
 fn remedy(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
     let first = match (features.user_namespaces, is_root) {
         (false, _) => {
@@ -114,7 +114,7 @@ fn remedy(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
     format!("{first}{second}")
 }
 
-/// What confined runs reached of what they must not.
+/// Returns the canaries that confined runs reached.
 async fn tried(
     launcher: &Launcher,
     canaries: &Canaries,
@@ -125,7 +125,7 @@ async fn tried(
     let guarded = async {
         match layers {
             Layers::All => one_tried(launcher, canaries, Kind::Guarded, is_scoped, layers).await,
-            // None is started.
+            // This kind is never started in tier 2.
             Layers::WithoutNamespaces => Ok(Vec::new()),
         }
     };
@@ -135,7 +135,7 @@ async fn tried(
         guarded,
     );
     let mut open = [alone?, with_folders?, guarded?].concat();
-    // Nobody reaches what is not there.
+    // A canary that was removed cannot be reached.
     canaries.are_there().map_err(|error| format!("the canaries were taken away while it was tried: {error}"))?;
     open.sort_unstable();
     open.dedup();
@@ -186,19 +186,19 @@ async fn one_tried(
     };
     let child = launcher.launch_untried(spec, layers).await;
     if let Some(session) = session {
-        // The run keeps it.
+        // The run keeps the session until it ends.
         launcher.release_session(session);
     }
     let mut child = child.map_err(|error| match error {
         LaunchError::Confine(step) => step,
         error => error.to_string(),
     })?;
-    // It leaves something behind on purpose.
+    // The run leaves a process behind on purpose.
     child.end_leftovers_at_once();
     let mut said = String::new();
     let reading = async {
         if let Some(stdout) = &mut child.stdout {
-            // At its end when nobody holds it any more: neither the run nor what it left behind.
+            // The stream ends once no process has it open: neither the run nor the process that it left behind.
             let _ = stdout.take(64 << 10).read_to_string(&mut said).await;
         }
         child.exited().await
@@ -213,12 +213,12 @@ async fn one_tried(
     Ok(open)
 }
 
-/// What a run may change, what it may read, and what it must not see, below the folder of the canaries.
+/// Folders below that of the canaries: one that a run may change, one that it may read, and one that it must not see.
 const OWN: &str = "own";
 const READ_ONLY: &str = "read-only";
 const OUTSIDE: &str = "outside";
 
-/// What stands outside of a run, and what is shown to it; gone with the value.
+/// Canaries outside of a run, and folders that it sees. Removed when the value is dropped.
 struct Canaries {
     folder: PathBuf,
     tcp: TcpListener,
@@ -229,7 +229,7 @@ struct Canaries {
 }
 
 impl Canaries {
-    /// In the first of these folders where that can be done.
+    /// Places the canaries in the first of these folders where that is possible.
     fn place_in(places: &[PathBuf]) -> io::Result<Self> {
         let mut reason = io::Error::from(io::ErrorKind::NotFound);
         for place in places {
@@ -244,7 +244,7 @@ impl Canaries {
     }
 
     fn place(place: &Path) -> io::Result<Self> {
-        // Short: the path of a socket has little room.
+        // The name is short, because the path of a socket may have only about 100 bytes.
         let (name, _) = Uuid::new_v4().as_u64_pair();
         let folder = place.join(format!("toolstead-{name:x}"));
         fs::create_dir(&folder)?;
@@ -256,11 +256,12 @@ impl Canaries {
                 fs::create_dir_all(&inner)?;
                 files.iter().try_for_each(|file| fs::write(file, "canary"))?;
                 for (path, rights) in [(&files[0], 0o644), (&files[1], 0o644), (&inner, 0o755), (&path, 0o755)] {
-                    // Whatever the mask of this process is.
+                    // Set explicitly, whatever the file mode mask of this process is.
                     fs::set_permissions(path, Permissions::from_mode(rights))?;
                     if name != OUTSIDE {
-                        // Where this is the superuser, its runs are somebody else: these are theirs, so that nothing
-                        // hangs on whether this file system can map ids. Else this fails, and is not needed.
+                        // If this process is root, its runs have another user. The files are given to that user, so
+                        // that the test does not depend on whether this file system can map ids. Otherwise this fails,
+                        // and is unnecessary.
                         let _ = chown(path, Some(DEDICATED_ID), Some(DEDICATED_ID));
                     }
                 }
@@ -277,7 +278,7 @@ impl Canaries {
         placed().inspect_err(|_: &io::Error| drop(fs::remove_dir_all(&folder)))
     }
 
-    /// Fails where one of those that stand in a folder, which others may clear, is gone.
+    /// Fails if a canary is missing. Other programs may clear the folder.
     fn are_there(&self) -> io::Result<()> {
         fs::read(self.folder.join(OUTSIDE).join("file"))?;
         UnixStream::connect(tries::socket(&self.folder))?;

@@ -8,8 +8,8 @@ use std::{
 };
 use uuid::Uuid;
 
-/// Bytes on disk that are gone with the value, also when the program is killed. The newest so many are kept: later bytes
-/// take the place of the oldest.
+/// Bytes on disk that are removed with the value, even if the program is killed. Only the newest `capacity` bytes are
+/// stored: later bytes overwrite the oldest.
 #[derive(Debug)]
 pub struct Spool {
     file: File,
@@ -17,10 +17,9 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// An empty one in a folder, for so many bytes. Blocks.
+    /// Creates an empty spool in a folder, for at most this number of bytes. Blocks.
     ///
-    /// # Errors
-    /// The system's, when no file can be made there.
+    /// # Errors The error of the system if no file can be created there.
     pub fn create(folder: &Path, capacity: u64) -> io::Result<Self> {
         let path = folder.join(format!(".spool-{}", Uuid::new_v4()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -28,10 +27,9 @@ impl Spool {
         Ok(Self { file, capacity })
     }
 
-    /// Puts bytes at their place in the whole. Blocks.
+    /// Writes bytes at their offset in the whole output. Blocks.
     ///
-    /// # Errors
-    /// The system's, as when the disk is full.
+    /// # Errors The error of the system, for example if the disk is full.
     pub fn write_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let (part, place) = self.piece(bytes.len(), offset);
@@ -42,10 +40,9 @@ impl Spool {
         Ok(())
     }
 
-    /// Reads the bytes of a place in the whole, all of which must have been written and still be there. Blocks.
+    /// Reads bytes at an offset in the whole output. All of them must have been written and not overwritten. Blocks.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The error of the system.
     pub fn read_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let (part, place) = self.piece(bytes.len(), offset);
@@ -57,7 +54,7 @@ impl Spool {
         Ok(())
     }
 
-    /// How many of so many bytes lie together from an offset on, and where.
+    /// Returns how many of the bytes are contiguous in the file from this offset on, and their position.
     fn piece(&self, length: usize, offset: u64) -> (usize, u64) {
         let place = offset % self.capacity;
         let together = usize::try_from(self.capacity - place).unwrap_or(usize::MAX);

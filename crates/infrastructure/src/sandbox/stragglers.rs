@@ -1,20 +1,21 @@
-//! What a program that is not confined started outside of its process group.
+//! Finds processes that an unconfined program started outside of its process group.
 //!
-//! Whatever a program starts gets its environment, so a mark there finds it again under any group and any parent, until
-//! it takes the mark away itself. Such a program is no enemy: it is a person's own hook that was late.
+//! Every process inherits the environment of the program, so a marker variable identifies it in any group and with any
+//! parent, unless the process removes the variable. Such programs are not hostile: they are the user's own hooks that
+//! exceeded their time.
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use std::{collections::BTreeSet, fs};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-/// The variable that bears the mark.
+/// Variable with the marker.
 pub const MARK: &str = "TOOLSTEAD_RUN";
-/// Looked for so often: what is found may have started something meanwhile.
+/// Maximum number of searches. A process that is found may have started another one meanwhile.
 const ROUNDS: usize = 64;
 
-/// The mark of one run. Dropping it kills all processes that bear it, unless the run is over in good order; a runtime does
-/// not wait for that.
+/// Marker of one run. Dropping it kills all processes that have it, unless the run ended normally. An async runtime
+/// does not wait for that.
 #[derive(Debug)]
 pub struct Mark {
     value: String,
@@ -22,17 +23,18 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// One that nothing bears yet.
+    /// Creates a marker that no process has yet.
     pub fn new() -> Self {
         Self { value: Uuid::new_v4().simple().to_string(), is_over: false }
     }
 
-    /// What [`MARK`] is to be.
+    /// Returns the value of [`MARK`].
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// The program was not started, or ended by itself: what it left on purpose stays.
+    /// Keeps the processes of the run: the program was not started, or ended by itself and left processes behind on
+    /// purpose.
     pub fn let_go(&mut self) {
         self.is_over = true;
     }
@@ -50,7 +52,7 @@ impl Drop for Mark {
             return;
         }
         let hunt = Hunt { variable: format!("{MARK}={}", self.value) };
-        // A runtime that has no thread for it any more drops it here.
+        // Without a runtime to run it in the background, the search runs here.
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(move || drop(hunt))),
             Err(_) => drop(hunt),
@@ -58,7 +60,7 @@ impl Drop for Mark {
     }
 }
 
-/// Kills the processes that have this variable once it is dropped, wherever that is.
+/// Kills the processes with this variable when it is dropped, on whichever thread that happens.
 struct Hunt {
     variable: String,
 }
@@ -74,14 +76,14 @@ impl Drop for Hunt {
     }
 }
 
-/// Kills the processes that have this variable, and says whether there were some besides those that were killed already
-/// and are not quite gone.
+/// Kills the processes with this variable. Returns `true` if there were any besides those that were killed before and
+/// have not fully ended.
 fn kill_all(variable: &[u8], killed: &mut BTreeSet<i32>) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return false };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let mut has_more = false;
     for pid in numbers.filter_map(Pid::from_raw).filter(|pid| *pid != getpid()) {
-        // Held before it is looked at, so that what is killed is what was looked at.
+        // The descriptor is opened before the environment is read, so that both refer to the same process.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
         if environment.split(|byte| *byte == 0).any(|one| one == variable)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What tier 2 cannot close, and what it closes beyond need because it cannot close less.
+/// Accesses that tier 2 leaves open, and those that it closes unnecessarily because it cannot be more precise.
 const OPEN_IN_TIER_2: &str = "programs that are run can change modes, dates and attributes of this user's files anywhere, \
                               see that files outside exist, with their sizes and dates, see the processes of the machine \
                               in /proc, and fill the disk; they have no network and no sockets, no /tmp and no /dev/shm \
@@ -10,24 +10,24 @@ const OPEN_IN_TIER_2: &str = "programs that are run can change modes, dates and 
                               but in its folders, and cannot change `.git` and settings of agents; programs that need a \
                               network, and roots in which rules close paths, are refused";
 
-/// How well runs can be confined here.
+/// Degree to which runs can be confined on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tier {
-    /// All layers, or all but those that the notes name and that others stand in for.
+    /// All layers, except those in the notes, which other layers make up for.
     First {
-        /// One line each.
+        /// Missing layers, one line each.
         notes: Vec<String>,
     },
-    /// Landlock and the filter of system calls alone, which this launcher does with.
+    /// Only Landlock and the system call filter, which this launcher accepts.
     Second {
-        /// Why it is not the first.
+        /// Reason why it is not tier 1.
         missing: String,
     },
-    /// Something that cannot be done without is missing. No confined program is started.
+    /// A required layer is missing. No confined program is started.
     Third {
-        /// What.
+        /// Missing requirement.
         missing: String,
-        /// What helps.
+        /// Suggestion for the user.
         remedy: String,
     },
 }

@@ -1,8 +1,9 @@
-//! Which folders beside the system's a program needs to run: where it is installed, and where the programs on its
-//! `PATH` are.
+//! Folders that a program needs to run, in addition to system folders: its installation, and the programs on its
+//! `PATH`.
 //!
-//! What runs write into says nothing about what the next one sees: of a link there, or the first line of a script, only
-//! known places of installations are shown, such as `~/.pyenv` for the `python` of a virtual environment.
+//! Content that runs can write must not decide what the next run sees. For a link in such a folder, or the first line
+//! of a script there, only known installation folders are shown, such as `~/.pyenv` for the `python` of a virtual
+//! environment.
 
 mod managers;
 pub(super) mod remembered;
@@ -25,21 +26,21 @@ use std::{
     rc::Rc,
 };
 
-/// Symbolic links and interpreters are followed so far.
+/// Maximum number of symbolic links and interpreters that are followed.
 const MAX_HOPS: usize = 16;
-/// Folders of the system, which every run sees.
+/// System folders, which every run sees.
 const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc"];
-/// Folders that the kernel and running services make: nobody's work, and full of doors to both.
+/// Folders that the kernel and running services create. They contain no files of users, and many interfaces to both.
 const MACHINE: [&str; 4] = ["proc", "sys", "dev", "run"];
-/// Where disks that were plugged in stand.
+/// Folder where removable disks are mounted.
 const PLUGGED_IN: &str = "/run/media";
-/// What programs of an installation need beside their own folder, and what holds no settings.
+/// Folders beside `bin` that programs of an installation need and that contain no settings.
 const PARTS: [&str; 3] = ["lib", "lib64", "libexec"];
-/// What `~/.local/bin` leads to: Python's, pipx's and uv's installations.
+/// Targets of links in `~/.local/bin`: installations of Python, pipx and uv.
 const LOCAL_TOOLS: [&str; 5] =
     [".local/share/uv/python", ".local/share/uv/tools", ".local/share/pipx", ".local/pipx", ".local/lib"];
 
-/// Collects folders that are to be readable.
+/// Collects folders that must be readable.
 #[derive(Debug)]
 pub(super) struct Toolchains<'a> {
     home: Option<PathBuf>,
@@ -48,16 +49,16 @@ pub(super) struct Toolchains<'a> {
     links: Links,
     remembered: Option<&'a Remembered>,
     ways: HashMap<OsString, Option<Way>>,
-    /// The programs that were followed already, and whether runs had had a say in the way there.
+    /// Programs that were followed already, and whether runs could influence the path to them.
     followed: HashSet<(OsString, bool)>,
-    /// What was to be added already.
+    /// Folders that were added or rejected already.
     known: HashSet<OsString>,
-    /// What is shown of the places of installations, by their folders.
+    /// Visible parts of known installation folders.
     parts: HashMap<&'static str, Rc<[PathBuf]>>,
 }
 
 impl<'a> Toolchains<'a> {
-    /// `home` is the runtime's own home folder.
+    /// Creates the collection. `home` is the runtime's own home folder.
     pub(super) fn new(home: Option<&Path>, writable: &'a WritableRoots) -> Self {
         let real = |home: &Path| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
         let home = home.map(real).filter(|home| *home != Path::new("/"));
@@ -74,22 +75,22 @@ impl<'a> Toolchains<'a> {
         }
     }
 
-    /// The same over what was found before.
+    /// Adds links that are known already.
     pub(super) fn over(self, links: Links) -> Self {
         Self { links, ..self }
     }
 
-    /// The same, which reads nothing again that did not change. Of what runs write into everything is read each time.
+    /// Adds a cache, so that unchanged folders are not read again. Folders that runs write to are read each time.
     pub(super) fn remembering(self, remembered: &'a Remembered) -> Self {
         Self { remembered: Some(remembered), ..self }
     }
 
-    /// What was found, for those who look further.
+    /// Returns the links that were found, for further lookups.
     pub(super) fn take_links(&mut self) -> Links {
         mem::take(&mut self.links)
     }
 
-    /// What the programs on a `PATH` need.
+    /// Adds the folders that the programs on a `PATH` need.
     pub(super) fn add_path(&mut self, path: &str) {
         for folder in path.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
             let Some(way) = self.way(folder) else { continue };
@@ -106,12 +107,12 @@ impl<'a> Toolchains<'a> {
         }
     }
 
-    /// What one program needs: its own installation, and that of its interpreter.
+    /// Adds the folders that one program needs: its own installation, and that of its interpreter.
     pub(super) fn add_program(&mut self, program: &Path) {
         self.add_link(program.to_owned(), None);
     }
 
-    /// The same, over a link whose end is known.
+    /// Adds the folders of a program. `end` is the target if the program is a link whose target is known.
     fn add_link(&mut self, mut program: PathBuf, mut end: Option<&Path>) {
         let mut is_theirs = false;
         for _ in 0..MAX_HOPS {
@@ -121,7 +122,7 @@ impl<'a> Toolchains<'a> {
             let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else { return };
             let Some(way) = self.way(folder) else { return };
             let (folder, path) = (&way.real, way.real.join(name));
-            // Once runs have had a say in the way, they have one in all that follows.
+            // Once runs can influence the path, they can influence everything that follows.
             is_theirs |= way.is_theirs || self.writable.hold(&path);
             if is_theirs {
                 if !self.writable.hold(&path) && !self.add_known_place_of(folder) {
@@ -146,10 +147,10 @@ impl<'a> Toolchains<'a> {
         }
     }
 
-    /// The folders, none of them within another.
+    /// Returns the folders, without those within another one.
     pub(super) fn into_folders(self) -> Vec<PathBuf> {
         let mut outer: Vec<PathBuf> = Vec::new();
-        // In their order, a folder comes right before all that it holds.
+        // In sorted order, a folder directly precedes those within it.
         for folder in self.folders {
             if !outer.last().is_some_and(|last| folder.starts_with(last)) {
                 outer.push(folder);
@@ -158,7 +159,7 @@ impl<'a> Toolchains<'a> {
         outer
     }
 
-    /// A folder with programs; canonical.
+    /// Adds a folder with programs, given by its canonical path.
     pub(super) fn add_bin(&mut self, folder: &Path) {
         let parent = folder.parent().unwrap_or(folder);
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -166,7 +167,7 @@ impl<'a> Toolchains<'a> {
         if let Some(of_home) = &of_home {
             match of_home.to_str() {
                 Some(".cargo") => {
-                    // The folder beside it has the credentials of registries.
+                    // The folder beside it contains the credentials of registries.
                     self.add(&parent.with_file_name(".rustup"));
                     return self.add(folder);
                 }
@@ -188,7 +189,7 @@ impl<'a> Toolchains<'a> {
         if is_installation(parent, &of_home) {
             return self.add_installation(installed);
         }
-        // The folder beside it may be somebody's work, or hold the credentials of the program.
+        // The folder beside it may contain work of the user, or credentials of the program.
         self.add(folder);
         if of_home.components().next().is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b".")) {
             for part in PARTS {
@@ -197,13 +198,13 @@ impl<'a> Toolchains<'a> {
         }
     }
 
-    /// Installations that programs of a folder are links into.
+    /// Adds the installations that links in a folder point to.
     fn add_links(&mut self, folder: &Path, links: &[Link]) {
         links.iter().for_each(|Link { name, end }| self.add_link(folder.join(name), Some(end)));
     }
 
-    /// The known place of installations that a folder is in, with all of its parts: what is in them leads to one another.
-    /// Says whether there is one.
+    /// Adds all parts of the known installation folder that contains a folder, because they refer to one another.
+    /// Returns `false` if there is none.
     fn add_known_place_of(&mut self, folder: &Path) -> bool {
         let Some((manager, place)) = self.manager_of(folder) else { return false };
         for part in self.parts_of(manager, &place).iter() {
@@ -212,7 +213,7 @@ impl<'a> Toolchains<'a> {
         true
     }
 
-    /// An installation: of a known place only what holds no credentials.
+    /// Adds an installation. Of a known installation folder, only the parts without credentials are added.
     fn add_installation(&mut self, installed: &Path) {
         let Some((manager, place)) = self.manager_of(installed) else { return self.add(installed) };
         let parts = self.parts_of(manager, &place);
@@ -238,7 +239,7 @@ impl<'a> Toolchains<'a> {
         way
     }
 
-    /// The known place of installations that a folder is in, and where it stands.
+    /// Returns the known installation folder that contains a folder, and its path.
     fn manager_of(&self, folder: &Path) -> Option<(&'static Manager, PathBuf)> {
         let manager = managers::of(&self.of_home(folder)?)?;
         Some((manager, self.home.as_ref()?.join(manager.folder)))
@@ -248,7 +249,7 @@ impl<'a> Toolchains<'a> {
         folder.strip_prefix(self.home.as_ref()?).ok().map(Path::to_owned)
     }
 
-    /// Whether it is a folder such as `~/.tool`, which mostly holds the settings of one.
+    /// Returns `true` for a folder such as `~/.tool`, which usually contains settings.
     fn is_settings(&self, folder: &Path) -> bool {
         self.of_home(folder).is_some_and(|of_home| {
             of_home.components().count() == 1
@@ -257,12 +258,12 @@ impl<'a> Toolchains<'a> {
         })
     }
 
-    /// A folder, or a program alone, by its real path: what is shown is mounted, and a link cannot be.
+    /// Adds a folder, or a single program, by its real path: it will be mounted, and links cannot be.
     fn add(&mut self, folder: &Path) {
         if !self.known.insert(folder.into()) {
             return;
         }
-        // What runs write into is shown as a root.
+        // Folders that runs write to are shown as roots.
         let Some(Way { real: folder, is_theirs: false }) = self.way(folder) else { return };
         let is_too_wide = folder.components().count() < 3 && !folder.starts_with("/nix")
             || self.home.as_ref().is_some_and(|home| home.starts_with(&folder))
@@ -273,17 +274,18 @@ impl<'a> Toolchains<'a> {
     }
 }
 
-/// Whether every run sees the folder.
+/// Returns `true` if every run sees the folder.
 pub(super) fn is_of_system(path: &Path) -> bool {
     stands_in(path, &SYSTEM)
 }
 
-/// Whether the kernel or a running service makes what stands there. No run sees that of the machine.
+/// Returns `true` if the kernel or a running service creates the files at this path. Runs do not see those of the
+/// machine.
 pub(super) fn is_of_machine(path: &Path) -> bool {
     stands_in(path, &MACHINE) && !path.starts_with(PLUGGED_IN)
 }
 
-/// Whether an absolute path leads through one of these folders of the root.
+/// Returns `true` if an absolute path is in one of these folders of the root.
 fn stands_in(path: &Path, folders: &[&str]) -> bool {
     let mut parts = path.components();
     match (parts.next(), parts.next()) {
@@ -292,7 +294,7 @@ fn stands_in(path: &Path, folders: &[&str]) -> bool {
     }
 }
 
-/// Whether a folder below the home is an installation, or within one.
+/// Returns `true` if a folder below the home is an installation, or within one.
 fn is_installation(folder: &Path, of_home: &Path) -> bool {
     managers::of(of_home).is_some()
         || folder.join("conda-meta").is_dir()
@@ -300,16 +302,16 @@ fn is_installation(folder: &Path, of_home: &Path) -> bool {
         || folder.ends_with("node_modules")
 }
 
-/// The links in a folder. Where one leads to never changes: another link has to take its place.
+/// Returns the links in a folder. The target of a link never changes: only another link can replace it.
 fn links_in(folder: &Path) -> Vec<Link> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(1000);
     let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
     links.filter_map(|link| Some(Link { name: link.file_name(), end: fs::read_link(link.path()).ok()? })).collect()
 }
 
-/// What the first line of a script names, as an absolute path.
+/// Returns the interpreter in the first line of a script, if its path is absolute.
 fn interpreter(script: &Path, remembered: Option<&Remembered>) -> Option<PathBuf> {
-    // Opening some devices does something.
+    // Opening some devices has side effects.
     let found = fs::metadata(script).ok().filter(Metadata::is_file)?;
     match remembered {
         Some(remembered) => remembered.interpreter(script, &found, || first_line_of(script)),
@@ -319,7 +321,7 @@ fn interpreter(script: &Path, remembered: Option<&Remembered>) -> Option<PathBuf
 
 fn first_line_of(script: &Path) -> Option<PathBuf> {
     let mut line = String::new();
-    // Opening a pipe, where one stands there by now, would wait for somebody who writes.
+    // If the file was replaced by a pipe, opening it would otherwise wait for a writer.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(script).ok();
     let file = file.filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
     BufReader::new(file.take(256)).read_line(&mut line).ok()?;

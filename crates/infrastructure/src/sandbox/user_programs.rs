@@ -14,11 +14,11 @@ use toolstead_domain::sandbox_policy::SandboxPolicy;
 /// Runs programs of the user in one environment and folder.
 #[derive(Debug, Clone)]
 pub struct UserPrograms {
-    /// Starts the programs.
+    /// Launcher of the programs.
     pub launcher: Launcher,
-    /// Their whole environment.
+    /// Complete environment of the programs.
     pub environment: BTreeMap<String, String>,
-    /// The folder in which they start; absolute.
+    /// Absolute path of the folder in which they start.
     pub folder: PathBuf,
 }
 

@@ -1,8 +1,8 @@
-//! The folders that tools may work in, opened once and reached by handle only.
+//! Folders that tools may work in. They are opened once, and reached only by handle.
 //!
-//! Every path is resolved by the kernel beneath a root's handle (`openat2`, Linux 5.6 and later), so that no link and
-//! no race leads out; what was opened is judged again by the real path of its descriptor. The functions here block;
-//! [`granted::GrantedWorkspace`] is made for one call and used on a blocking thread.
+//! The kernel resolves every path beneath the handle of a root (`openat2`, Linux 5.6 and later), so that neither a link
+//! nor a race leads out of it. An opened file is checked again by the real path of its descriptor. The functions here
+//! block; [`granted::GrantedWorkspace`] is created for one call and used on a blocking thread.
 
 pub mod draft;
 pub mod facts;
@@ -37,15 +37,15 @@ use std::{
 };
 use toolstead_domain::{access::PathAccess, ports::output_store::OutputHandle, workspace_roots};
 
-/// The longest path that Linux takes, in bytes.
+/// Maximum length of a path in Linux, in bytes.
 const MAX_PATH_BYTES: usize = 4095;
-/// The longest name of a file, in bytes.
+/// Maximum length of a file name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Flags for a folder on the way to a file.
+/// Flags for opening a folder on the way to a file.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
-/// The roots, open.
+/// The opened roots.
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Root>,
@@ -55,28 +55,27 @@ pub struct Workspace {
     locks: PathLocks,
 }
 
-/// One root: its real path, and the handle that stands for it from now on.
+/// One root: its real path, and the handle that represents it from then on.
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-/// What folders are called besides their real paths.
+/// Names of folders other than their real paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderNames {
-    /// What `~` at the beginning of a path means. Without it, `~` is a name like any other.
+    /// Folder that `~` at the beginning of a path represents. Without it, `~` is an ordinary name.
     pub home: Option<PathBuf>,
-    /// Other absolute names of folders, with their real paths: a root that was configured through a link is known to
-    /// its users by the link.
+    /// Other absolute names of folders, with their real paths. Users know a root that was configured through a link by
+    /// that link.
     pub aliases: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Workspace {
     /// Opens the roots. Blocks.
     ///
-    /// # Errors
-    /// [`OpenWorkspaceError`] when a root is missing, is no folder, or is not where its path says.
+    /// # Errors [`OpenWorkspaceError`] if a root is missing, is not a folder, or has another real path.
     pub fn open(roots: &workspace_roots::WorkspaceRoots, names: FolderNames) -> Result<Self, OpenWorkspaceError> {
         let open = |path: &Path| {
             let fault = |source: io::Error| OpenWorkspaceError::Open { path: path.to_path_buf(), source };
@@ -99,7 +98,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Removes a draft that a process left which ended in the middle of a change. Returns `false` if it is not in a writable
+    /// Removes the draft of a process that ended in the middle of a change. Returns `false` if it is not in a writable
     /// root.
     fn remove_draft(&self, draft: &Path) -> bool {
         let Some(root) = self.root_of(draft).filter(|_| self.writable.hold(draft)) else { return false };
@@ -113,7 +112,7 @@ impl Workspace {
         true
     }
 
-    /// A workspace without any root: every path is refused.
+    /// Creates a workspace without roots, which rejects every path.
     pub fn closed() -> Self {
         Self {
             roots: Vec::new(),
@@ -124,28 +123,28 @@ impl Workspace {
         }
     }
 
-    /// The roots that may be changed.
+    /// Returns the roots that may be changed.
     pub fn writable(&self) -> &WritableRoots {
         &self.writable
     }
 
-    /// Where relative paths start; `None` without roots.
+    /// Returns the folder where relative paths start, or `None` without roots.
     pub fn start(&self) -> Option<&Path> {
         self.start.as_deref()
     }
 
-    /// Whether a path is a root, lies in one, or has one in it.
+    /// Returns `true` if a path is a root, is in one, or contains one.
     pub fn meets(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(&root.path) || root.path.starts_with(path))
     }
 
-    /// Whether a path is a root or lies in one.
+    /// Returns `true` if a path is a root or is in one.
     pub fn contains(&self, path: &Path) -> bool {
         self.root_of(path).is_some()
     }
 
-    /// The path as it is shown, in a form that means this path where it is given back: relative to the start folder
-    /// where it lies in it, else absolute.
+    /// Returns the path for display, in a form that is also valid as input: relative to the start folder if it is in
+    /// it, otherwise absolute.
     pub fn shown(&self, path: &Path) -> String {
         let rest = self.start().and_then(|start| path.strip_prefix(start).ok());
         match rest {
@@ -155,15 +154,14 @@ impl Workspace {
         }
     }
 
-    /// What a call that names this path would touch. Nothing is opened for reading and nothing outside of the roots is
-    /// looked at. Blocks.
+    /// Returns the access of a call that names this path. Opens no file for reading, and examines nothing outside of
+    /// the roots. Blocks.
     ///
-    /// The text is absolute or relative to the start folder; a leading `~/` is the home folder. Nothing else is
-    /// interpreted: no URL, no escape. `.` and `..` are worked out on the text, so that the file that is judged is the
-    /// file that is opened. A missing path is no error; its real form ends in what is missing.
+    /// The text is absolute or relative to the start folder; a leading `~/` represents the home folder. Nothing else is
+    /// interpreted, neither URLs nor escapes. `.` and `..` are resolved in the text, so that the checked file is the
+    /// file that is opened. A missing path is not an error: the last components of its real form do not exist.
     ///
-    /// # Errors
-    /// [`PathError`] when the text is no path, or the system refuses to follow it.
+    /// # Errors [`PathError`] if the text is not a valid path, or the system refuses to resolve it.
     pub fn access(&self, text: &str) -> Result<PathAccess, PathError> {
         let lexical = self.lexical(text)?;
         let real = match self.resolve(&lexical)? {
@@ -172,7 +170,7 @@ impl Workspace {
         Ok(PathAccess { lexical, real, tree: false })
     }
 
-    /// The path as asked for: absolute, without `.` and `..`.
+    /// Returns the path as requested: absolute, without `.` and `..`.
     fn lexical(&self, text: &str) -> Result<PathBuf, PathError> {
         let unusable = |reason| Err(PathError::Unusable { text: text.chars().take(80).collect(), reason });
         if text.is_empty() {
@@ -207,38 +205,38 @@ impl Workspace {
         Ok(known.map_or(lexical, |path| workspace_roots::lexical(Path::new("/"), &path)))
     }
 
-    /// The innermost root that holds the path.
+    /// Returns the innermost root that contains the path.
     fn root_of(&self, path: &Path) -> Option<&Root> {
         let holding = self.roots.iter().filter(|root| path.starts_with(&root.path));
         holding.max_by_key(|root| root.path.components().count())
     }
 }
 
-/// A relative path as it is shown: `./` is put before what would be taken for the handle of a stored output or for the
-/// home folder.
+/// Returns a relative path for display. `./` precedes a path that could be mistaken for the handle of a stored output
+/// or for the home folder.
 pub fn unmistakable(relative: String) -> String {
     let is_mistakable = relative.starts_with('~') || relative.parse::<OutputHandle>().is_ok();
     if is_mistakable { format!("./{relative}") } else { relative }
 }
 
-/// A workspace that could not be opened.
+/// Reason why a workspace could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenWorkspaceError {
-    /// A root is missing, is no folder, or may not be entered.
+    /// A root is missing, is not a folder, or may not be entered.
     #[error("could not open the root `{}`", path.display())]
     Open {
-        /// The root.
+        /// Path of the root.
         path: PathBuf,
-        /// The cause.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// The root's path goes through links, or was moved meanwhile.
+    /// The path of the root contains links, or the root was moved meanwhile.
     #[error("the root `{}` is really `{}`", path.display(), real.display())]
     NotReal {
-        /// The root as given.
+        /// Path as given.
         path: PathBuf,
-        /// Its real path.
+        /// Real path of the root.
         real: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! The folders that confined programs write into, and the paths that they have a say in by that.
+//! Folders that confined programs write to, and paths whose targets they can influence by that.
 
 use std::{
     collections::HashMap,
@@ -8,42 +8,42 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// As many links are followed; the kernel follows no more either.
+/// Maximum number of links that are followed, which is also the limit of the kernel.
 const MAX_LINKS: usize = 40;
 
-/// Roots that runs write into.
+/// Roots that runs write to.
 #[derive(Debug, Clone, Default)]
 pub struct WritableRoots(Vec<PathBuf>);
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// What stands there; no part of it is a link.
+    /// Real path. No part of it is a link.
     pub(crate) real: PathBuf,
-    /// Whether runs choose where it leads: the way passes through, or ends at, what they write into.
+    /// `true` if runs can influence the target: the path passes through, or ends in, a folder that they write to.
     pub(crate) is_theirs: bool,
 }
 
-/// Where links lead, as they were found by one look at the disk: many paths have their first parts in common.
+/// Links and other entries found in one examination of the file system. Many paths share their first components.
 #[derive(Debug, Default)]
 pub(crate) struct Links(HashMap<OsString, PathKind>);
 
-/// What stands at a path.
+/// Kind of the entry at a path.
 #[derive(Debug)]
 enum PathKind {
     Link(PathBuf),
     NoLink,
     Nothing,
-    /// The system did not let us look.
+    /// The system denied the lookup.
     Closed,
 }
 
-/// Why a path has no end.
+/// Reason why a path has no target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
-    /// Nothing stands there.
+    /// There is no entry at the path.
     Missing,
-    /// It cannot be told, or goes round in circles.
+    /// The target is unknown, or the links form a loop.
     Unclear,
 }
 
@@ -52,17 +52,17 @@ impl WritableRoots {
         Self(roots.iter().map(|root| fs::canonicalize(root).unwrap_or_else(|_| root.clone())).collect())
     }
 
-    /// Whether runs can change what stands at a real path.
+    /// Returns `true` if runs can change the file at a real path.
     pub(crate) fn hold(&self, real: &Path) -> bool {
         self.0.iter().any(|root| real.starts_with(root))
     }
 
-    /// Follows an absolute path link by link. `None`: it leads nowhere.
+    /// Follows an absolute path link by link. Returns `None` if it has no target.
     pub(crate) fn way(&self, path: &Path) -> Option<Way> {
         self.way_over(&mut Links::default(), path)
     }
 
-    /// The same, over what was found before.
+    /// Follows an absolute path, using links that are known already.
     pub(crate) fn way_over(&self, found: &mut Links, path: &Path) -> Option<Way> {
         self.followed(found, path).ok()
     }
@@ -78,7 +78,7 @@ impl WritableRoots {
                 way.real.pop();
                 continue;
             }
-            // What is absolute starts anew.
+            // Pushing an absolute part replaces the path.
             way.real.push(part);
             match found.at(&way.real) {
                 PathKind::Link(target) => {
@@ -95,24 +95,24 @@ impl WritableRoots {
                 PathKind::Closed => return Err(Lost::Unclear),
             }
         }
-        // Whatever holds a folder holds all that is in it, so that it does to look where the way turns, and where it ends.
+        // A root contains everything in its folders, so it is sufficient to check the path at links, at `..` and at the
+        // end.
         way.is_theirs |= self.hold(&way.real);
         if way.real.is_absolute() { Ok(way) } else { Err(Lost::Unclear) }
     }
 
-    /// The real path, where no run has a say in where it leads, over what was found before.
+    /// Returns the real path if no run can influence it, using links that are known already.
     pub(crate) fn outside_over(&self, found: &mut Links, path: &Path) -> Option<PathBuf> {
         self.way_over(found, path).filter(|way| !way.is_theirs).map(|way| way.real)
     }
 }
 
 impl Links {
-    /// The real path, whoever chooses where it leads.
+    /// Returns the real path, even if runs can influence it.
     ///
-    /// # Errors
-    /// `NotFound` where it leads nowhere; otherwise what the system says of it.
+    /// # Errors `NotFound` if the path has no target; otherwise the error of the system.
     pub(crate) fn real(&mut self, path: &Path) -> io::Result<PathBuf> {
-        // A relative one is the system's to follow.
+        // A relative path is resolved by the system.
         let lost = match path.is_absolute().then(|| WritableRoots::default().followed(self, path)) {
             Some(Ok(way)) => return Ok(way.real),
             Some(Err(lost)) => lost,
@@ -129,7 +129,7 @@ impl Links {
         if !self.0.contains_key(text) {
             let found = match fs::read_link(path) {
                 Ok(target) => PathKind::Link(target),
-                // It is there, and no link.
+                // The entry exists and is not a link.
                 Err(error) if error.kind() == ErrorKind::InvalidInput => PathKind::NoLink,
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                     PathKind::Nothing
@@ -142,7 +142,7 @@ impl Links {
     }
 }
 
-/// Puts the parts of a path on a stack, the first on top.
+/// Pushes the components of a path to a stack, the first on top.
 fn push_parts(stack: &mut Vec<OsString>, path: &Path) {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     stack.extend(parts.rev().map(|part| part.as_os_str().to_owned()));

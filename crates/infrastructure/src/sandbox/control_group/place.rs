@@ -1,4 +1,4 @@
-//! Where this process may make control groups.
+//! Places where this process may create control groups.
 
 use super::{text, write};
 use std::{
@@ -8,28 +8,27 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// What the groups below a group may have, and what they have.
+/// Files with the controllers that are available to the groups below a group, and those that are enabled for them.
 const OFFERED: &str = "cgroup.controllers";
 pub(super) const ENABLED: &str = "cgroup.subtree_control";
-/// What bounds a run, by the names that the kernel gives.
+/// Controllers that limit a run.
 const WANTED: [&str; 2] = ["memory", "pids"];
-/// Is there where systemd keeps the tree (sd_booted(3)).
+/// Exists if systemd manages the hierarchy (sd_booted(3)).
 const OF_SYSTEMD: &str = "/run/systemd/system";
-/// Set to `1` by systemd on a group that it leaves to the service in it (`Delegate=yes`); the second one only the superuser
-/// can read.
+/// Set to `1` by systemd on a group that it delegates to a service (`Delegate=yes`). Only root can read the second one.
 const MARKS_OF_DELEGATION: [&str; 2] = ["user.delegate", "trusted.delegate"];
 
-/// A group in which others could be made.
+/// A group in which others could be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupPlace {
     pub(super) path: PathBuf,
-    /// Whether what its groups have may be decided here: not in what systemd keeps for itself.
+    /// `true` if controllers may be enabled here. In groups that systemd manages itself they may not.
     may_be_divided: bool,
 }
 
 impl GroupPlace {
-    /// The places of this process: the group around its own, since no group with processes in it can bound those below it,
-    /// and the own one, which can where it is the topmost.
+    /// Returns the places of this process: the group around its own, because a group with processes cannot limit groups
+    /// below it, and its own group, which can if it is the root of the hierarchy.
     pub(super) fn all() -> Result<Vec<Self>, String> {
         let read = |path| fs::read_to_string(path).map_err(|error| format!("`{path}` cannot be read: {error}"));
         let (own, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
@@ -47,16 +46,16 @@ impl GroupPlace {
         mounts.peek().ok_or("no file system of the type `cgroup2` is mounted")?;
         let found = mounts.find_map(|(root, place)| Some((own.strip_prefix(root).ok()?.to_owned(), place)));
         let (rest, top) = found.ok_or("this process's own group is not seen here")?;
-        // Without the slash at its end that a joined empty path leaves.
+        // Removes the trailing slash that joining an empty path leaves.
         let below = |rest: &Path| top.components().chain(rest.components()).collect::<PathBuf>();
         let around = rest.parent().map(below);
         let place = |path: PathBuf| Self { may_be_divided: may_be_divided(&path), path };
-        // Without a say there, the group around the own one has nothing that the own one has not.
+        // If controllers may not be enabled there, the surrounding group has no advantage over the process's own.
         let around = around.map(place).filter(|around| around.may_be_divided);
         Ok(around.into_iter().chain([place(below(&rest))]).collect())
     }
 
-    /// Has the groups made here bounds, as far as that can be had. Says why not, where something is missing.
+    /// Enables the controllers for groups created here, as far as possible. Returns the reason if one is missing.
     pub(super) fn divide(&self, folder: &OwnedFd) -> Option<String> {
         if self.may_be_divided {
             return enable(folder).map(|reason| format!("in `{}` {reason}", self.path.display()));
@@ -65,7 +64,7 @@ impl GroupPlace {
     }
 }
 
-/// Gives the groups below a group what bounds a run. Says why not, where something is missing.
+/// Enables the controllers that limit a run for the groups below a group. Returns the reason if one is missing.
 pub(super) fn enable(folder: &OwnedFd) -> Option<String> {
     let (Ok(offered), Ok(enabled)) = (text(folder, OFFERED), text(folder, ENABLED)) else {
         return Some(format!("`{OFFERED}` or `{ENABLED}` cannot be read"));
@@ -83,8 +82,8 @@ pub(super) fn enable(folder: &OwnedFd) -> Option<String> {
     lacks
 }
 
-/// A line of mountinfo (proc_pid_mountinfo(5)), if it tells of a mount of the second version: what of the tree is mounted,
-/// and where.
+/// Parses a line of mountinfo (proc_pid_mountinfo(5)). Returns the root of the mount in the hierarchy and the mount
+/// point, if the line describes a cgroup v2 mount.
 fn mount(line: &str) -> Option<(PathBuf, PathBuf)> {
     let (mount, kind) = line.split_once(" - ")?;
     if kind.split(' ').next() != Some("cgroup2") {
@@ -94,7 +93,7 @@ fn mount(line: &str) -> Option<(PathBuf, PathBuf)> {
     Some((unescaped(fields.next()?), unescaped(fields.next()?)))
 }
 
-/// Spaces and their like are written as three octal digits.
+/// Replaces escapes: spaces and similar characters are written as three octal digits.
 fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

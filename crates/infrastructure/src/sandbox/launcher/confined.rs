@@ -1,4 +1,4 @@
-//! A confined run, as the runtime sees it.
+//! Runtime side of a confined run.
 
 use super::{Exit, LaunchError, Launcher, Order};
 use crate::sandbox::zygote::{
@@ -27,32 +27,33 @@ use tokio::{
 };
 use toolstead_domain::descriptor_limit::DescriptorLimit;
 
-/// An init that has been told to end and is still there by then is killed. It kills what runs first, and then puts right
-/// what stands in the workspace: a bounded piece of work, far below this.
+/// Time after which an init that was requested to end is killed. It first kills the processes of the run and then
+/// cleans up the workspace, which is a limited amount of work that takes far less.
 pub(super) const TIME_TO_END: Duration = Duration::from_secs(10);
-/// What is told where nothing was heard of that.
+/// Message if the result of cleaning up was not received.
 const NOT_PUT_RIGHT: &str = "the workspace was not put right after this command, because what does that was ended or did \
                              not answer: look at the settings of agents (`.mcp.json`, `.claude` and the like) and at \
                              `.git` (`config`, `hooks`) before you use git or an agent there";
 
-/// The same for a run without namespaces, which can change nothing of the kind; but what ends it is a process.
+/// Message for a lost run without namespaces. Such a run cannot change protected names, but only a process ends its
+/// programs.
 const NOT_ENDED: &str = "what this command started may still run, because what ends it was ended or did not answer: look \
                          for its processes, and end them";
 
-/// Time for a run to start its program, after which the run is ended: its files may be on a disk that does not answer.
+/// Time for a run to start its program, after which the run is ended: its files may be on a disk that does not respond.
 /// A busy machine does not reach this limit.
 const TIME_TO_BEGIN: Duration = Duration::from_secs(60);
 
 /// A run and its init. Dropping it ends both.
 #[derive(Debug)]
 pub(super) struct ConfinedRun {
-    /// The init's process id.
+    /// Process id of the init.
     pub(super) id: u32,
-    /// What it did to protected names; known when it has ended.
+    /// Changes of the run to protected names, known once it has ended.
     pub(super) aftermath: Aftermath,
-    /// Whether something that the program had started outlived it, and was ended.
+    /// `true` if a process that the program started outlived it and was killed.
     pub(super) had_survivors: bool,
-    /// Shared with nobody who keeps it: closing it ends the run.
+    /// Socket of the init. Closing it ends the run, so other owners only have weak references.
     reports: Option<Arc<AsyncFd<OwnedFd>>>,
     process: Option<OwnedFd>,
     exit: Option<Exit>,
@@ -60,7 +61,7 @@ pub(super) struct ConfinedRun {
     layers: Layers,
 }
 
-/// The end at which the runtime listens to a run.
+/// Listening sockets that the runtime received from a run.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     pub(super) proxy: Option<TcpListener>,
@@ -68,7 +69,7 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Tells them apart by what they are.
+    /// Assigns the descriptors by their socket family.
     fn of(descriptors: Vec<OwnedFd>) -> Self {
         let mut listeners = Self::default();
         for one in descriptors {
@@ -93,7 +94,7 @@ impl ConfinedRun {
             None => LaunchError::Confine(format!("hear of the run: {error}")),
         };
         fcntl_setfl(&reports, OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
-        // SAFETY: the descriptor is owned by what registers it, and is closed with that.
+        // SAFETY: the descriptor is owned by the value that registers it, and is closed with that.
         let reports = unsafe { AsyncFd::register_with_interest(reports, Interest::READABLE) };
         let reports = reports.map_err(|error| failed(error.into()))?;
         let mut run = Self {
@@ -113,8 +114,8 @@ impl ConfinedRun {
         Ok((run, listeners))
     }
 
-    /// Waits until its program runs, and has its listeners, where it has any. The zygote tells of its birth and the init of its
-    /// start, so that either may come first.
+    /// Waits until the program runs, and returns its listeners. The zygote reports the process and the init reports the
+    /// start, so either report may arrive first.
     async fn started(&mut self) -> Result<Listeners, LaunchError> {
         let failed = |error: io::Error| match DescriptorLimit::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
@@ -132,7 +133,7 @@ impl ConfinedRun {
                 }
                 Ok(Some((Report::Failed(failure), _))) => return Err(failure.into()),
                 Ok(Some((end @ Report::Ended { .. }, _))) if started.is_some() => self.note(end),
-                // It is heard as its exit that it is lost.
+                // The loss of the run is reported as its exit.
                 Ok(None) | Err(_) if started.is_some() => return Ok(started.unwrap_or_default()),
                 Ok(Some((Report::Ended { .. }, _)) | None) => {
                     let reason = "it ended before its program ran".to_owned();
@@ -155,15 +156,15 @@ impl ConfinedRun {
             }
             match self.heard().await {
                 Ok(Some((report, _))) => self.note(report),
-                // Its init was killed, and with it everything.
+                // The init was killed, and with it all processes of the run.
                 Ok(None) => self.lose(),
-                // The runtime is shutting down; nobody gets an answer any more.
+                // The runtime is shutting down, so no caller receives a result.
                 Err(_) => std::future::pending().await,
             }
         }
     }
 
-    /// Notes how it ended, if this says so.
+    /// Stores the outcome if this report contains it.
     fn note(&mut self, report: Report) {
         let Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
         if !aftermath.undone.is_empty() {
@@ -181,7 +182,7 @@ impl ConfinedRun {
         });
     }
 
-    /// Nothing more is heard of it.
+    /// Records that no further report will arrive.
     pub(super) fn lose(&mut self) {
         if self.exit.is_none() {
             let told = match self.layers {
@@ -198,28 +199,28 @@ impl ConfinedRun {
         self.tell(signal.as_raw().to_le_bytes()[0]);
     }
 
-    /// What the program leaves behind is not given a moment to end by itself.
+    /// Requests that processes the program leaves behind are killed at once.
     pub(super) fn end_leftovers_at_once(&self) {
         self.tell(0);
     }
 
     fn tell(&self, byte: u8) {
         let Some(reports) = &self.reports else { return };
-        // Fails only where the run has ended.
+        // Fails only if the run has ended.
         let _ = rustix::io::write(reports.get_ref(), &[byte]);
     }
 
-    /// Has everything killed. That it is gone is heard as its exit.
+    /// Kills all processes of the run. The end is reported as its exit.
     pub(super) fn end(&self) {
         self.killer()();
     }
 
-    /// The same for somebody else, who does not keep the run.
+    /// Returns a function that ends the run and does not keep it alive.
     pub(super) fn killer(&self) -> impl FnOnce() + Send + 'static {
         let reports = self.reports.as_ref().map_or_else(Weak::new, Arc::downgrade);
         move || {
             if let Some(reports) = reports.upgrade() {
-                // The init is at the end of what it can be told; what it tells is still heard.
+                // The init reads the end of the stream, and can still send its reports.
                 let _ = rustix::net::shutdown(reports.get_ref(), rustix::net::Shutdown::Write);
             }
         }
@@ -231,14 +232,14 @@ impl ConfinedRun {
             let mut ready = reports.readable().await?;
             let Ok(received) = ready.try_io(|reports| received(reports.get_ref())) else { continue };
             let (bytes, descriptors) = received?;
-            // The end, or what cannot be understood: nothing that could be comes after it.
+            // The end of the stream, or an invalid report: no valid one can follow it.
             return Ok(serde_json::from_slice(&bytes).ok().map(|report| (report, descriptors)));
         }
     }
 }
 
-/// The next report, where one is there. A run that has ended before it read all that it was told is heard of all the same:
-/// the kernel says so first, and once.
+/// Receives the next report, if there is one. If a run ended with unread input, the kernel first returns an error once,
+/// and then the remaining reports.
 fn received(reports: &OwnedFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     match receive_now(reports) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => receive_now(reports),
@@ -249,7 +250,7 @@ fn received(reports: &OwnedFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
 impl Drop for ConfinedRun {
     fn drop(&mut self) {
         let reports = self.reports.take();
-        // Its birth may be told and not heard yet.
+        // The report with its process descriptor may be unread.
         while self.process.is_none()
             && let Some(reports) = &reports
             && let Ok((bytes, descriptors)) = received(reports.get_ref())
@@ -259,16 +260,16 @@ impl Drop for ConfinedRun {
                 self.process = descriptors.into_iter().next();
             }
         }
-        // Closing it ends the run.
+        // Closing the socket ends the run.
         drop(reports);
         if let Some(process) = self.process.take() {
-            // Cannot fail: the thread serves as long as anybody can send.
+            // Cannot fail, because the thread runs as long as any sender exists.
             let _ = self.launcher.orders.send(Order::End(process));
         }
     }
 }
 
-/// A run that has been told to end.
+/// A run that was requested to end.
 #[derive(Debug)]
 pub(super) struct Ending {
     process: OwnedFd,
@@ -280,7 +281,7 @@ impl Ending {
         Self { process, deadline: Instant::now() + TIME_TO_END }
     }
 
-    /// Whether nothing of it is left. Kills it when its time is over.
+    /// Returns `true` if the init has ended. Kills it once its time has passed.
     pub(super) fn is_over(&self) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut events = [PollFd::new(&self.process, PollFlags::IN)];
@@ -288,7 +289,7 @@ impl Ending {
             return true;
         }
         if Instant::now() >= self.deadline {
-            // Fails only where it has just ended.
+            // Fails only if it has just ended.
             let _ = pidfd_send_signal(self.process.as_fd(), Signal::KILL);
         }
         false

@@ -1,4 +1,4 @@
-//! Whether programs can be confined on this machine: tried before the first of them, and remembered.
+//! Checks before the first confined program whether programs can be confined on this machine, and caches the result.
 
 use super::{LaunchError, Launcher, Trying};
 use crate::sandbox::{tier::Tier, zygote::Layers};
@@ -10,17 +10,18 @@ use std::{
 };
 use tokio::{sync::Mutex, time::Instant};
 
-/// So long it counts that nothing can be confined. What was missing may be there then.
+/// Time for which the result "cannot be confined" is valid. A missing requirement may be available afterwards.
 const TIME_TO_COUNT: Duration = Duration::from_secs(30);
-/// So long it counts that not all layers are there: long enough that trying costs nothing, where that stays so.
+/// Time for which the result "tier 2" is valid. It is long, so that repeated tests cost nothing on a machine where it
+/// stays that way.
 const TIME_OF_TIER_2: Duration = Duration::from_secs(300);
 
-/// Lets nobody through to a confinement that does not hold.
+/// Prevents launches if the confinement does not hold.
 pub(super) struct Gate {
     trying: Trying,
-    /// What was found, and when.
+    /// Last result and its time.
     found: Mutex<Option<(Instant, Tier)>>,
-    /// The sessions that were warned, and the runs without one.
+    /// Sessions that were warned. `None` represents runs without a session.
     warned: sync::Mutex<BTreeSet<Option<Arc<str>>>>,
 }
 
@@ -29,11 +30,10 @@ impl Gate {
         Self { trying, found: Mutex::const_new(None), warned: sync::Mutex::new(BTreeSet::new()) }
     }
 
-    /// Returns where programs can be confined, by which layers. Who comes while it is tried waits. Where they are not all,
+    /// Returns the layers that confine programs. Concurrent callers wait for a test in progress. If layers are missing,
     /// each session is warned once.
     ///
-    /// # Errors
-    /// [`LaunchError::Unconfinable`].
+    /// # Errors [`LaunchError::Unconfinable`].
     pub(super) async fn pass(&self, launcher: &Launcher, session: Option<&Arc<str>>) -> Result<Layers, LaunchError> {
         let mut found = self.found.lock().await;
         let tier = match found.take().filter(|(when, tier)| when.elapsed() < time_to_count(tier)) {
@@ -57,7 +57,7 @@ impl Gate {
         }
     }
 
-    /// A session has ended: one of the same name is another one.
+    /// Forgets a session that has ended. A later session with the same name is a different one.
     pub(super) fn forget(&self, session: &Arc<str>) {
         self.warned.lock().unwrap_or_else(PoisonError::into_inner).remove(&Some(session.clone()));
     }

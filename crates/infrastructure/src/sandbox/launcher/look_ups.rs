@@ -1,10 +1,11 @@
-//! Look-ups on disks that may not answer.
+//! Lookups on disks that may not respond.
 
 use super::LaunchError;
 use std::time::Duration;
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
-/// Does some at a time. One that hangs keeps its place for as long as it hangs: the threads of the runtime are not used up.
+/// Limits the number of concurrent lookups. One that hangs keeps its permit, so that it cannot use up the threads of
+/// the runtime.
 #[derive(Debug)]
 pub(super) struct LookUps {
     places: Semaphore,
@@ -16,10 +17,9 @@ impl LookUps {
         Self { places: Semaphore::const_new(places), time }
     }
 
-    /// Waits for a look-up, from its place to its result.
+    /// Runs a lookup and waits for its result, including the wait for a permit.
     ///
-    /// # Errors
-    /// [`LaunchError::Confine`] when the time is over.
+    /// # Errors [`LaunchError::Confine`] if the time is exceeded.
     pub(super) async fn done<T: Send + 'static>(
         &'static self,
         work: impl FnOnce() -> T + Send + 'static,

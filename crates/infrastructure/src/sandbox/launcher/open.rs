@@ -1,4 +1,4 @@
-//! A child that is not confined, as the runtime sees it.
+//! Runtime side of an unconfined child.
 
 use super::{Begun, Exit, Input, LaunchSpec, Launcher, Order, Ours, Started, Streams};
 use crate::sandbox::file_size_signal;
@@ -21,7 +21,7 @@ use std::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// A child that has not been waited for, so that neither its id nor its group's can have been given to anybody else.
+/// A child that has not been reaped, so that neither its id nor that of its group can have been reused.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) id: Pid,
@@ -34,15 +34,15 @@ impl Group {
         loop {
             let Some(handle) = &self.handle else { return Exit::Code(0) };
             let readable = async {
-                // SAFETY: the descriptor is borrowed of its owner for as long as it is registered.
+                // SAFETY: the descriptor is borrowed from its owner while it is registered.
                 let registered = unsafe { AsyncFd::register_with_interest(handle.as_fd(), Interest::READABLE) };
                 registered.map_err(io::Error::from)?.readable().await.map(drop)
             };
             if readable.await.is_err() {
-                // The runtime is shutting down; nobody gets an answer any more.
+                // The runtime is shutting down, so no caller receives a result.
                 std::future::pending::<()>().await;
             }
-            // Looked at, not taken: the id stays ours until the group has been killed.
+            // The child is not reaped here, so that its id stays valid until the group has been killed.
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             match waitid(WaitId::PidFd(handle.as_fd()), options) {
                 Ok(Some(status)) => {
@@ -56,7 +56,7 @@ impl Group {
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        // Fails only where nobody of the group is left.
+        // Fails only if no process of the group is left.
         let _ = kill_process_group(self.id, signal);
     }
 }
@@ -66,7 +66,7 @@ impl Drop for Group {
         self.signal(Signal::KILL);
         match self.handle.take() {
             Some(handle) if is_reaped(&handle) => {}
-            // Cannot fail: the thread serves as long as anybody can send.
+            // Cannot fail, because the thread runs as long as any sender exists.
             Some(handle) => drop(self.launcher.orders.send(Order::Reap(handle))),
             // The system had no descriptor left for it. This is the launching thread, and the wait is short.
             None => drop(waitid(WaitId::Pid(self.id), WaitIdOptions::EXITED)),
@@ -74,7 +74,7 @@ impl Drop for Group {
     }
 }
 
-/// Takes the end of a child that has ended; says whether there is nothing to wait for any more.
+/// Reaps a child that has ended. Returns `true` if there is nothing left to wait for.
 pub(super) fn is_reaped(handle: &OwnedFd) -> bool {
     let ended = waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     !matches!(ended, Ok(None) | Err(Errno::INTR))
@@ -95,7 +95,7 @@ pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launche
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr));
-    // SAFETY: the closure makes system calls alone. It allocates nothing, takes no lock and reads no environment.
+    // SAFETY: the closure only makes system calls. It allocates nothing, takes no lock and reads no environment.
     unsafe { command.pre_exec(move || confine(runtime, files)) };
     let id = command.spawn()?.id();
     let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
@@ -105,13 +105,14 @@ pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launche
     Ok(Started { process: Begun::Open(process), stdin, stdout, stderr })
 }
 
-/// What the child does to itself before it becomes the program.
+/// Prepares the child before it executes the program.
 fn confine(runtime: Pid, files: Option<Rlimit>) -> io::Result<()> {
-    // A session of its own is also a process group of its own, and has no terminal that it could read passwords from.
+    // A session of its own is also a process group of its own, and has no terminal from which the child could read
+    // passwords.
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != Some(runtime) {
-        // The runtime ended before the signal was in place.
+        // The runtime ended before the signal was set.
         return Err(Errno::SRCH.into());
     }
     set_no_new_privs(true)?;
@@ -119,8 +120,7 @@ fn confine(runtime: Pid, files: Option<Rlimit>) -> io::Result<()> {
     if let Some(files) = files {
         setrlimit(Resource::Nofile, files)?;
     }
-    // Marked, not closed: the pipe that reports a failed exec to the runtime is among them.
-    // SAFETY: the call touches no memory.
+    // Marked, not closed, because the pipe that reports a failed exec to the runtime is among them.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,4 +1,4 @@
-//! The wall-clock time of a run, which ends it whether or not somebody waits for it.
+//! Wall-clock time limit of a run, which applies whether or not a caller waits for the run.
 
 use super::Exit;
 use std::{
@@ -11,7 +11,7 @@ use std::{
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The time that one run has.
+/// Time limit of one run.
 #[derive(Debug)]
 pub(super) struct TimeLimit {
     time: Duration,
@@ -20,20 +20,20 @@ pub(super) struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// Kills by `kill` when the time is over, unless this value has gone away before.
+    /// Calls `kill` when the time has passed, unless the returned value was dropped before.
     pub(super) fn of(time: Duration, kill: impl FnOnce() + Send + 'static) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let noted = is_over.clone();
         let timer = tokio::spawn(async move {
             sleep(time).await;
-            // Before the kill: who hears of it finds the reason.
+            // Set before the kill, so that the reader of the exit status finds the reason.
             noted.store(true, Ordering::Release);
             kill();
         });
         Self { time, is_over, _timer: AbortOnDropHandle::new(timer) }
     }
 
-    /// The end of a run that was killed: by this limit, if its time is over.
+    /// Returns the outcome of a killed run: `TimedOut` if its time has passed.
     pub(super) fn told_of(&self, exit: Exit) -> Exit {
         if self.is_over.load(Ordering::Acquire) { Exit::TimedOut(self.time) } else { exit }
     }

@@ -1,4 +1,4 @@
-//! What a confined run tries to reach.
+//! Attempts of a confined run to reach the canaries.
 
 use super::{OUTSIDE, OWN, READ_ONLY};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
@@ -15,39 +15,39 @@ use std::{
     time::Duration,
 };
 
-/// The variable that makes this program try: its value is the [`Task`].
+/// Variable that makes this program run the test. Its value is the [`Task`].
 pub(super) const MARKER: &str = "TOOLSTEAD_SANDBOX_SELF_TEST";
-/// A folder in that of a run, and a file there that it may not change.
+/// A subfolder of a run's folder, and a file there that the run may not change.
 pub(super) const INNER: &str = "inner";
 pub(super) const SETTINGS: &str = ".mcp.json";
-/// The last word of a run that tried everything.
+/// Last word in the output of a complete test.
 const DONE: &str = "tried";
-/// Longer than anybody waits for the end of a run.
+/// Longer than the timeout of any run, in seconds.
 const LONG: u32 = 60;
 
-/// The kinds of runs.
+/// Kinds of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
-    /// As a reader of documents: nothing but the system.
+    /// Like a reader of documents: only the system.
     Alone,
-    /// As a command: in a session, with a folder to change and one to read.
+    /// Like a command: in a session, with one folder to change and one to read.
     WithFolders,
-    /// As an MCP server: with such folders and the machine's network.
+    /// Like an MCP server: with such folders and the machine's network.
     Guarded,
 }
 
-/// What a run is told.
+/// Input of the test.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) kind: Kind,
-    /// The folder of the canaries.
+    /// Folder of the canaries.
     pub(super) folder: PathBuf,
-    /// The ports of the host's canaries.
+    /// Ports of the canaries on the host.
     pub(super) tcp: u16,
     pub(super) udp: u16,
-    /// Whether sockets without a path must be closed whatever the network is.
+    /// `true` if abstract sockets must be unreachable whatever the network is.
     pub(super) is_scoped: bool,
-    /// The process of the canaries, where it has its number in a run, too.
+    /// Process id of the canaries, if it is valid in a run.
     pub(super) neighbour: Option<u32>,
 }
 
@@ -57,22 +57,23 @@ impl Task {
     }
 }
 
-/// The path of the canary that has one: in no folder that a run sees.
+/// Returns the path of the stream socket canary, which is in no folder that a run sees.
 pub(super) fn socket(folder: &Path) -> PathBuf {
     folder.join("s")
 }
 
-/// The same for the one that takes letters without a connection.
+/// Returns the path of the datagram socket canary.
 pub(super) fn letters(folder: &Path) -> PathBuf {
     folder.join("d")
 }
 
-/// The name of the canary without a path.
+/// Returns the name of the abstract socket canary.
 pub(super) fn abstract_name(folder: &Path) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(folder.as_os_str().as_encoded_bytes())
 }
 
-/// What a run says that it reached, or what it cannot do though it must. `None`: it did not try everything.
+/// Parses the output of a run: the canaries that it reached, or a required access that failed. Returns `None` if the
+/// test is incomplete.
 pub(super) fn told(said: &str) -> Option<Result<Vec<String>, String>> {
     let tried = said.strip_suffix(DONE)?;
     let missed = tried.lines().find_map(|line| line.strip_prefix("missed "));
@@ -83,7 +84,7 @@ pub(super) fn told(said: &str) -> Option<Result<Vec<String>, String>> {
     })
 }
 
-/// Tries and ends the process, if this process was started to try.
+/// Runs the test and ends the process, if this process was started for it.
 pub(in crate::sandbox) fn enter() {
     let Some(task) = env::var(MARKER).ok() else { return };
     let Ok(task) = serde_json::from_str::<Task>(&task) else { process::exit(2) };
@@ -93,7 +94,7 @@ pub(in crate::sandbox) fn enter() {
     process::exit(i32::from(!(written && left)));
 }
 
-/// Tries everything.
+/// Makes all attempts.
 pub(super) fn all(task: &Task) -> String {
     let (outside, own, read_only) = (task.folder.join(OUTSIDE), task.folder.join(OWN), task.folder.join(READ_ONLY));
     let (tcp, udp) =
@@ -117,7 +118,7 @@ pub(super) fn all(task: &Task) -> String {
             let socket = UdpSocket::bind("127.0.0.1:0")?;
             socket.connect(udp)?;
             socket.send(b"x")?;
-            // A refusal comes back for a port that nobody listens on.
+            // The kernel returns an error for a port without a listener.
             socket.set_read_timeout(Some(Duration::from_millis(20)))?;
             match socket.recv(&mut [0]) {
                 Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => Ok(()),
@@ -125,7 +126,7 @@ pub(super) fn all(task: &Task) -> String {
             }
         }),
         (true, "a socket outside by its path", &|| UnixStream::connect(socket(&task.folder)).map(drop)),
-        // From one end of a pair, which is there without a socket being asked for.
+        // Sent from one end of a socket pair, which requires no call of socket(2).
         (true, "a socket outside by a letter to its path", &|| {
             UnixDatagram::pair()?.0.send_to(b"x", letters(&task.folder)).map(drop)
         }),
@@ -143,7 +144,7 @@ pub(super) fn all(task: &Task) -> String {
         (true, "a trace of a process", &|| {
             succeeds_in_a_child(|| {
                 let nothing = std::ptr::null_mut::<libc::c_void>();
-                // SAFETY: the request uses none of the others.
+                // SAFETY: the request uses none of the other arguments.
                 unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) == 0 }
             })
         }),
@@ -193,10 +194,10 @@ fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// For what changes a process.
+/// Runs an attempt that changes the process in a child.
 fn succeeds_in_a_child(work: impl FnOnce() -> bool) -> io::Result<()> {
     let mut status = 0;
-    // SAFETY: the child makes system calls alone and ends; the status is this function's own.
+    // SAFETY: the child only makes system calls and ends; the status is this function's own.
     let ended = unsafe {
         match libc::fork() {
             0 => libc::_exit(i32::from(!work())),
@@ -206,10 +207,10 @@ fn succeeds_in_a_child(work: impl FnOnce() -> bool) -> io::Result<()> {
     if ended > 0 && status == 0 { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-/// Leaves a process behind that belongs to nobody and holds the output open.
+/// Leaves an orphaned process behind that keeps the output open.
 fn leave_something() -> bool {
     let left = succeeds_in_a_child(|| {
-        // SAFETY: the process has one thread; the child makes system calls alone and ends.
+        // SAFETY: the process has one thread; the child only makes system calls and ends.
         unsafe {
             libc::setsid();
             match libc::fork() {

@@ -1,7 +1,8 @@
-//! The folders of a home that programs install other programs in, and which of their parts are shown.
+//! Folders in the home where programs install other programs, and their visible parts.
 //!
-//! Beside what they install they keep settings, histories, caches and clones, in which addresses with passwords, tokens
-//! and private keys stand. A part is shown for what a program needs to run, never for what it would remember.
+//! Beside installed programs these folders contain settings, histories, caches and clones, with passwords in addresses,
+//! tokens and private keys. A part is visible because a program needs it to run, never because the program stores data
+//! there.
 
 use std::{
     collections::HashMap,
@@ -10,24 +11,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// As many entries of a folder are looked at for parts with a wildcard.
+/// Maximum number of entries of a folder that are checked for parts with a wildcard.
 const MAX_ENTRIES: usize = 1_000;
-/// Stands for the programs right in a folder.
+/// Part that represents the programs directly in a folder.
 const PROGRAMS: &str = ".";
 
-/// A known place of installations.
+/// A known installation folder.
 #[derive(Debug)]
 pub(super) struct Manager {
-    /// Below the home.
+    /// Path below the home.
     pub(super) folder: &'static str,
-    /// What of it is shown, with `*` for anything within a name; nothing says all of it.
+    /// Visible parts, where `*` matches any text within a name. Empty if everything is visible.
     parts: &'static [&'static str],
-    /// What is not, or why all of it is.
+    /// Reason for hiding the rest, or for showing everything.
     #[cfg_attr(not(test), expect(dead_code, reason = "a row of the table is not complete without it"))]
     reason: &'static str,
 }
 
-/// What those that are made like rbenv need.
+/// Entry for a manager with the layout of rbenv.
 macro_rules! like_rbenv {
     ($folder:literal) => {
         Manager {
@@ -203,16 +204,16 @@ const MANAGERS: &[Manager] = &[
     Manager { folder: ".yarn", parts: &["bin"], reason: "as a global folder it holds packages of private registries" },
 ];
 
-/// The known place of installations that a path below the home is in.
+/// Returns the known installation folder that contains a path below the home.
 pub(super) fn of(of_home: &Path) -> Option<&'static Manager> {
-    // Paths are taken apart to be compared, texts are not.
+    // Comparing paths parses their components, so texts are compared first.
     let text = of_home.as_os_str().as_encoded_bytes();
     let may_hold = |manager: &&Manager| text.starts_with(manager.folder.as_bytes());
     MANAGERS.iter().filter(may_hold).find(|manager| of_home.starts_with(manager.folder))
 }
 
 impl Manager {
-    /// What is shown of it where it stands at `place`; what does not exist may be among it.
+    /// Returns the visible parts of the folder at `place`. They may include paths that do not exist.
     pub(super) fn parts_in(&self, place: &Path) -> Vec<PathBuf> {
         if self.parts.is_empty() {
             return vec![place.to_path_buf()];
@@ -228,10 +229,10 @@ impl Manager {
     }
 }
 
-/// The names in folders, each of which is read once: several parts stand in the same one.
+/// Names in folders. Each folder is read once, because it may contain several parts.
 type Listed = HashMap<PathBuf, Vec<String>>;
 
-/// The entries of a folder that a name with at most one wildcard means.
+/// Returns the entries of a folder that match a name with at most one wildcard.
 fn named(folder: &Path, name: &str, listed: &mut Listed) -> Vec<PathBuf> {
     let Some((start, end)) = name.split_once('*') else { return vec![folder.join(name)] };
     let fits = |entry: &str| entry.len() >= start.len() + end.len() && entry.starts_with(start) && entry.ends_with(end);

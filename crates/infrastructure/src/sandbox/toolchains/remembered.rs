@@ -1,4 +1,5 @@
-//! What folders of the `PATH` and first lines of scripts said before, for as long as the disk says that nothing changed.
+//! Cache of the links in `PATH` folders and of the first lines of scripts, valid while the file system reports no
+//! change.
 
 use std::{
     collections::BTreeMap,
@@ -10,19 +11,20 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// As much is remembered of either kind; then it begins anew.
+/// Maximum number of entries of each kind. The cache is cleared when it is full.
 const MAX_REMEMBERED: usize = 1_000;
-/// What changed so shortly before it was read may have changed once more in the same moment of the disk's clock.
+/// Minimum age of a change before a result is cached. A second change within the resolution of the file system's clock
+/// would not be noticed.
 const MOMENT: Duration = Duration::from_secs(3);
 
-/// What all runs of a process remember together.
+/// Cache that all runs of a process share.
 #[derive(Debug)]
 pub(in crate::sandbox) struct Remembered {
     links: Mutex<Known<Arc<[Link]>>>,
     interpreters: Mutex<Known<Option<PathBuf>>>,
 }
 
-/// A symbolic link in a folder, and what it holds.
+/// A symbolic link in a folder, and its target.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) name: OsString,
@@ -31,7 +33,8 @@ pub(super) struct Link {
 
 type Known<T> = BTreeMap<PathBuf, (State, T)>;
 
-/// A file or folder as it is. Any change to it, or to the names in it, gives it another time, which nobody can choose.
+/// State of a file or folder. Any change to it, or to the names in it, sets another time, which a process cannot
+/// choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     device: u64,
@@ -45,7 +48,7 @@ impl Remembered {
         Self { links: Mutex::new(BTreeMap::new()), interpreters: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The links in a folder, as they are read if it has changed.
+    /// Returns the links in a folder. Reads them if the folder has changed.
     pub(super) fn links(&self, folder: &Path, read: impl FnOnce() -> Vec<Link>) -> Arc<[Link]> {
         match fs::metadata(folder) {
             Ok(found) => recalled(&self.links, folder, &found, || read().into()),
@@ -53,7 +56,7 @@ impl Remembered {
         }
     }
 
-    /// The interpreter of a script, as it is read if the script has changed.
+    /// Returns the interpreter of a script. Reads it if the script has changed.
     pub(super) fn interpreter(
         &self,
         script: &Path,
@@ -95,7 +98,7 @@ impl State {
         Self { device: found.dev(), inode: found.ino(), changed, bytes: found.len() }
     }
 
-    /// Tells whether the next change to it will have another time.
+    /// Returns `true` if the next change to the file will have another time.
     fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(self.changed.0).is_ok_and(|changed| Duration::from_secs(changed) + MOMENT < now)

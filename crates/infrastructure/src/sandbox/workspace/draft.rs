@@ -1,4 +1,4 @@
-//! A change of one file between its preparation and its end.
+//! A change of one file, from its preparation to its end.
 
 use crate::sandbox::workspace::{
     facts::FileFacts,
@@ -24,22 +24,22 @@ use std::{
 };
 use uuid::Uuid;
 
-/// As many folders are made for one file.
+/// Maximum number of folders that are created for one file.
 const MAX_MADE_FOLDERS: usize = 32;
 
-/// A change of one file. First it is ready: the new content is on disk under a name of its own beside the file. Then it
-/// is put in place: the names are exchanged, so that the old file bears the other name. Then it is kept, and the old
-/// file goes, or it is put back.
+/// A change of one file. At first it is ready: the new content is on disk beside the file, under a temporary name. Then
+/// it is put in place by exchanging the names, so that the old file has the temporary name. Finally it is either made
+/// permanent, which removes the old file, or put back.
 ///
-/// Dropped while it is ready it leaves nothing behind; dropped later it is kept. It holds one descriptor at most, so
-/// that many can be held.
+/// A draft that is dropped while it is ready leaves nothing behind. One that is dropped later becomes permanent. Each
+/// draft holds at most one descriptor, so that many can exist at a time.
 #[derive(Debug)]
 pub struct Draft<'t> {
     target: &'t WriteTarget<'t>,
     folder: TargetFolder<'t>,
-    /// The other name; free when there is nothing under it.
+    /// Temporary name. It is unused when no file has it.
     name: PathBuf,
-    /// The new file; `None` for a removal.
+    /// The new file. `None` for a removal.
     file: Option<FileFacts>,
     rights: Rights,
     state: State,
@@ -48,21 +48,21 @@ pub struct Draft<'t> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ready,
-    /// In place; whether the old file, if there was one, is still there under the other name.
+    /// In place. `old_is_kept` is `true` if an old file exists under the temporary name.
     InPlace {
         old_is_kept: bool,
     },
     Over,
 }
 
-/// The folder of the file.
+/// Folder of the file.
 #[derive(Debug)]
 pub(super) struct TargetFolder<'t> {
-    /// The deepest that existed.
+    /// Deepest folder that existed.
     above: BorrowedFd<'t>,
-    /// The file's own, if that is another one.
+    /// Folder of the file, if it is another one.
     own: Option<OwnedFd>,
-    /// Those that were made, by their paths from `above`.
+    /// Folders that were created, by their paths relative to `above`.
     made: Vec<PathBuf>,
 }
 
@@ -74,7 +74,7 @@ impl<'t> Draft<'t> {
         mode: Option<u32>,
     ) -> Result<Self, PathError> {
         let mut draft = Self::named(target, folder);
-        // Nobody else is to read a file that others may not read, not even while it is being written.
+        // A file that other users may not read must not be readable while it is being written.
         let first_mode = if target.existing.is_some() || mode.is_some() { 0o600 } else { 0o666 };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(draft.folder.own(), &draft.name, flags, Mode::from_raw_mode(first_mode));
@@ -94,7 +94,7 @@ impl<'t> Draft<'t> {
         Self { target, folder, name, file: None, rights: Rights::default(), state: State::Ready }
     }
 
-    /// Makes the new file like the old one in all but the content, and safe on disk.
+    /// Gives the new file the attributes of the old one, and syncs it to disk.
     fn fit(&mut self, file: &File, mode: Option<u32>) -> rustix::io::Result<()> {
         let mut wanted = mode;
         if let Some(existing) = &self.target.existing {
@@ -109,27 +109,26 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// The permission bits of the new file; `None` for a removal.
+    /// Returns the permission bits of the new file, or `None` for a removal.
     pub fn mode(&self) -> Option<u32> {
         self.file.map(|facts| facts.mode)
     }
 
-    /// How many folders were made for it, all of them right above it.
+    /// Returns the number of folders that were created directly above the file.
     pub fn made_folders(&self) -> usize {
         self.folder.made.len()
     }
 
-    /// Does it, in one step: whoever looks sees the old or the new.
+    /// Puts the change in place in one step: a reader sees either the old or the new file.
     ///
-    /// # Errors
-    /// [`PathError::Changed`] when the file is not any more what it was when it was taken hold of,
-    /// [`PathError::OutOfTime`]. The file is as it was then.
+    /// # Errors [`PathError::Changed`] if the file has changed since the target was locked, [`PathError::OutOfTime`].
+    /// The file is unchanged then.
     pub fn put_in_place(&mut self) -> Result<Written, PathError> {
         let target = self.target;
         if !target.is_where_it_was(self.folder.own(), 0) {
             return Err(self.changed());
         }
-        // Whoever gave up on this call must not find its change later.
+        // A caller that gave up on this call must not find its change later.
         if target.stop_is_due() {
             return Err(PathError::OutOfTime { path: target.path.lexical.clone() });
         }
@@ -148,23 +147,21 @@ impl<'t> Draft<'t> {
         })
     }
 
-    /// Ends it for good: the old file goes, and the names are on disk when this returns.
+    /// Makes the change permanent. The old file is removed, and the names are on disk when this returns.
     ///
-    /// # Errors
-    /// The system's, if it could not make sure of that. The change is made all the same.
+    /// # Errors The error of the system if the names could not be synced to disk. The change is made in any case.
     pub fn keep(mut self) -> Result<(), io::Error> {
         self.tidy();
         Ok(sync_folder(self.folder.own())?)
     }
 
-    /// Takes it back: the old file bears its name again.
+    /// Undoes the change: the old file gets its name again.
     ///
-    /// # Errors
-    /// [`PathError::Changed`] when somebody else changed what was put in place, or the old file is not there any more.
+    /// # Errors [`PathError::Changed`] if another process changed the new file, or the old file no longer exists.
     pub fn put_back(mut self) -> Result<(), PathError> {
         let target = self.target;
         let State::InPlace { old_is_kept } = self.state else { return Ok(()) };
-        // Whatever happens, the old file is not to go away now, nor at the next start if this process is killed.
+        // In any case, the old file must not be removed now, nor at the next start if this process is killed.
         target.lock.forget_note();
         self.state = State::Over;
         if self.file.is_some() && !self.is_ours() {
@@ -177,7 +174,7 @@ impl<'t> Draft<'t> {
             (None, _) => unlinkat(self.folder.own(), &target.name, AtFlags::empty()),
         };
         result.map_err(|errno| target.failed(errno))?;
-        // It is as it was; what a power failure may still bring back is no worse than the change.
+        // The old file is back. If a power failure undoes this, the result is the change itself.
         let _ = sync_folder(self.folder.own());
         self.folder.remove_made();
         Ok(())
@@ -187,7 +184,7 @@ impl<'t> Draft<'t> {
         PathError::Changed { path: self.target.path.lexical.clone() }
     }
 
-    /// Puts the new file, or none, where the old one is; whether the old one bears the other name now.
+    /// Replaces or removes the old file. Returns `true` if the old file has the temporary name now.
     fn replace(&mut self, before: &Found) -> Result<bool, PathError> {
         let target = self.target;
         let name = Path::new(&target.name);
@@ -197,7 +194,8 @@ impl<'t> Draft<'t> {
         } else {
             match renameat_with(folder, &self.name, folder, name, RenameFlags::EXCHANGE) {
                 Ok(()) => {}
-                // Some file systems cannot exchange names: the old file gets a second name first, if they can do that.
+                // Some file systems cannot exchange names. The old file then gets a second name first, if the file
+                // system supports that.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     let aside = other_name();
                     target.note_draft(&aside);
@@ -219,13 +217,13 @@ impl<'t> Draft<'t> {
         if old.is_ok_and(|old| old.identity.is_same_content(&before.facts().identity)) {
             return Ok(true);
         }
-        // Somebody replaced it in the moment between the look and the exchange. Theirs comes back.
+        // Another process replaced the file between the check and the exchange. Its file is restored.
         let back = match self.file {
             Some(_) => renameat_with(folder, &self.name, folder, name, RenameFlags::EXCHANGE),
             None => rename_to_free(folder, &self.name, name),
         };
         if let Err(errno) = back {
-            // What bears the other name is theirs, and not ours to remove.
+            // The file with the temporary name belongs to another process and must not be removed.
             self.state = State::Over;
             target.lock.forget_note();
             return Err(PathError::Misplaced {
@@ -237,7 +235,7 @@ impl<'t> Draft<'t> {
         Err(self.changed())
     }
 
-    /// Gives the new file its name, which is free.
+    /// Gives the new file its name, which must not exist.
     fn appear(&mut self) -> Result<bool, PathError> {
         let target = self.target;
         if self.file.is_none() {
@@ -249,16 +247,16 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// Whether what bears the file's name is the new file.
+    /// Returns `true` if the file with this name is the new file.
     fn is_ours(&self) -> bool {
         let Some(ours) = self.file else { return false };
         let named = statat(self.folder.own(), &self.target.name, AtFlags::SYMLINK_NOFOLLOW);
         named.is_ok_and(|named| FileFacts::of(&named).identity.is_same_content(&ours.identity))
     }
 
-    /// Removes what bears the other name.
+    /// Removes the file with the temporary name.
     fn tidy(&mut self) {
-        // Nothing better can be done with a failure here: the cause was told already.
+        // A failure here cannot be handled any better, and its cause was reported already.
         match self.state {
             State::Ready => {
                 let _ = unlinkat(self.folder.own(), &self.name, AtFlags::empty());
@@ -279,23 +277,23 @@ impl Drop for Draft<'_> {
     }
 }
 
-/// What names of drafts begin and end with.
+/// Prefix and suffix of temporary names.
 const OTHER_NAME: (&str, &str) = (".toolstead-", ".tmp");
 
-/// A name that nobody else has.
+/// Returns a new temporary name.
 fn other_name() -> PathBuf {
     let (start, end) = OTHER_NAME;
     format!("{start}{}{end}", Uuid::new_v4().simple()).into()
 }
 
-/// Whether a name is one of these.
+/// Returns `true` if this is a temporary name.
 pub(super) fn is_other_name(name: &Path) -> bool {
     let (start, end) = OTHER_NAME;
     let id = name.to_str().and_then(|name| name.strip_prefix(start)?.strip_suffix(end));
     id.is_some_and(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Renames, unless the new name is taken: `EEXIST` then.
+/// Renames a file. Fails with `EEXIST` if the new name exists.
 fn rename_to_free(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io::Result<()> {
     match renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE) {
         // Some network file systems cannot do this in one step.
@@ -309,10 +307,9 @@ fn rename_to_free(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io:
 }
 
 impl<'t> TargetFolder<'t> {
-    /// Makes the missing folders of a target, one by one beneath the handle of the one before.
+    /// Creates the missing folders of a target, each beneath the handle of the previous one.
     ///
-    /// # Errors
-    /// [`PathError::TooManyFolders`], and the system's; none is left then.
+    /// # Errors [`PathError::TooManyFolders`], or the error of the system. The created folders are removed then.
     pub(super) fn of(target: &'t WriteTarget<'t>) -> Result<Self, PathError> {
         if target.missing.len() > MAX_MADE_FOLDERS {
             let (path, count) = (target.path.lexical.clone(), target.missing.len());
@@ -330,7 +327,7 @@ impl<'t> TargetFolder<'t> {
         Ok(folder)
     }
 
-    /// Makes the folder of that name in the one that is reached so far, and goes there.
+    /// Creates the subfolder with this name in the deepest folder so far, and opens it.
     fn descend(&mut self, name: &OsStr, path: &Path) -> rustix::io::Result<()> {
         match mkdirat(self.own(), name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {
@@ -349,7 +346,7 @@ impl<'t> TargetFolder<'t> {
         self.own.as_ref().map_or(self.above, AsFd::as_fd)
     }
 
-    /// Removes folders that were made in vain, unless somebody put something into them.
+    /// Removes folders that were created in vain, unless they contain something.
     fn remove_made(&mut self) {
         while let Some(path) = self.made.pop() {
             if remove_folder(self.above, &path).is_err() {
@@ -359,7 +356,7 @@ impl<'t> TargetFolder<'t> {
     }
 }
 
-/// Removes an empty folder beneath another one; no link is followed on the way.
+/// Removes an empty folder beneath another one. No link is followed on the way.
 pub(super) fn remove_folder(above: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
@@ -367,11 +364,11 @@ pub(super) fn remove_folder(above: BorrowedFd<'_>, path: &Path) -> rustix::io::R
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Makes sure that the names in a folder are on disk.
+/// Syncs the names in a folder to disk.
 fn sync_folder(folder: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match openat(folder, ".", flags, Mode::empty()).and_then(fsync) {
-        // A folder that we may not read cannot be synced, and some file systems know no such thing.
+        // A folder that cannot be read cannot be synced, and some file systems do not support syncing.
         Err(Errno::ACCESS | Errno::INVAL) => Ok(()),
         other => other,
     }

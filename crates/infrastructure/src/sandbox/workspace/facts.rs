@@ -1,4 +1,4 @@
-//! What the file system says of a file without opening it.
+//! Metadata of a file, read without opening it.
 
 use rustix::fs::{FileType, Stat, fstat};
 use std::{
@@ -8,14 +8,14 @@ use std::{
 };
 use toolstead_domain::ports::clock::Timestamp;
 
-/// What kind of thing a path names.
+/// Type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
     Folder,
-    /// A symbolic link, itself.
+    /// A symbolic link itself.
     Link,
     /// A named pipe.
     Pipe,
@@ -23,7 +23,7 @@ pub enum FileKind {
     Socket,
     /// A device.
     Device,
-    /// A file that the kernel makes up, as in `/proc`.
+    /// A file that the kernel generates, as in `/proc`.
     KernelFile,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for FileKind {
 }
 
 impl FileKind {
-    /// The kind; `None` where the file system does not say.
+    /// Returns the kind, or `None` if the file system does not report it.
     pub(super) fn of(file_type: FileType) -> Option<Self> {
         match file_type {
             FileType::RegularFile => Some(Self::File),
@@ -56,24 +56,24 @@ impl FileKind {
     }
 }
 
-/// Size, time and the like.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFacts {
-    /// What it is.
+    /// Type of the file.
     pub kind: FileKind,
-    /// The size, in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When its content was last changed.
+    /// Time of the last change of the content.
     pub modified: Timestamp,
-    /// The permission bits.
+    /// Permission bits.
     pub mode: u32,
-    /// How many names it has.
+    /// Number of names (hard links).
     pub links: u64,
-    /// The same while nobody replaced or changed it.
+    /// Identity of the file. It is equal as long as the file was neither replaced nor changed.
     pub identity: Identity,
 }
 
-/// The same while nobody replaced or changed the file.
+/// Identity of a file. It is equal as long as the file was neither replaced nor changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -84,13 +84,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The same when names may have changed meanwhile: a renamed file counts as changed by its time alone.
+    /// Compares identities without the time that a rename changes as well.
     pub(super) fn is_same_content(&self, other: &Self) -> bool {
         Self { changed: other.changed, ..*self } == *other
     }
 
-    /// Whether a change from now on would show: the clocks of file systems are coarse, and of two changes within one
-    /// tick only the first is seen.
+    /// Returns `true` if any later change will be visible. Clocks of file systems are coarse, and of two changes within
+    /// one tick only the first is visible.
     pub fn is_settled(&self) -> bool {
         let changed = u64::try_from(self.changed.0).unwrap_or(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -99,15 +99,14 @@ impl Identity {
 }
 
 impl FileFacts {
-    /// What is known of an open file, now. Blocks.
+    /// Returns the current metadata of an open file. Blocks.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The error of the system.
     pub fn of_open(file: impl AsFd) -> io::Result<Self> {
         Ok(Self::of(&fstat(file)?))
     }
 
-    // The members of `Stat` have other types on other processors, so that some casts are needless on this one.
+    // The fields of `Stat` have other types on other architectures, so some casts are unnecessary on this one.
     #[expect(clippy::unnecessary_cast, reason = "the widths differ by processor")]
     pub(super) fn of(stat: &Stat) -> Self {
         let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as u64);

@@ -1,4 +1,4 @@
-//! The workspace as one call may use it.
+//! The workspace with the permissions of one call.
 
 use crate::sandbox::{
     process_wide::PROCESS,
@@ -24,12 +24,12 @@ use toolstead_domain::{
     tool_input_schema::nearest_name,
 };
 
-/// As many names of a folder are looked at for one that is like a missing one.
+/// Maximum number of names in a folder that are compared with a missing one.
 const NAMES_LOOKED_AT: usize = 1000;
-/// As many similar names are told.
+/// Maximum number of similar names in a message.
 const SIMILAR_NAMES: usize = 3;
 
-/// The workspace under the grant and the deadline of one call. Everything here blocks.
+/// The workspace with the grant and the deadline of one call. All functions block.
 #[derive(Debug, Clone)]
 pub struct GrantedWorkspace {
     pub(super) workspace: Arc<Workspace>,
@@ -38,34 +38,34 @@ pub struct GrantedWorkspace {
 }
 
 impl GrantedWorkspace {
-    /// The workspace for a call with this grant, until then.
+    /// Creates the workspace of a call with this grant and deadline.
     pub fn new(workspace: Arc<Workspace>, grant: Grant, stop: Stop) -> Self {
         Self { workspace, grant, stop }
     }
 
-    /// The same with less time.
+    /// Returns the workspace with an earlier deadline.
     #[must_use]
     pub fn with_stop(&self, stop: Stop) -> Self {
         Self { stop, ..self.clone() }
     }
 
-    /// When to end.
+    /// Returns the deadline of the call.
     pub fn stop(&self) -> &Stop {
         &self.stop
     }
 
-    /// What the call may touch.
+    /// Returns the permissions of the call.
     pub fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// The workspace.
+    /// Returns the workspace.
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 
-    /// The beginning of a file at a real path, at most `limit` bytes; `None` if there is none that may be read. No link
-    /// is followed.
+    /// Returns at most `limit` bytes from the beginning of a file at a real path, or `None` if there is no readable
+    /// file. No link is followed.
     pub fn beginning_of(&self, real: &Path, limit: u64) -> Option<Vec<u8>> {
         let found = self.find_lexical(real).ok().filter(|found| found.path().real == real)?;
         let mut content = Vec::new();
@@ -73,37 +73,34 @@ impl GrantedWorkspace {
         Some(content)
     }
 
-    /// Whether something that may be read is at a path, whatever it is.
+    /// Returns `true` if there is a file of any kind at a path that the call may read.
     pub fn holds(&self, path: &Path) -> bool {
         self.find_lexical(path).is_ok()
     }
 
-    /// Makes sure that the call may read there.
+    /// Checks that the call may read this path.
     ///
-    /// # Errors
-    /// [`PathError::Refused`].
+    /// # Errors [`PathError::Refused`].
     pub fn permit_reading(&self, path: &PathAccess) -> Result<(), PathError> {
         self.permitted(Access::ReadPath(path.clone()))
     }
 
-    /// Makes sure that the call may write there.
+    /// Checks that the call may write to this path.
     ///
-    /// # Errors
-    /// [`PathError::Refused`].
+    /// # Errors [`PathError::Refused`].
     pub fn permit_writing(&self, path: &PathAccess) -> Result<(), PathError> {
         self.permitted(Access::WritePath(path.clone()))
     }
 
-    /// The innermost root that holds a real path.
+    /// Returns the innermost root that contains a real path.
     pub fn root_of(&self, real: &Path) -> Option<&Path> {
         self.grant.roots().containing(real).map(|(root, _)| root)
     }
 
-    /// Finds what the path names, judged by where it really is.
+    /// Finds the file at a path, and checks the permissions for its real path.
     ///
-    /// # Errors
-    /// [`PathError::NotFound`] with similar names, [`PathError::Outside`], [`PathError::Refused`] when no rule permits
-    /// reading there.
+    /// # Errors [`PathError::NotFound`] with similar names, [`PathError::Outside`], [`PathError::Refused`] if no rule
+    /// permits reading it.
     pub fn find(&self, text: &str) -> Result<Found, PathError> {
         let lexical = self.workspace.lexical(text)?;
         self.find_lexical(&lexical).map_err(|error| match error {
@@ -112,16 +109,15 @@ impl GrantedWorkspace {
         })
     }
 
-    /// As [`find`](Self::find), of a lexical path that is known already, as a walk tells it; without similar names.
+    /// Finds the file at a lexical path, for example of an entry of a walk. Does not search similar names.
     ///
-    /// # Errors
-    /// As [`find`](Self::find).
+    /// # Errors As for [`find`](Self::find).
     pub fn find_lexical(&self, lexical: &Path) -> Result<Found, PathError> {
         for _ in 0..ATTEMPTS {
             let handle = self.workspace.open_path(lexical)?;
             let real = match self.workspace.real_path_of(lexical, &handle) {
                 Ok(real) => real,
-                // It was replaced while it was looked at: what has the name now is meant.
+                // The file was replaced during the check. The file that has the name now is meant.
                 Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle => continue,
                 Err(error) => return Err(PathError::io("look at", lexical, error)),
             };
@@ -134,11 +130,10 @@ impl GrantedWorkspace {
         Err(PathError::not_found(lexical))
     }
 
-    /// Walks a folder. Links are met and never followed, other file systems are left alone, and what the grant does not
-    /// permit to be read is passed over and counted. Returns what each of the visitor's workers gathered.
+    /// Walks a folder. Symbolic links are visited but not followed, other file systems are skipped, and entries that
+    /// the grant does not permit to read are skipped and counted. Returns the results of all workers of the visitor.
     ///
-    /// # Errors
-    /// [`PathError::NotAFolder`], or the system's when the folder itself cannot be read.
+    /// # Errors [`PathError::NotAFolder`], or the error of the system if the folder itself cannot be read.
     pub fn walk<V: Visitor>(
         &self,
         folder: &Found,
@@ -150,10 +145,10 @@ impl GrantedWorkspace {
         walk::walk(&self.grant, &self.stop, folder, limits, above, visitor)
     }
 
-    /// Waits for leave to take hold of so many places, which is asked for once and before the first of them.
+    /// Waits until this number of files may be open for changes. A call must request all of its files at once, before
+    /// it opens the first one.
     ///
-    /// # Errors
-    /// [`PathError::Crowded`].
+    /// # Errors [`PathError::Crowded`].
     pub fn seats(&self, places: usize) -> Result<Seats, PathError> {
         PROCESS.file_seats.take(places, &self.stop).ok_or(PathError::Crowded)
     }
@@ -162,7 +157,7 @@ impl GrantedWorkspace {
         if self.grant.permits(&access) { Ok(()) } else { Err(PathError::Refused(Box::new(access))) }
     }
 
-    /// Looks around for what was meant, as far as the call may.
+    /// Returns the error for a missing path, with similar names if the call may read them.
     fn not_found(&self, path: PathBuf) -> PathError {
         let nearest = path.ancestors().skip(1).find_map(|folder| self.find_lexical(folder).ok());
         let Some(nearest) = nearest.filter(|found| found.facts().kind == FileKind::Folder) else {
@@ -172,7 +167,7 @@ impl GrantedWorkspace {
         let missing = path.strip_prefix(&folder).ok().and_then(|rest| rest.components().next());
         let missing = missing.map(|name| name.as_os_str().to_string_lossy().into_owned()).unwrap_or_default();
         let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
-        // The message is as good without the names.
+        // The error is returned without similar names if the walk fails.
         let names = self.walk(&nearest, limits, (), &Names).map(|(_, names)| names.concat()).unwrap_or_default();
         let similar = similar_names(&missing, names);
         let is_parent = path.parent() == Some(&folder);
@@ -180,7 +175,7 @@ impl GrantedWorkspace {
     }
 }
 
-/// The names that are most like a missing one, best first.
+/// Returns the names that are most similar to a missing one, best first.
 pub fn similar_names(missing: &str, mut names: Vec<String>) -> Vec<String> {
     let mut similar = Vec::new();
     while similar.len() < SIMILAR_NAMES

@@ -1,7 +1,8 @@
-//! One change of a file at a time, among the threads of this process and among all processes of this user.
+//! Serializes changes of the same file, among the threads of this process and among all processes of this user.
 //!
-//! Threads wait for each other in memory. Processes hold a lock file for each path, in a folder of the user's own that
-//! no tool may touch ([`lock_folders`](super::lock_folder::lock_folders)); the kernel frees it when a process ends, in whatever way.
+//! Threads wait for each other in memory. Processes hold a lock file for each path, in a folder of the user that tools
+//! cannot access ([`lock_folders`](super::lock_folder::lock_folders)). The kernel releases the lock when a process
+//! ends, in whatever way.
 
 use crate::sandbox::workspace::{lock_folder::LockFolder, stop::Stop};
 use rustix::{
@@ -25,31 +26,31 @@ use std::{
     time::Duration,
 };
 
-/// How often a waiting call looks whether anybody still waits for it.
+/// Interval at which a waiting call checks whether its caller still waits.
 const LOOK_UP: Duration = Duration::from_millis(250);
-/// How long a call waits for another process before it looks again: first, and at most.
+/// First and longest pause between two attempts to take the lock of another process.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
-/// Maximum length of a path that is noted in a lock file, in bytes.
+/// Maximum length of a path that is recorded in a lock file, in bytes.
 const MAX_NOTE_BYTES: usize = 4095;
-/// Maximum number of lock files that one look at their folder reads.
+/// Maximum number of lock files that are read when their folder is scanned.
 const MAX_LOCK_FILES: usize = 10_000;
 
-/// As often the folder of the lock files is opened anew when somebody removes it.
+/// Maximum number of times that the folder of the lock files is reopened because another process removed it.
 const ATTEMPTS: usize = 8;
 
-/// The files that are being changed, by real path.
+/// Real paths of the files that are being changed.
 #[derive(Debug)]
 pub(super) struct PathLocks {
     held: Mutex<HashSet<PathBuf>>,
     freed: Condvar,
-    /// Where lock files may lie, best first.
+    /// Possible folders of the lock files, best first.
     places: Vec<PathBuf>,
     folder: Mutex<Option<Arc<LockFolder>>>,
     has_warned: AtomicBool,
 }
 
-/// Holds a file until it is dropped.
+/// Lock of a file. It is released when the value is dropped.
 #[derive(Debug)]
 pub(super) struct PathLock<'a> {
     locks: &'a PathLocks,
@@ -58,7 +59,7 @@ pub(super) struct PathLock<'a> {
 }
 
 impl PathLocks {
-    /// Locks whose files lie in the first of these folders that can be used.
+    /// Creates locks whose files are in the first usable one of these folders.
     pub(super) fn new(places: Vec<PathBuf>) -> Self {
         Self {
             held: Mutex::default(),
@@ -69,7 +70,7 @@ impl PathLocks {
         }
     }
 
-    /// Waits for the file; `None` when the time is over first. Blocks.
+    /// Waits for the lock of a file. Returns `None` if the deadline passes first. Blocks.
     pub(super) fn lock(&self, path: &Path, stop: &Stop) -> Option<PathLock<'_>> {
         let mut held = self.held();
         while !held.insert(path.to_path_buf()) {
@@ -84,7 +85,7 @@ impl PathLocks {
         match self.lock_file(path, stop) {
             Ok(Some(file)) => lock.file = Some(file),
             Ok(None) => return None,
-            // The threads of this process still wait for each other.
+            // Without a lock file, the threads of this process still wait for each other.
             Err(told) => {
                 if !self.has_warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!("other processes are not kept from changing the same files: {told}");
@@ -94,8 +95,8 @@ impl PathLocks {
         Some(lock)
     }
 
-    /// Passes each file to `remove` that a process noted which ended while it held a lock. If `remove` returns `true`, the
-    /// lock file is removed as well.
+    /// Calls `remove` with each path that a process recorded before it ended with a lock. If `remove` returns `true`,
+    /// the lock file is removed as well.
     pub(super) fn clear_abandoned(&self, remove: impl Fn(&Path) -> bool) {
         let exists = |place: &&PathBuf| statat(CWD, *place, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         for folder in self.places.iter().filter(exists).filter_map(|place| LockFolder::open(place).ok()) {
@@ -110,7 +111,8 @@ impl PathLocks {
         }
     }
 
-    /// Waits for the lock file; `None` when the time is over first, and else why there is none, with what to do.
+    /// Waits for the lock file. Returns `None` if the deadline passes first, and an error with a suggestion if no lock
+    /// file can be created.
     fn lock_file(&self, path: &Path, stop: &Stop) -> Result<Option<LockFile>, String> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
@@ -126,8 +128,8 @@ impl PathLocks {
         Err(last)
     }
 
-    /// The folder of the lock files: the same for all processes of this user, and nobody else's. Whoever removes it, or
-    /// moves it away, makes us and all others take a new one.
+    /// Returns the folder of the lock files, which all processes of this user share and no other user may enter. If it
+    /// is removed or moved away, all processes open a new one.
     fn folder(&self) -> Result<Arc<LockFolder>, String> {
         let mut open = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = open.as_ref().filter(|folder| folder.has_its_name()) {
@@ -144,30 +146,31 @@ impl PathLocks {
         Err(why)
     }
 
-    /// The set is whole at any time, so that a panic elsewhere while it was held does no harm.
+    /// The set is consistent at any time, so a panic of another thread that held the lock does no harm.
     fn held(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PathLock<'_> {
-    /// Notes the path of a file that is to be removed, for the next process that finds this lock if this one ends before.
+    /// Records the path of a file to remove, for the next process that takes this lock if this process ends before it
+    /// is done.
     pub(super) fn note(&self, path: &Path) {
         self.forget_note();
         if let Some(lock) = &self.file {
-            // Without the note the file stays, which is all.
+            // Without the record, the only consequence is that the file stays.
             let _ = pwrite(&lock.file, path.as_os_str().as_bytes(), 0);
         }
     }
 
-    /// Removes the note.
+    /// Removes the record.
     pub(super) fn forget_note(&self) {
         if let Some(lock) = &self.file {
             let _ = ftruncate(&lock.file, 0);
         }
     }
 
-    /// Returns the path that a process noted which ended while it held this lock.
+    /// Returns the path that a process recorded before it ended with this lock.
     pub(super) fn noted(&self) -> Option<PathBuf> {
         self.file.as_ref()?.noted()
     }
@@ -175,25 +178,25 @@ impl PathLock<'_> {
 
 impl Drop for PathLock<'_> {
     fn drop(&mut self) {
-        // First, so that the thread that comes next need not wait for it.
+        // Released first, so that the next thread does not have to wait for it.
         self.file = None;
         self.locks.held().remove(&self.path);
         self.locks.freed.notify_all();
     }
 }
 
-/// A lock file, held. It is removed when it is dropped.
+/// A held lock file. It is removed when the value is dropped.
 #[derive(Debug)]
 struct LockFile {
     folder: Arc<LockFolder>,
     name: String,
     file: OwnedFd,
-    /// Set if dropping it leaves the file.
+    /// `true` if the file stays when the value is dropped.
     stays: bool,
 }
 
 impl LockFile {
-    /// Takes the lock file of this name, if no process holds it.
+    /// Takes the lock file with this name, unless another process holds it.
     fn take_abandoned(folder: &Arc<LockFolder>, name: &str) -> Option<Self> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = name.ends_with(".lock").then(|| openat(folder.as_fd(), name, flags, Mode::empty()).ok())??;
@@ -213,7 +216,7 @@ impl LockFile {
         (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)))
     }
 
-    /// Waits for the lock; `None` when the time is over first. `ENOENT`: the folder is gone.
+    /// Waits for the lock. Returns `None` if the deadline passes first, and `ENOENT` if the folder was removed.
     fn take(folder: &Arc<LockFolder>, path: &Path, stop: &Stop) -> rustix::io::Result<Option<Self>> {
         let digest = Sha256::digest(path.as_os_str().as_bytes());
         let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).chain([".lock".into()]).collect();
@@ -225,7 +228,7 @@ impl LockFile {
                 Ok(()) if fstat(&file)?.st_nlink > 0 => {
                     return Ok(Some(Self { folder: folder.clone(), name, file, stays: false }));
                 }
-                // Whoever held it has removed it: the next one has the name now.
+                // The previous holder has removed the file. The name belongs to a new one now.
                 Ok(()) | Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => {}
                 Err(errno) => return Err(errno),
@@ -242,7 +245,8 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // While it is still locked, so that nobody else's is removed; if somebody removed it, the name is another's.
+        // Removed while it is locked, so that the lock file of another process is never removed. If it was removed
+        // before, the name may belong to another process.
         if !self.stays && fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0) {
             let _ = unlinkat(self.folder.as_fd(), &self.name, AtFlags::empty());
         }

@@ -1,4 +1,4 @@
-//! The folder of the lock files.
+//! Folder of the lock files.
 
 use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, statat},
@@ -10,14 +10,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where lock files may lie, best first: where the system keeps what runs for this user, else where everybody may make
-/// folders. No tool may touch what lies there.
+/// Returns the possible folders of lock files, best first: the runtime folder of this user, or else one in the shared
+/// temporary folder. Tools cannot access either.
 pub fn lock_folders() -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     vec![format!("/run/user/{user}/toolstead").into(), format!("/tmp/toolstead-{user}").into()]
 }
 
-/// The folder, open.
+/// The opened folder.
 #[derive(Debug)]
 pub(super) struct LockFolder {
     path: PathBuf,
@@ -26,22 +26,22 @@ pub(super) struct LockFolder {
     identity: (u64, u64),
 }
 
-/// A folder that cannot hold lock files, and what to do about it.
+/// Reason why a folder cannot contain lock files, with a suggestion.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LockFolderError {
-    /// Somebody else made it.
+    /// It belongs to another user.
     #[error("`{}` belongs to the user {owner}: have it removed", path.display())]
     NotOurs { path: PathBuf, owner: u32 },
-    /// Others may look into it, or more.
+    /// Other users have access to it.
     #[error("`{}` is open to others (mode {mode:04o}): `chmod 700` it, or remove it", path.display())]
     Open { path: PathBuf, mode: u32 },
-    /// The system said no.
+    /// The system refused an operation.
     #[error("`{}` cannot be used as a folder of locks ({source}): remove it, or make it a folder with mode 0700", path.display())]
     Io { path: PathBuf, source: Errno },
 }
 
 impl LockFolder {
-    /// Opens it, or makes it.
+    /// Opens the folder, or creates it.
     pub(super) fn open(path: &Path) -> Result<Self, LockFolderError> {
         let failed = |source| LockFolderError::Io { path: path.to_path_buf(), source };
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(failed(Errno::INVAL)) };
@@ -63,12 +63,11 @@ impl LockFolder {
         Ok(Self { path: path.to_path_buf(), handle, identity: (stat.st_dev, stat.st_ino) })
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is still what others find under its name.
+    /// Returns `true` if the folder is still at its path.
     pub(super) fn has_its_name(&self) -> bool {
         let named = statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW);
         named.is_ok_and(|stat| {
@@ -77,7 +76,7 @@ impl LockFolder {
     }
 }
 
-/// Opens the folder above: one in which nobody else can put something in the place of what is ours.
+/// Opens the parent folder. Fails unless it is one where no other user can replace the files of this user.
 fn parent_of_ours(path: &Path) -> rustix::io::Result<OwnedFd> {
     let parent = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let (stat, named) = (fstat(&parent)?, statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?);

@@ -1,4 +1,4 @@
-//! Why a path could not be used, as a model has to hear it.
+//! Reasons why a path could not be used, worded for a model.
 
 use crate::sandbox::workspace::facts::FileKind;
 use std::{
@@ -9,165 +9,165 @@ use toolstead_domain::{
     access::Access, descriptor_limit::DescriptorLimit, error_kind::ErrorKind, tool_failure::ToolFailure,
 };
 
-/// A path that could not be used.
+/// Reason why a path could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
-    /// The text is no path.
+    /// The text is not a valid path.
     #[error("`{text}` cannot be used as a path: {reason}")]
     Unusable {
-        /// The beginning of the text.
+        /// Beginning of the text.
         text: String,
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         reason: &'static str,
     },
-    /// There is no root at all.
+    /// The workspace has no root.
     #[error("the workspace has no root, so no path can be used")]
     NoRoot,
-    /// The root was removed. A folder that bears its name now is another one, which nobody has made a root.
+    /// The root was removed. A folder that has its name now is a different one, and not a root.
     #[error("the root `{}` was removed since Toolstead was started", root.display())]
     RootGone {
-        /// The root.
+        /// Path of the root.
         root: PathBuf,
     },
-    /// It lies outside, or a link leads there.
+    /// The path is outside of the workspace, or a link leads there.
     #[error("`{}` is outside of the workspace{}", path.display(), led(path, real))]
     Outside {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// Where it leads.
+        /// Real path.
         real: PathBuf,
     },
-    /// No rule permits what only showed while the call ran.
+    /// No rule permits an access that became known only while the call ran.
     #[error("no rule lets this call {0}")]
     Refused(Box<Access>),
-    /// Nothing is there.
+    /// There is no file at the path.
     #[error("`{}` does not exist", path.display())]
     NotFound {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// The deepest of its folders that exists, if it is not the nearest one.
+        /// Deepest existing folder of the path, unless that is the direct parent.
         nearest_folder: Option<PathBuf>,
-        /// Names in that folder that are like the missing one, best first.
+        /// Names in that folder that are similar to the missing one, best first.
         similar: Vec<String>,
     },
-    /// A file was wanted, and something else is there.
+    /// A file was expected, and there is something else.
     #[error("`{}` is {kind}, not a file", path.display())]
     NotAFile {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// What it is.
+        /// Type of the file.
         kind: FileKind,
     },
-    /// A folder was wanted, and something else is there.
+    /// A folder was expected, and there is something else.
     #[error("`{}` is {kind}, not a folder", path.display())]
     NotAFolder {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// What it is.
+        /// Type of the file.
         kind: FileKind,
     },
-    /// A file was to be removed, and its name is a link.
+    /// A file was to be removed, and the path is a link.
     #[error("`{}` is a symbolic link (it leads to `{}`), and only files are deleted", path.display(), real.display())]
     ThroughLink {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// Where it leads.
+        /// Target of the link.
         real: PathBuf,
     },
-    /// More bytes than are taken.
+    /// The file is larger than the limit.
     #[error("`{}` has {bytes} bytes, and at most {limit} are taken", path.display())]
     TooLarge {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// Its size.
+        /// Size in bytes.
         bytes: u64,
-        /// The limit.
+        /// Limit in bytes.
         limit: u64,
     },
-    /// Something is there already.
+    /// There is a file already.
     #[error("`{}` exists already", path.display())]
     Exists {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
     },
     /// The folder for a new file is missing.
     #[error("the folder `{}` does not exist", folder.display())]
     FolderMissing {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
     },
-    /// More folders are missing than are made for one file.
+    /// More folders are missing than are created for one file.
     #[error("{count} folders on the way to `{}` are missing, and at most {limit} are made at once", path.display())]
     TooManyFolders {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// The missing ones.
+        /// Number of missing folders.
         count: usize,
-        /// The limit.
+        /// Maximum number of folders.
         limit: usize,
     },
-    /// The file's own permissions forbid changing it.
+    /// The permissions of the file forbid changing it.
     #[error("`{}` is write-protected", path.display())]
     WriteProtected {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
     },
-    /// Somebody changed it in between. Nothing was written.
+    /// Another process changed the file meanwhile. Nothing was written.
     #[error("`{}` was changed by somebody else in between, and was left alone", path.display())]
     Changed {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
     },
-    /// Somebody replaced it in the very moment of the change, and what they put there could not be given its name back.
+    /// Another process replaced the file at the moment of the change, and its file could not be moved back.
     #[error(
         "`{}` was replaced by somebody else in the very moment of the change, and what they put there could not be \
          given its name back ({source}): it lies beside it as `{leftover}`",
         path.display()
     )]
     Misplaced {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// The name that their file bears now, in the same folder.
+        /// Current name of the other process's file, in the same folder.
         leftover: String,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// Another call holds the file until the time is over.
+    /// Another call held the file until the deadline.
     #[error("another call is changing `{}`", path.display())]
     Busy {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
     },
-    /// Too many files are being changed at once, until the time is over.
+    /// Too many files were being changed until the deadline.
     #[error("too many files are being changed at once")]
     Crowded,
-    /// The time was over, or nobody waits any more. Nothing was written.
+    /// The deadline passed, or the caller no longer waits. Nothing was written.
     #[error("the time was over before `{}` was written, and it was left as it is", path.display())]
     OutOfTime {
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
     },
-    /// The operating system said no.
+    /// The operating system returned an error.
     #[error("could not {operation} `{}`: {source}", path.display())]
     Io {
-        /// What was tried: "read".
+        /// Operation that failed, such as "read".
         operation: &'static str,
-        /// The path as asked for.
+        /// Path as requested.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl PathError {
-    /// A refusal by the system.
+    /// Creates an error of the system.
     pub fn io(operation: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.to_path_buf(), source: source.into() }
     }
 
-    /// Nothing is there, and nothing more is known.
+    /// Creates the error for a missing path, without suggestions.
     pub(super) fn not_found(path: &Path) -> Self {
         Self::NotFound { path: path.to_path_buf(), nearest_folder: None, similar: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! From a path to a handle and a real path, beneath the roots and nowhere else.
+//! Resolves a path to a handle and a real path, only beneath the roots.
 
 use crate::sandbox::workspace::{Root, Workspace, path_error::PathError};
 use rustix::{
@@ -16,26 +16,27 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// The kernel says "again" when a rename raced with the lookup. Sandboxed commands rename a lot, but not for ever.
+/// Maximum number of attempts. The kernel returns `EAGAIN` if a rename raced with the lookup, and sandboxed commands
+/// may rename often.
 pub(super) const ATTEMPTS: usize = 64;
-/// As many links are followed on the way, the kernel's own number.
+/// Maximum number of links that are followed, which is also the limit of the kernel.
 const MAX_LINKS: usize = 40;
 
-/// Links are followed as long as they stay beneath.
+/// Follows links that stay beneath the folder.
 pub(super) const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-/// No link is followed at all: for real paths.
+/// Follows no links. For real paths.
 pub(super) const WITHOUT_LINKS: ResolveFlags = BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Resolved {
-    /// To this real path in a root. Its end may not exist.
+    /// This real path in a root. Its last components may not exist.
     Inside(PathBuf),
-    /// Out of all roots; the way there was not looked at.
+    /// A path outside of all roots, which was not examined.
     Outside(PathBuf),
 }
 
-/// Opens a path beneath a folder's handle.
+/// Opens a path beneath the handle of a folder.
 pub(super) fn open_beneath(
     folder: BorrowedFd<'_>,
     path: &Path,
@@ -52,15 +53,16 @@ pub(super) fn open_beneath(
     Err(Errno::AGAIN)
 }
 
-/// The link in `/proc` that stands for a handle.
+/// Returns the link in `/proc` that represents a handle.
 pub(super) fn proc_link(handle: impl AsFd) -> String {
     format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd())
 }
 
-/// The real path of what a handle holds, now; `ESTALE` when that has lost its name.
+/// Returns the current real path of a handle, or `ESTALE` if the file has no name any more.
 pub(super) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
     let path = readlink(proc_link(&handle), Vec::with_capacity(256))?.into_bytes();
-    // The kernel marks what was deleted or replaced. Something may bear such a name by itself: then it is found by it.
+    // The kernel marks deleted and replaced files with this suffix. A file may also really have such a name, and is
+    // then found at that path.
     if path.ends_with(b" (deleted)") {
         let (named, held) = (lstat(&*path), fstat(&handle)?);
         if !named.is_ok_and(|named| (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)) {
@@ -68,31 +70,31 @@ pub(super) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
         }
     }
     let path = PathBuf::from(OsString::from_vec(path));
-    // Handles of pipes and the like have no path, only a description.
+    // Handles of pipes and sockets have no path, only a description.
     if path.is_absolute() { Ok(path) } else { Err(Errno::NOENT.into()) }
 }
 
 impl Root {
-    /// The path below the root; the caller knows that it lies there.
+    /// Returns the path relative to the root, which must contain it.
     pub(super) fn rest<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.path).unwrap_or(path)
     }
 }
 
 impl Workspace {
-    /// Where an absolute path without dots leads.
+    /// Returns the target of an absolute path without dots.
     pub(super) fn resolve(&self, lexical: &Path) -> Result<Resolved, PathError> {
         let Some(root) = self.root_of(lexical) else { return self.resolve_by_hand(lexical) };
         let handle = open_beneath(root.handle.as_fd(), root.rest(lexical), OFlags::PATH, BENEATH);
         match handle.and_then(|handle| self.real_path_of(lexical, &handle).map_err(|_| Errno::NOENT)) {
-            // A root that was moved away is no root any more: what counts is where we are.
+            // A root that was moved away is no longer a root. The present path counts.
             Ok(real) => Ok(self.placed(real)),
             Err(_) => self.resolve_by_hand(lexical),
         }
     }
 
-    /// The real path of what was opened under a lexical one; `ESTALE` when it has lost that name. A file that is being
-    /// replaced bears for a moment the name that its successor was written under.
+    /// Returns the real path of the file that was opened at a lexical path, or `ESTALE` if it no longer has that name.
+    /// A file that is being replaced briefly has the temporary name of the new one.
     pub(super) fn real_path_of(&self, lexical: &Path, handle: &OwnedFd) -> io::Result<PathBuf> {
         let real = real_path(handle)?;
         if real != lexical {
@@ -105,7 +107,7 @@ impl Workspace {
         Ok(real)
     }
 
-    /// Opens an absolute path without dots, without rights to its content (`O_PATH`).
+    /// Opens an absolute path without dots, without access to the content (`O_PATH`).
     pub(super) fn open_path(&self, lexical: &Path) -> Result<OwnedFd, PathError> {
         let failed = |errno: Errno| match errno {
             Errno::NOENT | Errno::NOTDIR => PathError::not_found(lexical),
@@ -119,7 +121,8 @@ impl Workspace {
                     other => return other.map_err(failed),
                 }
             }
-            // The kernel takes an absolute link for one that leads out. It may lead back in, or into another root.
+            // The kernel rejects every absolute link as leading out. It may lead back into this root, or into another
+            // one.
             let real = match self.resolve_by_hand(lexical)? {
                 Resolved::Inside(real) => real,
                 Resolved::Outside(real) => return Err(self.outside(lexical, real)),
@@ -127,7 +130,7 @@ impl Workspace {
             let Some(root) = self.root_of(&real) else { return Err(self.outside(lexical, real)) };
             let flags = OFlags::PATH | OFlags::NOFOLLOW;
             match open_beneath(root.handle.as_fd(), root.rest(&real), flags, WITHOUT_LINKS) {
-                // Something on the way became a link after it was looked at.
+                // A component became a link after it was checked.
                 Err(errno @ (Errno::LOOP | Errno::XDEV)) => last = errno,
                 other => return other.map_err(failed),
             }
@@ -142,8 +145,8 @@ impl Workspace {
         PathError::Outside { path: lexical.to_path_buf(), real }
     }
 
-    /// Follows the path name by name. What comes out is a text only: whoever opens it does so beneath a root, without
-    /// links, so that a race makes the opening fail and never lead astray.
+    /// Follows the path component by component. The result is only a text: the caller opens it beneath a root and
+    /// without links, so a race makes the opening fail and cannot redirect it.
     fn resolve_by_hand(&self, lexical: &Path) -> Result<Resolved, PathError> {
         for _ in 0..ATTEMPTS {
             if let Some(resolved) = self.follow(lexical)? {
@@ -153,7 +156,7 @@ impl Workspace {
         Err(PathError::io("follow", lexical, Errno::AGAIN))
     }
 
-    /// One attempt; `None` when a folder on the way became a link after it was looked at.
+    /// Makes one attempt. Returns `None` if a folder on the way became a link after it was checked.
     fn follow(&self, lexical: &Path) -> Result<Option<Resolved>, PathError> {
         let mut real = PathBuf::from("/");
         let mut rest: VecDeque<OsString> = names(lexical).collect();
@@ -165,7 +168,7 @@ impl Workspace {
             }
             let next = real.join(&name);
             let Some(root) = self.root_of(&real) else {
-                // The roots' own paths are real, so that the way to a root needs no look.
+                // The paths of roots are real, so the components up to a root need no check.
                 if self.roots.iter().any(|root| root.path.starts_with(&next)) {
                     real = next;
                     continue;
@@ -200,7 +203,8 @@ impl Workspace {
                     }
                 }
                 Ok(None) => real = next,
-                // It is not there, or goes on behind a file: the rest is a name for something to come.
+                // The path does not exist, or continues after a file. The rest consists of names that may be created
+                // later.
                 Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Some(self.placed(completed(next, rest)))),
                 Err(Errno::LOOP | Errno::XDEV) => return Ok(None),
                 Err(errno) => return Err(PathError::io("follow", lexical, errno)),
@@ -214,7 +218,7 @@ impl Workspace {
     }
 }
 
-/// The names of a path, `..` among them.
+/// Returns the components of a path, including `..`.
 fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),

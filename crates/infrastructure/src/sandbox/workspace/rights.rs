@@ -1,4 +1,4 @@
-//! Who may do what with a file that takes the place of another one: the same as before, or less.
+//! Access rights of a file that replaces another one: the same as before, or fewer.
 
 use crate::sandbox::workspace::{found::Found, resolve::proc_link};
 use rustix::{
@@ -7,43 +7,44 @@ use rustix::{
 };
 use std::fs::File;
 
-/// Extended attributes that grant the file itself rights. A change of the content takes them away, as the kernel does.
+/// Extended attributes that grant rights to the file itself. The kernel removes them when the content changes, and so
+/// does this module.
 const RIGHTS_OF_THE_CONTENT: &[u8] = b"security.capability";
-/// The access list (POSIX ACL). A new file inherits one from its folder.
+/// Access list (POSIX ACL). A new file inherits one from its folder.
 const ACCESS_LIST: &str = "system.posix_acl_access";
-/// The largest extended attribute that is kept, Linux's own limit.
+/// Maximum size of an extended attribute that is copied, which is the limit of Linux, in bytes.
 const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 
-/// Which rights a file lost when it was replaced.
+/// Rights that a file lost when it was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rights {
-    /// Whether it belonged to another user before, and could not be given back.
+    /// `true` if the file belonged to another user before, and that could not be restored.
     pub owner_changed: bool,
-    /// Whether it belongs to another group now, or has lost its access list: what these allowed is not allowed any more.
+    /// `true` if the file belongs to another group now or has lost its access list, so that the access they granted is
+    /// gone.
     pub group_changed: bool,
 }
 
 impl Rights {
-    /// The permission bits, of those that the old file had. The bits of a group that is not the same are nobody's; and
-    /// whoever was in the old group counts among all others now.
+    /// Returns the permission bits that remain of the old ones. If the group has changed, the new group gets none of
+    /// its bits, and the members of the old group only have the rights of all others.
     pub(super) fn mode(self, old: u32) -> u32 {
         let (group, others) = ((old >> 3) & 0o7, old & 0o7);
         if self.group_changed { (old & 0o700) | (group & others) } else { old }
     }
 }
 
-/// Gives the new file owner, group, access list and extended attributes of the one that it is to replace, as far as the
-/// system lets us.
+/// Copies owner, group, access list and extended attributes of the old file to the new one, as far as the system
+/// permits.
 ///
-/// # Errors
-/// The system's, when the new file has an inherited access list that cannot be taken away.
+/// # Errors The error of the system if the new file has an inherited access list that cannot be removed.
 pub(super) fn keep(file: &File, existing: &Found) -> rustix::io::Result<Rights> {
     let (owner_changed, group_changed) = keep_owner(file, existing)?;
     let keeps_list = keep_attributes(file, existing)?;
     Ok(Rights { owner_changed, group_changed: group_changed || !keeps_list })
 }
 
-/// Whether owner and group are others than before.
+/// Returns whether the owner and the group differ from those of the old file.
 fn keep_owner(file: &File, existing: &Found) -> rustix::io::Result<(bool, bool)> {
     let (ours, theirs) = (fstat(file)?, fstat(existing.handle())?);
     let (other_owner, other_group) = (ours.st_uid != theirs.st_uid, ours.st_gid != theirs.st_gid);
@@ -54,7 +55,7 @@ fn keep_owner(file: &File, existing: &Found) -> rustix::io::Result<(bool, bool)>
     Ok((other_owner, other_group && fchown(file, None, group).is_err()))
 }
 
-/// Copies extended attributes, the access list among them; false if that could not be kept.
+/// Copies extended attributes, including the access list. Returns `false` if the access list could not be preserved.
 fn keep_attributes(file: &File, existing: &Found) -> rustix::io::Result<bool> {
     let source = proc_link(existing.handle());
     let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
@@ -69,7 +70,7 @@ fn keep_attributes(file: &File, existing: &Found) -> rustix::io::Result<bool> {
         }
         let copied = getxattr(&source, name, &mut value)
             .and_then(|length| fsetxattr(file, name, &value[..length], XattrFlags::empty()));
-        // Others belong to the system alone; the file is as good without.
+        // Other attributes may be reserved for the system. The file does not require them.
         if name == ACCESS_LIST.as_bytes() {
             has_list = copied.is_ok();
             keeps_list &= has_list;

@@ -1,5 +1,5 @@
-//! Who may hold file descriptors: a process has a thousand of them as a rule, and many changes of many files at once
-//! would use them up for everything else, too.
+//! Limits the number of file descriptors that changes hold. A process usually has about a thousand, and many concurrent
+//! changes could use them up for everything else.
 
 use crate::sandbox::workspace::stop::Stop;
 use rustix::process::{Resource, getrlimit};
@@ -8,15 +8,15 @@ use std::{
     time::Duration,
 };
 
-/// As many descriptors a file that is being changed takes at most: its folder, itself, its lock, and a folder that is
-/// made for it or the new file while it is written.
+/// Maximum number of descriptors for one changed file: its folder, the file itself, its lock, and either a folder that
+/// is created for it or the new file while it is written.
 const OF_A_FILE: u64 = 4;
-/// How often a waiting call looks whether anybody still waits for it.
+/// Interval at which a waiting call checks whether its caller still waits.
 const LOOK_UP: Duration = Duration::from_millis(250);
-/// Where the system sets no limit.
+/// Assumed limit if the system sets none.
 const NO_LIMIT: u64 = 1 << 20;
 
-/// The descriptors that changes of files hold, of a whole process, whatever the number of workspaces.
+/// Descriptors that file changes hold in this process, in all workspaces.
 #[derive(Debug)]
 pub(in crate::sandbox) struct FileSeats {
     taken: Mutex<u64>,
@@ -28,12 +28,12 @@ impl FileSeats {
         Self { taken: Mutex::new(0), freed: Condvar::new() }
     }
 
-    /// Waits until so many files may be held besides all others; `None` when the time is over first. All that a call
-    /// needs has to be asked for at once, so that calls do not wait for each other. Blocks.
+    /// Waits until this number of files may be open in addition to all others. Returns `None` if the deadline passes
+    /// first. A call must request all its files at once, so that calls do not wait for each other. Blocks.
     pub(super) fn take(&'static self, files: usize, stop: &Stop) -> Option<Seats> {
-        // The other half is for whatever else the process does.
+        // The other half is reserved for the rest of the process.
         let all = getrlimit(Resource::Nofile).current.unwrap_or(NO_LIMIT) / 2;
-        // Who needs more than there is comes alone.
+        // A request for more than the total runs alone.
         let wanted = OF_A_FILE.saturating_mul(files as u64).min(all);
         let mut taken = self.taken();
         while *taken + wanted > all {
@@ -47,13 +47,13 @@ impl FileSeats {
         Some(Seats { of: self, taken: wanted })
     }
 
-    /// A number is whole at any time, so that a panic elsewhere while it was held does no harm.
+    /// The number is consistent at any time, so a panic of another thread that held the lock does no harm.
     fn taken(&self) -> MutexGuard<'_, u64> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Leave to hold some files until it is dropped.
+/// Permit for open files. It is released when the value is dropped.
 #[derive(Debug)]
 pub struct Seats {
     of: &'static FileSeats,

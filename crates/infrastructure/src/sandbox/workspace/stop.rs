@@ -1,4 +1,4 @@
-//! When work on a blocking thread has to end: such a thread cannot be cancelled, so it looks by itself.
+//! Deadline of work on a blocking thread. Such a thread cannot be cancelled, so the work checks the deadline itself.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A deadline, and the word that nobody waits any more.
+/// A deadline, and a flag for a caller that no longer waits.
 #[derive(Debug, Clone)]
 pub struct Stop {
     deadline: Instant,
@@ -16,24 +16,24 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Ends at the deadline.
+    /// Creates a deadline without a caller that may stop waiting.
     pub fn at(deadline: Instant) -> Self {
         Self { deadline, abandoned: Arc::default() }
     }
 
-    /// The same end, or the end of this time from now if that is sooner.
+    /// Returns the earlier one of this deadline and the end of the given time from now.
     #[must_use]
     pub fn within(&self, time: Duration) -> Self {
         let deadline = Instant::now().checked_add(time).map_or(self.deadline, |sooner| sooner.min(self.deadline));
         Self { deadline, abandoned: self.abandoned.clone() }
     }
 
-    /// Whether to end now, with what there is.
+    /// Returns `true` if the work must end now, with the results so far.
     pub fn is_due(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.deadline
     }
 
-    /// The time that is left; zero when it is over.
+    /// Returns the remaining time, or zero if there is none.
     pub fn left(&self) -> Duration {
         if self.abandoned.load(Ordering::Relaxed) {
             return Duration::ZERO;
@@ -41,7 +41,7 @@ impl Stop {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Ends the work when the returned guard is dropped: when whoever waits for it goes away.
+    /// Returns a guard that ends the work when it is dropped, for example when the caller stops waiting.
     #[must_use]
     pub fn when_dropped(&self) -> Abandon {
         Abandon(self.abandoned.clone())

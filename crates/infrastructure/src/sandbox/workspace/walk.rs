@@ -1,4 +1,4 @@
-//! Walks a folder by handles, bounded in entries, depth and time, with as many threads as help.
+//! Walks a folder by handles, with limits on entries, depth and time, on several threads.
 
 mod entries;
 mod pool;
@@ -39,94 +39,94 @@ use toolstead_domain::{
 };
 pub use unread::Unread;
 
-/// More threads wait for each other more than they help.
+/// Maximum number of threads. More threads wait for each other more than they help.
 const MAX_THREADS: usize = 8;
-/// The clock is looked at once in so many entries.
+/// Number of entries between two checks of the deadline.
 const LOOKS_AT_THE_CLOCK: usize = 16;
 
-/// How far a walk goes.
+/// Limits of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkLimits {
-    /// As many entries are met, those that are passed over included.
+    /// Maximum number of entries, including skipped ones.
     pub entries: usize,
-    /// How deep: 1 is the folder's own entries.
+    /// Maximum depth, where 1 includes only the folder's own entries.
     pub depth: usize,
-    /// In which order, and with how many threads.
+    /// Order of the walk, which also decides the number of threads.
     pub order: WalkOrder,
 }
 
 /// The order of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkOrder {
-    /// The shallow folders first and the entries of each by name, on the caller's thread: what a limit leaves out is
-    /// always the same.
+    /// Shallow folders first, and the entries of each by name, on the caller's thread. A limit always omits the same
+    /// entries.
     ShallowFirst,
-    /// As it comes, on several threads. The visitor puts things in order afterwards.
+    /// Any order, on several threads. The visitor sorts the results afterwards.
     AnyOrder,
 }
 
-/// Sees what a walk meets, on several threads at once.
+/// Receives the entries of a walk, on several threads at once.
 pub trait Visitor: Sync {
-    /// What belongs to one folder and is handed on to the folders in it.
+    /// Data of one folder that is passed to its subfolders.
     type Context: Clone + Send + Sync;
-    /// What one thread gathers.
+    /// Results of one thread.
     type Worker: Send;
 
-    /// Makes what one more thread needs.
+    /// Creates the data of another thread.
     fn worker(&self) -> Self::Worker;
 
-    /// A folder is about to be read; `above` is the context of the folder that holds it.
+    /// Called before the entries of a folder are visited. `above` is the context of its parent.
     fn enter(&self, folder: &Folder<'_>, above: &Self::Context) -> Self::Context {
         let _ = folder;
         above.clone()
     }
 
-    /// An entry of a folder, which the call may not read.
+    /// Called for an entry that the call may not read.
     fn pass_over(&self, worker: &mut Self::Worker, path: &PathAccess) {
         let _ = (worker, path);
     }
 
-    /// A folder that the call may read, and that could not be.
+    /// Called for a folder that the call may read and that could not be read.
     fn miss(&self, worker: &mut Self::Worker, folder: &PathAccess, why: Unread) {
         let _ = (worker, folder, why);
     }
 
-    /// An entry of a folder, which the call may read.
+    /// Called for an entry that the call may read.
     fn meet(&self, worker: &mut Self::Worker, entry: &Entry<'_>, context: &Self::Context) -> Visit;
 }
 
-/// How to go on.
+/// Next action of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visit {
-    /// Go on, into the entry if it is a folder.
+    /// Continue, and enter the entry if it is a folder.
     Continue,
-    /// Go on, not into it.
+    /// Continue without entering the entry.
     Skip,
-    /// The walk is over.
+    /// End the walk.
     Stop,
 }
 
-/// What a walk came to.
+/// Result of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Walked {
-    /// Entries that were seen.
+    /// Number of entries that were visited or skipped.
     pub entries: usize,
-    /// Entries that were passed over because no rule permits reading them.
+    /// Number of entries that were skipped because no rule permits reading them.
     pub refused: usize,
-    /// Folders that could not be read.
+    /// Number of folders that could not be read.
     pub unreadable: usize,
-    /// Why it ended before it was through.
+    /// Reason why the walk ended early.
     pub ended: Option<WalkEnd>,
 }
 
-/// Why a walk ended early.
+/// Reason why a walk ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
-    /// The limit of entries was reached.
+    /// The maximum number of entries was reached.
     Entries,
-    /// The time was over.
+    /// The deadline passed.
     Time,
-    /// The visitor had enough.
+    /// The visitor ended it.
     Visitor,
 }
 
@@ -139,7 +139,7 @@ pub struct Folder<'a> {
     reading: &'a ReadingBelow<'a>,
 }
 
-/// Something in a folder on a walk.
+/// An entry of a folder on a walk.
 #[derive(Debug)]
 pub struct Entry<'a> {
     name: &'a OsStr,
@@ -150,18 +150,18 @@ pub struct Entry<'a> {
 }
 
 impl Folder<'_> {
-    /// Both forms of its path.
+    /// Returns both forms of the path.
     pub fn path(&self) -> &PathAccess {
         self.path
     }
 
-    /// Whether it holds something of that name.
+    /// Returns `true` if the folder contains an entry with this name.
     pub fn holds(&self, name: &str) -> bool {
         self.names.holds(name.as_bytes())
     }
 
-    /// The beginning of a file in it, at most `limit` bytes; `None` if there is none that may be read. No link is
-    /// followed.
+    /// Returns at most `limit` bytes from the beginning of a file in the folder, or `None` if there is no readable
+    /// file. No link is followed.
     pub fn read(&self, below: &str, limit: u64) -> Option<Vec<u8>> {
         let path = PathAccess { lexical: self.path.lexical.join(below), real: self.path.real.join(below), tree: false };
         if !self.reading.permits(&path) {
@@ -175,50 +175,48 @@ impl Folder<'_> {
 }
 
 impl Entry<'_> {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &OsStr {
         self.name
     }
 
-    /// Its path below the folder where the walk began.
+    /// Returns the path relative to the folder where the walk began.
     pub fn below(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.path.lexical.as_os_str().as_bytes()[self.start..]))
     }
 
-    /// Both forms of its path.
+    /// Returns both forms of the path.
     pub fn path(&self) -> &PathAccess {
         self.path
     }
 
-    /// What it is; a link is a link.
+    /// Returns the type of the entry. A link is reported as a link.
     pub fn kind(&self) -> FileKind {
         self.kind
     }
 
-    /// Size, time and the like, of a link itself.
+    /// Returns the metadata of the entry, or of the link itself.
     ///
-    /// # Errors
-    /// The system's; it may be gone meanwhile.
+    /// # Errors The error of the system. The entry may have been removed meanwhile.
     pub fn facts(&self) -> io::Result<FileFacts> {
         Ok(FileFacts::of(&statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// Opens it for reading, with its facts.
+    /// Opens the file for reading, and returns it with its metadata.
     ///
-    /// # Errors
-    /// The system's, also when it is no regular file or became a link meanwhile.
+    /// # Errors The error of the system, also if it is not a regular file or became a link meanwhile.
     pub fn open(&self) -> io::Result<(File, FileFacts)> {
         if self.kind == FileKind::File { open_entry(self.folder, self.name) } else { Err(Errno::INVAL.into()) }
     }
 
-    /// The text of a link.
+    /// Returns the target of a link as it is written.
     pub fn link_target(&self) -> Option<PathBuf> {
         let target = readlinkat(self.folder, self.name, Vec::new()).ok()?;
         Some(OsString::from_vec(target.into_bytes()).into())
     }
 }
 
-/// Opens a regular file in a folder, and nothing else: no link, and nothing of another file system.
+/// Opens a regular file in a folder. Fails for links, and for files on another file system.
 fn open_entry(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<(File, FileFacts)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = open_beneath(folder, Path::new(name), flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV)?;
@@ -226,18 +224,18 @@ fn open_entry(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<(File, FileFac
     if facts.kind == FileKind::File { Ok((File::from(file), facts)) } else { Err(Errno::INVAL.into()) }
 }
 
-/// One walk, for all its threads.
+/// One walk, shared by all its threads.
 struct Walk<'a, V: Visitor> {
-    /// Threads that may be started still.
+    /// Number of threads that may still be started.
     spare: AtomicUsize,
-    /// What the started threads came to.
+    /// Results of the started threads.
     done: Mutex<Vec<thread::Result<V::Worker>>>,
     visitor: &'a V,
     stop: &'a Stop,
     start: &'a Found,
     reading: ReadingBelow<'a>,
     limits: WalkLimits,
-    /// Whether all files below are the kernel's answers: a walk does not leave the file system where it began.
+    /// `true` if the kernel generates all files below. A walk does not leave the file system where it began.
     is_kernels: bool,
     pool: Pool<V::Context>,
 }
@@ -257,7 +255,7 @@ pub(super) fn walk<V: Visitor>(
     walk_on(threads, grant, stop, start, limits, above, visitor)
 }
 
-/// As [`walk`], on at most so many threads, the caller's among them.
+/// Does the same as [`walk`] on at most `threads` threads, including the caller's.
 pub(super) fn walk_on<V: Visitor>(
     threads: usize,
     grant: &Grant,
@@ -281,7 +279,7 @@ pub(super) fn walk_on<V: Visitor>(
     let own = thread::scope(|scope| walk.work(scope));
     let others: Result<Vec<_>, _> =
         walk.done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
-    // What one thread panics with is the panic of the whole walk.
+    // A panic of one thread is propagated as a panic of the walk.
     let mut workers = others.unwrap_or_else(|panic| resume_unwind(panic));
     workers.push(own);
     match walk.pool.into_walked() {
@@ -290,14 +288,14 @@ pub(super) fn walk_on<V: Visitor>(
     }
 }
 
-/// What a thread works with.
+/// Data of one thread.
 struct Hand<W> {
     worker: W,
     buffer: entries::Buffer,
 }
 
 impl<V: Visitor> Walk<'_, V> {
-    /// Works until nothing is left. Another thread is started whenever there is more to do than threads to do it.
+    /// Works until nothing is left. Starts another thread if there is work that no thread waits for.
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> V::Worker {
         let mut hand = Hand { worker: self.visitor.worker(), buffer: entries::Buffer::new() };
         while let Some(task) = self.pool.next() {
@@ -321,11 +319,11 @@ impl<V: Visitor> Walk<'_, V> {
             let worker = catch_unwind(AssertUnwindSafe(|| self.work(scope)));
             self.done.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
         };
-        // A thread that cannot be had is no loss, and not asked for again.
+        // If no thread can be started, the walk continues with fewer, and no further one is tried.
         let _ = thread::Builder::new().spawn_scoped(scope, work);
     }
 
-    /// Reads a folder's names and meets them, or leaves parts of a large folder to other threads as well.
+    /// Reads the names of a folder and visits them. Parts of a large folder are shared with other threads.
     fn read(&self, pending: &pool::Pending<V::Context>, hand: &mut Hand<V::Worker>) {
         if self.stop.is_due() {
             return self.pool.end(WalkEnd::Time);
@@ -357,13 +355,13 @@ impl<V: Visitor> Walk<'_, V> {
 
     fn open_folder(&self, path: &PathAccess, below: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        // No link on the way and no other file system, so that the path that is judged is the path that is read.
+        // Follows no link and enters no other file system, so that the checked path is the path that is read.
         let handle = open_beneath(self.start.handle(), below, flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV)?;
-        // It may have been moved in between: then rules were asked about another place.
+        // The folder may have been moved meanwhile, so that the rules were applied to another path.
         if entries::is_at(&handle, &path.real)? { Ok(handle) } else { Err(Errno::STALE.into()) }
     }
 
-    /// Meets some entries of a folder.
+    /// Visits some entries of a folder.
     fn meet(&self, part: &pool::Part<V::Context>, worker: &mut V::Worker) {
         let folder = &*part.folder;
         let mut path = entries::ChildPath::of(&folder.path);
@@ -406,7 +404,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 }
 
-/// `a/b` and nothing is `a/b`, not `a/b/`.
+/// Joins paths without a trailing slash if `below` is empty.
 fn joined(folder: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { folder.to_path_buf() } else { folder.join(below) }
 }

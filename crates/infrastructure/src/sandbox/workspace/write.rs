@@ -1,4 +1,4 @@
-//! Writes a file in one step: whoever reads it sees the old content or the new one, also after a crash.
+//! Writes a file in one step: a reader sees either the old or the new content, even after a crash.
 
 pub use crate::sandbox::workspace::write_target::{WriteOptions, WriteTarget, Written};
 use crate::sandbox::workspace::{
@@ -21,10 +21,9 @@ use std::{
 use toolstead_domain::access::{Access, PathAccess};
 
 impl GrantedWorkspace {
-    /// Takes hold of the place that a path names, to write there. Other calls that want to write there wait.
+    /// Locks the target of a path for writing. Other calls that write to the same target wait.
     ///
-    /// # Errors
-    /// [`PathError::NotAFile`], [`PathError::Outside`], [`PathError::Refused`], [`PathError::Busy`].
+    /// # Errors [`PathError::NotAFile`], [`PathError::Outside`], [`PathError::Refused`], [`PathError::Busy`].
     pub fn write_target(&self, text: &str) -> Result<WriteTarget<'_>, PathError> {
         let lexical = self.workspace.lexical(text)?;
         for _ in 0..ATTEMPTS {
@@ -37,7 +36,7 @@ impl GrantedWorkspace {
 }
 
 impl<'a> WriteTarget<'a> {
-    /// Takes hold of the place; `None` when something on the way changed while it was looked at.
+    /// Locks the target. Returns `None` if a component of the path changed meanwhile.
     fn take(granted: &'a GrantedWorkspace, lexical: &Path) -> Result<Option<Self>, PathError> {
         let workspace = &*granted.workspace;
         let real = match workspace.resolve(lexical)? {
@@ -56,7 +55,7 @@ impl<'a> WriteTarget<'a> {
         };
         let (folder, missing) = match deepest_folder(root.handle.as_fd(), parent) {
             Ok(found) => found,
-            // Something on the way became a link.
+            // A component became a link.
             Err(Errno::LOOP | Errno::XDEV) => return Ok(None),
             Err(Errno::NOTDIR) => {
                 let folder = path.lexical.parent().unwrap_or(lexical).to_path_buf();
@@ -88,12 +87,12 @@ impl<'a> WriteTarget<'a> {
         }
     }
 
-    /// Notes the name of a draft beside this file, for the next process if this one ends before.
+    /// Records the name of a draft beside this file, for the next process if this one ends before it is done.
     pub(super) fn note_draft(&self, name: &Path) {
         self.lock.note(&self.path.real.with_file_name(name));
     }
 
-    /// Removes what a process left here that ended in the middle of a change of this file.
+    /// Removes the draft of a process that ended in the middle of a change of this file.
     fn tidy_up(&self) {
         let noted = self.lock.noted();
         if let Some(name) = noted.as_deref().and_then(Path::file_name).map(Path::new).filter(|name| is_other_name(name))
@@ -102,28 +101,26 @@ impl<'a> WriteTarget<'a> {
         }
     }
 
-    /// The content of the file that is there; `None` if there is none.
+    /// Returns the content of the existing file, or `None` if there is none.
     ///
-    /// # Errors
-    /// [`PathError::Refused`] when the call may not read there, [`PathError::TooLarge`].
+    /// # Errors [`PathError::Refused`] if the call may not read it, [`PathError::TooLarge`].
     pub fn read(&self, limit: u64) -> Result<Option<Vec<u8>>, PathError> {
         let Some(existing) = &self.existing else { return Ok(None) };
         self.granted.permitted(Access::ReadPath(self.path.clone()))?;
         existing.read(limit).map(Some)
     }
 
-    /// The content of the file that is there, whatever the call may read: to keep it for an undo, and not to tell it.
+    /// Returns the content of the existing file, even if the call may not read it. For storing it for an undo, not for
+    /// output.
     ///
-    /// # Errors
-    /// [`PathError::TooLarge`].
+    /// # Errors [`PathError::TooLarge`].
     pub fn replaced(&self, limit: u64) -> Result<Option<Vec<u8>>, PathError> {
         self.existing.as_ref().map(|existing| existing.read(limit)).transpose()
     }
 
-    /// Whether the content could be written so.
+    /// Checks that the content can be written with these options.
     ///
-    /// # Errors
-    /// [`PathError::Exists`], [`PathError::FolderMissing`], [`PathError::WriteProtected`].
+    /// # Errors [`PathError::Exists`], [`PathError::FolderMissing`], [`PathError::WriteProtected`].
     pub fn check(&self, options: WriteOptions) -> Result<(), PathError> {
         if self.existing.is_some() && !options.overwrite {
             return Err(PathError::Exists { path: self.path.lexical.clone() });
@@ -135,10 +132,9 @@ impl<'a> WriteTarget<'a> {
         self.check_protection()
     }
 
-    /// Whether the file could be removed.
+    /// Checks that the file can be removed.
     ///
-    /// # Errors
-    /// [`PathError::NotFound`], [`PathError::ThroughLink`], [`PathError::WriteProtected`].
+    /// # Errors [`PathError::NotFound`], [`PathError::ThroughLink`], [`PathError::WriteProtected`].
     pub fn check_removal(&self) -> Result<(), PathError> {
         if self.existing.is_none() {
             return Err(PathError::not_found(&self.path.lexical));
@@ -149,27 +145,25 @@ impl<'a> WriteTarget<'a> {
         self.check_protection()
     }
 
-    /// Writes the content into a new file beside the old one. It is on disk when this returns, and bears another name.
-    /// The permission bits are those of the old one (without set-user-id and its like), as are owner and extended
-    /// attributes where the system lets them.
+    /// Writes the content to a new file beside the old one, under a temporary name. It is on disk when this returns. It
+    /// has the permission bits of the old file (without set-user-id and similar bits), and its owner and extended
+    /// attributes if the system permits.
     ///
-    /// # Errors
-    /// As [`check`](Self::check), and the system's.
+    /// # Errors As for [`check`](Self::check), and the errors of the system.
     pub fn prepare(&self, content: &[u8], options: WriteOptions) -> Result<Draft<'_>, PathError> {
         self.check(options)?;
         Draft::with_content(self, TargetFolder::of(self)?, content, options.mode)
     }
 
-    /// Prepares to remove the file.
+    /// Prepares the removal of the file.
     ///
-    /// # Errors
-    /// As [`check_removal`](Self::check_removal).
+    /// # Errors As for [`check_removal`](Self::check_removal).
     pub fn prepare_removal(&self) -> Result<Draft<'_>, PathError> {
         self.check_removal()?;
         Ok(Draft::without_content(self))
     }
 
-    /// Removes so many folders above the file, the nearest first, as far as they are empty. A root stays.
+    /// Removes at most this number of empty folders above the file, the nearest first. A root is not removed.
     pub fn remove_folders(&self, count: usize) {
         let Some(root) = self.granted.workspace.root_of(&self.path.real) else { return };
         for folder in self.path.real.ancestors().skip(1).take(count) {
@@ -189,7 +183,7 @@ impl<'a> WriteTarget<'a> {
         }
     }
 
-    /// Whether the last name of the path as asked for is a link.
+    /// Returns `true` if the last component of the requested path is a link.
     fn is_link(&self) -> Result<bool, PathError> {
         let (Some(parent), Some(name)) = (self.path.lexical.parent(), self.path.lexical.file_name()) else {
             return Ok(false);
@@ -200,7 +194,7 @@ impl<'a> WriteTarget<'a> {
     }
 }
 
-/// The deepest folder on the way that exists, and the names of those that do not.
+/// Returns the deepest existing folder of a path, and the names of the missing ones.
 fn deepest_folder<'p>(root: BorrowedFd<'_>, path: &'p Path) -> rustix::io::Result<(OwnedFd, Vec<&'p OsStr>)> {
     let mut missing = Vec::new();
     for folder in path.ancestors() {

@@ -1,4 +1,4 @@
-//! A place to write to, and what became of writing there.
+//! A target for writing, and the result of a write.
 
 use crate::sandbox::workspace::{
     facts::FileFacts, found::Found, granted::GrantedWorkspace, lock::PathLock, path_error::PathError,
@@ -10,57 +10,57 @@ use std::{
 };
 use toolstead_domain::access::PathAccess;
 
-/// A place to write to, held by the handle of its folder. No other call writes there meanwhile, whichever process of
-/// this user makes it.
+/// A target for writing, held by the handle of its folder. Meanwhile no other call writes to it, in any process of this
+/// user.
 #[derive(Debug)]
 pub struct WriteTarget<'a> {
     pub(super) granted: &'a GrantedWorkspace,
     pub(super) path: PathAccess,
-    /// The deepest folder on the way that exists.
+    /// Deepest existing folder of the path.
     pub(super) folder: OwnedFd,
-    /// The folders that are missing below it.
+    /// Names of the missing folders below it.
     pub(super) missing: Vec<OsString>,
     pub(super) name: OsString,
     pub(super) existing: Option<Found>,
     pub(super) lock: PathLock<'a>,
 }
 
-/// How to write.
+/// Options of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Whether to make the folders that are missing.
+    /// `true` to create missing folders.
     pub create_folders: bool,
-    /// Whether a file that is there may be replaced.
+    /// `true` to replace an existing file.
     pub overwrite: bool,
-    /// The permission bits; without them a file keeps its own, and a new one gets what the process's mask leaves.
+    /// Permission bits. Without them, a file keeps its own, and a new file gets those that the file mode mask allows.
     pub mode: Option<u32>,
 }
 
-/// What was written.
+/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Whether there was no file before.
+    /// `true` if there was no file before.
     pub created: bool,
-    /// The size, in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// How many other names (hard links) the replaced file had. They keep the old content.
+    /// Number of other names (hard links) of the replaced file, which keep the old content.
     pub other_links: u64,
-    /// What it lost by that.
+    /// Rights that the file lost.
     pub rights: Rights,
 }
 
 impl WriteTarget<'_> {
-    /// Both forms of its path.
+    /// Returns both forms of the path.
     pub fn path(&self) -> &PathAccess {
         &self.path
     }
 
-    /// Whether a file is there.
+    /// Returns `true` if there is a file.
     pub fn exists(&self) -> bool {
         self.existing.is_some()
     }
 
-    /// What the file system says of the file that is there.
+    /// Returns the metadata of the existing file.
     pub fn facts(&self) -> Option<&FileFacts> {
         self.existing.as_ref().map(Found::facts)
     }
@@ -73,7 +73,8 @@ impl WriteTarget<'_> {
         PathError::io("write", &self.path.lexical, source)
     }
 
-    /// Whether the folder, `above` levels over the file's own, is still where the rules were asked about.
+    /// Returns `true` if the folder, `above` levels above the file's own, is still at the path to which the rules were
+    /// applied.
     pub(super) fn is_where_it_was(&self, folder: BorrowedFd<'_>, above: usize) -> bool {
         let expected = self.path.real.ancestors().nth(above + 1);
         real_path(folder).is_ok_and(|real| expected == Some(&*real))

@@ -6,8 +6,8 @@
 //! zygote  -> init    path of the session's `/tmp` and home; descriptors: all of these, and the network, if it has one
 //! init    -> payload one byte; descriptors: the order, stdin, stdout, stderr, and the network
 //! init    -> runtime reports, one message each, as JSON; descriptors where the report says so
-//! runtime -> init    one byte: a signal for the payload's group, or 0: processes left behind by the payload are ended
-//! at once;
+//! runtime -> init    one byte: a signal for the payload's group, or 0: processes left behind by the payload are killed
+//!                    at once;
 //!                    the end of the socket ends the run
 //! ```
 

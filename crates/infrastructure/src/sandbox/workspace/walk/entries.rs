@@ -1,4 +1,4 @@
-//! The names in a folder and the paths that they make, without an allocation for each.
+//! Names in a folder and the paths of its entries, without an allocation for each.
 
 use crate::sandbox::workspace::{facts::FileKind, resolve::real_path, stop::Stop};
 use rustix::fs::RawDir;
@@ -15,14 +15,14 @@ use std::{
 };
 use toolstead_domain::access::PathAccess;
 
-/// As much of a folder is asked for at a time.
+/// Size of the buffer for one read of a folder, in bytes.
 const BUFFER_BYTES: usize = 32 << 10;
 
-/// Most folders hold no more, so that there is room for their names from the beginning.
+/// Initial capacity for the names of a folder, sufficient for most folders.
 const USUAL_ENTRIES: usize = 32;
 const USUAL_BYTES: usize = 512;
 
-/// Where the kernel puts names.
+/// Buffer that the kernel writes names to.
 pub(super) struct Buffer(Vec<MaybeUninit<u8>>);
 
 impl Buffer {
@@ -31,7 +31,7 @@ impl Buffer {
     }
 }
 
-/// The names in a folder, one behind the other.
+/// Names in a folder, stored contiguously.
 #[derive(Debug)]
 pub(super) struct Names {
     bytes: Vec<u8>,
@@ -41,13 +41,13 @@ pub(super) struct Names {
 #[derive(Debug, Clone)]
 struct Name {
     place: Range<usize>,
-    /// `None` where the file system does not say.
+    /// Type of the entry. `None` if the file system does not report it.
     kind: Option<FileKind>,
 }
 
 impl Names {
-    /// Reads a folder's names. A name more than `limit` shows that there are more; what is read when it is time to stop
-    /// is less than there is.
+    /// Reads the names of a folder. Reads at most one name more than `limit`, which shows that there are more. Ends
+    /// early when the deadline passes.
     pub(super) fn read(
         folder: &OwnedFd,
         buffer: &mut Buffer,
@@ -58,7 +58,7 @@ impl Names {
         let mut names = Self { bytes: Vec::with_capacity(USUAL_BYTES), entries: Vec::with_capacity(USUAL_ENTRIES) };
         let mut entries = RawDir::new(folder, &mut buffer.0);
         while names.entries.len() <= limit {
-            // The buffer is used up every few hundred names.
+            // The buffer is exhausted every few hundred names.
             if entries.is_buffer_empty() && stop.is_due() {
                 break;
             }
@@ -92,7 +92,7 @@ impl Names {
     }
 }
 
-/// The path of one entry after the other, in the same memory.
+/// Path of one entry after another, in the same memory.
 pub(super) struct ChildPath {
     path: PathAccess,
     lexical_folder: usize,
@@ -119,7 +119,7 @@ impl ChildPath {
     }
 }
 
-/// Puts a name behind the first `folder` bytes of a path.
+/// Replaces everything after the first `folder` bytes of a path by a name.
 fn set_last(path: &mut PathBuf, folder: usize, name: &OsStr) {
     let mut bytes = take(path).into_os_string().into_vec();
     bytes.truncate(folder);
@@ -130,13 +130,13 @@ fn set_last(path: &mut PathBuf, folder: usize, name: &OsStr) {
     *path = OsString::from_vec(bytes).into();
 }
 
-/// Where in a path below the folder its rest begins.
+/// Returns the offset of the relative part in paths below the folder.
 pub(super) fn start_of_rest(folder: &Path) -> usize {
     let folder = folder.as_os_str().as_bytes();
     if folder.ends_with(b"/") { folder.len() } else { folder.len() + 1 }
 }
 
-/// Whether what a handle holds is at this real path now.
+/// Returns `true` if the file of a handle is at this real path now.
 pub(super) fn is_at(handle: &OwnedFd, real: &Path) -> io::Result<bool> {
     Ok(real_path(handle)?.as_os_str() == real.as_os_str())
 }

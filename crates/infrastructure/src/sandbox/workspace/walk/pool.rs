@@ -1,4 +1,4 @@
-//! What the threads of a walk share: the work that is left, and when it is over.
+//! State that the threads of a walk share: the remaining work, and the end of the walk.
 
 use crate::sandbox::workspace::walk::{WalkEnd, WalkLimits, WalkOrder, Walked, entries::Names};
 use std::{
@@ -14,10 +14,10 @@ use std::{
 };
 use toolstead_domain::access::PathAccess;
 
-/// A folder with more entries is shared between threads, in parts of this size.
+/// Number of entries in a part. A folder with more entries is shared between threads.
 const PART: usize = 64;
 
-/// A folder that waits to be read.
+/// A folder that was not read yet.
 pub(super) struct Pending<C> {
     pub(super) below: PathBuf,
     pub(super) depth: usize,
@@ -33,7 +33,7 @@ pub(super) struct OpenFolder<C> {
     pub(super) depth: usize,
 }
 
-/// Entries of a folder that wait to be met.
+/// Entries of a folder that were not visited yet.
 pub(super) struct Part<C> {
     pub(super) folder: Arc<OpenFolder<C>>,
     pub(super) range: Range<usize>,
@@ -49,7 +49,7 @@ enum Item<C> {
     Meet(Part<C>),
 }
 
-/// All that is left to do. Parts of open folders come first, so that few folders are open at a time.
+/// Remaining work. Parts of open folders come first, so that few folders are open at a time.
 pub(super) struct Pool<C> {
     limits: WalkLimits,
     left: Mutex<Left<C>>,
@@ -61,18 +61,18 @@ pub(super) struct Pool<C> {
 struct Left<C> {
     parts: Vec<Part<C>>,
     folders: VecDeque<Pending<C>>,
-    /// Threads that work on something, and may add to it.
+    /// Number of threads that are working and may add work.
     busy: usize,
     waiting: usize,
     walked: Walked,
     failure: Option<io::Error>,
 }
 
-/// Something that a thread works on until this is dropped.
+/// Work item of a thread. The thread counts as busy until this is dropped.
 pub(super) struct Task<'a, C> {
     pool: &'a Pool<C>,
     item: Item<C>,
-    /// Whether there is something else to do that nobody waits for.
+    /// `true` if there is more work and no thread waits for it.
     pub(super) leaves_more: bool,
 }
 
@@ -89,7 +89,7 @@ impl<C> Drop for Task<'_, C> {
     fn drop(&mut self) {
         let mut left = self.pool.left();
         left.busy -= 1;
-        // A thread that panics ends the walk for all: nobody waits for what it does not do.
+        // A panic of one thread ends the walk, because other threads would wait for its work.
         if std::thread::panicking() {
             self.pool.is_over.store(true, Ordering::Relaxed);
         }
@@ -123,7 +123,7 @@ impl<C> Pool<C> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next thing to do, as soon as there is one; `None` when all is done.
+    /// Returns the next work item once there is one, or `None` when all work is done.
     pub(super) fn next(&self) -> Option<Task<'_, C>> {
         let mut left = self.left();
         loop {
@@ -132,7 +132,7 @@ impl<C> Pool<C> {
             }
             let folder = |left: &mut Left<C>| match self.limits.order {
                 WalkOrder::ShallowFirst => left.folders.pop_front(),
-                // The last one found is the deepest: so the fewest wait.
+                // The folder that was found last is the deepest, so the list stays short.
                 WalkOrder::AnyOrder => left.folders.pop_back(),
             };
             let item = left.parts.pop().map(Item::Meet).or_else(|| folder(&mut left).map(Item::Read));
@@ -150,7 +150,8 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Meets the first `count` entries of a folder, a small one here, a large one with the others.
+    /// Visits the first `count` entries of a folder: those of a small folder on this thread, those of a large one on
+    /// all threads.
     pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&Part<C>)) {
         let folder = Arc::new(folder);
         if count <= PART || self.limits.order == WalkOrder::ShallowFirst {
@@ -164,7 +165,7 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Adds folders to read, in their order.
+    /// Adds folders to read, in order.
     pub(super) fn add(&self, folders: Vec<Pending<C>>, refused: usize) {
         if folders.is_empty() && refused == 0 {
             return;
@@ -179,12 +180,12 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Counts the entries of a folder, and says how many of them may still be met.
+    /// Counts the entries of a folder, and returns how many of them may be visited.
     pub(super) fn seen(&self, entries: usize) -> usize {
         let before = self.seen.fetch_add(entries, Ordering::Relaxed);
         let count = self.limits.entries.saturating_sub(before).min(entries);
         if count < entries {
-            // What is left of them is met still.
+            // The counted entries are still visited.
             let mut left = self.left();
             left.walked.ended.get_or_insert(WalkEnd::Entries);
             left.folders.clear();

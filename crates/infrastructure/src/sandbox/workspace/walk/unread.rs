@@ -1,4 +1,4 @@
-//! Folders that a walk cannot read: what that says of their contents.
+//! Folders that a walk cannot read, and conclusions about their contents.
 
 use crate::sandbox::workspace::resolve::{WITHOUT_LINKS, open_beneath};
 use rustix::{
@@ -12,22 +12,23 @@ use std::{
     path::Path,
 };
 
-/// What becomes of a folder that could not be read.
+/// State of a folder that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// It is gone, or something else is in its place.
+    /// It was removed or replaced.
     Gone,
-    /// It is closed to this user, and to every program that this user starts: it is another one's, who lets nobody in.
+    /// It belongs to another user who grants no access, so that neither this user nor any program of this user can
+    /// enter it.
     Foreign,
-    /// Its names cannot be told, but what it holds may be reached: it is this user's own, who may open it at any time, or
-    /// lets those in who know a name.
+    /// Its names cannot be listed, but its contents may be accessible: it belongs to this user, who may change its
+    /// permissions at any time, or it admits access by name.
     Unlisted,
-    /// Nothing can be told of it.
+    /// Nothing is known about it.
     Unknown,
 }
 
 impl Unread {
-    /// What this error says of the folder `below` that the walk began in.
+    /// Returns the state that an error implies for the folder `below` the start of the walk.
     pub(super) fn of(error: &io::Error, start: BorrowedFd<'_>, below: &Path) -> Self {
         match Errno::from_io_error(error) {
             Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE) => Self::Gone,
@@ -37,7 +38,7 @@ impl Unread {
     }
 }
 
-/// Looks for the folder that keeps this user out: it itself, or one on the way to it.
+/// Finds the folder that denies access to this user: the folder itself, or one on the way to it.
 fn closed(start: BorrowedFd<'_>, below: &Path) -> Unread {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let open = |folder, path| open_beneath(folder, path, flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV);
@@ -49,7 +50,7 @@ fn closed(start: BorrowedFd<'_>, below: &Path) -> Unread {
             Err(_) => return Unread::Unknown,
         };
         let Ok(facts) = fstat(&handle) else { return Unread::Unknown };
-        // The superuser, where it is kept out, may be let in as another user by what runs for it.
+        // A process of root that is denied access may still have programs that can enter as another user.
         let may_open = geteuid().is_root() || facts.st_uid == geteuid().as_raw();
         let lets_in = open(handle.as_fd(), Path::new(".")).is_ok();
         return match (may_open || lets_in, folder == below) {
