@@ -1,15 +1,16 @@
-//! The environment of a child process: built from a short list, never inherited.
+//! Environment of a child process. It is built from a short list and never inherited.
 
 use std::{collections::BTreeMap, path::Path};
 use toolstead_domain::sandbox_policy::SYSTEM_PATH;
 
-/// The environment that every child starts from: `PATH`, `HOME`, `USER`, `LANG`, `TMPDIR`, and `TZ` and `TERM` where the
-/// runtime has them. Keys, tokens and sockets of agents do not get there. What the configuration declares for one child is
-/// added by its caller.
+/// Returns the environment that every child starts from: `PATH`, `HOME`, `USER`, `LANG`, `TMPDIR`, and `TZ` and `TERM`
+/// if the runtime has them. Keys, tokens and sockets of agents are not included. The caller adds variables that the
+/// configuration declares for one child.
 ///
-/// `runtime` reads a variable of the runtime's own environment. `PATH` is the runtime's absolute folders in their order,
-/// so that `npx` or `uvx` is the one that its user has installed, then the fixed folders of the system that are not among
-/// them. Relative and empty entries are left out: they would let the folder that a child works in supply its programs.
+/// `runtime` reads a variable of the runtime's own environment. `PATH` has the runtime's absolute folders in their
+/// order, so that `npx` or `uvx` is the one that the user has installed, followed by the system folders that are not
+/// among them. Relative and empty entries are omitted, because programs could then come from the working folder of the
+/// child.
 pub fn base(runtime: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let given = |name: &str| runtime(name).filter(|value| !value.is_empty() && !value.contains('\0'));
     let mut folders: Vec<String> = Vec::new();

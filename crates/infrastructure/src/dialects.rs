@@ -1,8 +1,8 @@
-//! The tool systems whose spellings are understood.
+//! Dialects: the tool systems whose names and formats are understood.
 
 use toolstead_domain::{alias::Dialect, error_kind::ErrorKind};
 
-/// All of them.
+/// All known dialects.
 pub const ALL: &[Dialect] = &[MICRO_X, CLAI, CLAUDE_CODE, TFO, KODELET];
 
 /// Micro-X.
@@ -16,21 +16,21 @@ pub const TFO: Dialect = Dialect("tfo");
 /// Kodelet.
 pub const KODELET: Dialect = Dialect("kodelet");
 
-/// The dialect of that name; `None` for our own spelling, and for what is no dialect.
+/// Returns the dialect of this name. Returns `None` for Toolstead's own names, and for an unknown dialect.
 pub fn named(name: &str) -> Option<Dialect> {
     ALL.iter().copied().find(|dialect| dialect.0 == name)
 }
 
-/// The number by which clients of the dialect know a tool that ran and failed so; `None` where they know none. What it did
-/// not find is no tool.
+/// Returns the number that clients of the dialect expect for a tool that ran and failed in this way, or `None` if they
+/// expect none. A file that the tool did not find is not reported as a missing tool.
 pub fn failure_number(dialect: Option<Dialect>, kind: ErrorKind) -> Option<i64> {
     let kind = if kind == ErrorKind::Timeout { kind } else { ErrorKind::ExecutionFailed };
     error_number(dialect, kind)
 }
 
-/// The number by which clients of the dialect know an error of the protocol; `None` where they know none.
+/// Returns the number that clients of the dialect expect for a protocol error, or `None` if they expect none.
 ///
-/// Those of TelemetryFlow are in its specification as far as tools fail, and in its code where they do not.
+/// The numbers of TelemetryFlow are from its specification for failures of tools, and from its code for other errors.
 pub fn error_number(dialect: Option<Dialect>, kind: ErrorKind) -> Option<i64> {
     (dialect == Some(TFO)).then_some(match kind {
         ErrorKind::NotFound => -32001,
@@ -46,7 +46,8 @@ pub fn error_number(dialect: Option<Dialect>, kind: ErrorKind) -> Option<i64> {
     })
 }
 
-/// The line in which models of the dialect are told that there is no tool of that name; `None` where it is ours.
+/// Returns the text that reports an unknown tool to models of the dialect. Returns `None` for Toolstead's own names,
+/// and for dialects without such a text.
 pub fn unknown_tool(dialect: Option<Dialect>, name: &str) -> Option<String> {
     let dialect = dialect?;
     let name: String = name.chars().take(LONGEST_NAME).collect();
@@ -57,7 +58,7 @@ pub fn unknown_tool(dialect: Option<Dialect>, name: &str) -> Option<String> {
     }
 }
 
-/// Of a name that may be anything, as much is shown.
+/// Maximum number of characters of an arbitrary name in a message.
 const LONGEST_NAME: usize = 128;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The way to other hosts: who may be reached, at which address, and the proxy that is the only way out for sandboxed
-//! commands.
+//! Connections to other hosts: permitted hosts and addresses, and the proxy that is the only connection of sandboxed
+//! commands to the outside.
 //!
-//! [`host`] reads names, [`address`] judges addresses, [`connector`] resolves once and connects to what was judged.
-//! [`proxy`] puts them before a command; whoever fetches a URL uses them without it.
+//! [`host`] parses names, [`address`] classifies addresses, [`connector`] resolves a name once and connects to the
+//! checked addresses. [`proxy`] applies them to a command; code that fetches a URL uses them without a proxy.
 
 pub mod address;
 pub mod connector;

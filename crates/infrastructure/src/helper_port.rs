@@ -1,4 +1,4 @@
-//! The port for work on hostile bytes, such as parsing a page: a helper process does it, never this one.
+//! The port for processing untrusted bytes, such as parsing a page. A helper process does the work, never this one.
 //!
 //! With the feature `sandbox` the adapter is `sandbox::helper::Helpers`, which starts confined processes. A program
 //! without it passes [`NoHelpers`], which refuses all work, or an adapter of its own.
@@ -30,8 +30,8 @@ const BACKSTOP_FACTOR: u32 = 20;
 
 /// Limits of a helper process.
 ///
-/// A helper that blocks without using the processor is ended by a wall-clock backstop, which a busy machine does not
-/// reach: 20 times [`seconds`](Self::seconds), and at least one minute.
+/// A helper that blocks without using the processor is ended by a wall-clock backstop of 20 times
+/// [`seconds`](Self::seconds), and at least one minute. A busy machine does not reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelperBounds {
     /// Maximum processor time, in seconds.
@@ -51,13 +51,13 @@ impl HelperBounds {
 pub struct HelperCall {
     /// Name of the helper, such as `web::page::HELPER`.
     pub name: &'static str,
-    /// The order, as JSON that the helper understands.
+    /// Order as JSON that the helper understands.
     pub order: Box<RawValue>,
-    /// The bytes to work on, from the current position of the reader.
+    /// Bytes to process, from the current position of the reader.
     pub input: Box<dyn Read + Send>,
-    /// Maximum number of input bytes; the rest is not sent.
+    /// Maximum number of input bytes. The rest is not sent.
     pub input_bytes: u64,
-    /// Maximum number of bytes of the answer.
+    /// Maximum size of the answer, in bytes.
     pub answer_bytes: u64,
     /// Limits of the process.
     pub bounds: HelperBounds,
@@ -111,7 +111,7 @@ pub enum HelperError {
     Died {
         /// Exit status of the process, as text.
         exit: String,
-        /// The end of its standard error, for the operator.
+        /// Last part of its standard error, for the operator.
         stderr: String,
     },
     /// The input could not be read.

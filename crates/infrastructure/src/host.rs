@@ -1,4 +1,4 @@
-//! What the machine says of itself: no path of a call is involved.
+//! Information about the machine. No path comes from a call.
 
 pub mod disks;
 pub mod interfaces;
@@ -6,17 +6,17 @@ pub mod machine;
 
 use std::{fs::File, io::Read};
 
-/// As much is read of a file of the system.
+/// Maximum number of bytes that are read from a system file.
 const MAX_SYSTEM_FILE_BYTES: u64 = 1 << 20;
 const TIME_ZONES: &str = "/usr/share/zoneinfo";
 
-/// A text file of the system; `None` where there is none.
+/// Returns the text of a system file, or `None` if it cannot be read.
 fn system_file(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&system_bytes(path)?).into_owned())
 }
 
-/// The file of a time zone (TZif, RFC 9636), as in `Europe/Berlin`; `None` if the system knows none of that name. Blocks
-/// for moments.
+/// Returns the file of a time zone such as `Europe/Berlin` (TZif, RFC 9636), or `None` if the system does not have it.
+/// Blocks briefly.
 pub fn time_zone(name: &str) -> Option<Vec<u8>> {
     let is_part = |part: &str| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+'))
@@ -27,8 +27,8 @@ pub fn time_zone(name: &str) -> Option<Vec<u8>> {
     system_bytes(&format!("{TIME_ZONES}/{name}"))
 }
 
-/// The name of the system's own time zone, as in `Europe/Berlin`; `None` where it does not say one. What the environment
-/// says of a time zone is not in it. Blocks for moments.
+/// Returns the name of the system's time zone, such as `Europe/Berlin`, or `None` if it is not configured. Ignores the
+/// environment. Blocks briefly.
 #[expect(clippy::disallowed_methods, reason = "a file of the system under a name of our own, not of a caller")]
 pub fn local_time_zone_name() -> Option<String> {
     let link = std::fs::read_link("/etc/localtime").ok().and_then(|target| target.to_str().map(str::to_owned));

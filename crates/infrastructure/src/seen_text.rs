@@ -1,4 +1,4 @@
-//! Foreign text without the characters that no reader sees.
+//! Removal of invisible characters from foreign text.
 
 use icu_properties::{
     CodePointMapData, CodePointSetData,
@@ -8,12 +8,12 @@ use toolstead_domain::unseen::{is_invisible, is_unseen, joins};
 
 const NON_JOINER: char = '\u{200c}';
 const JOINER: char = '\u{200d}';
-/// Asks for the presentation of an emoji as text.
+/// Variation selector that requests an emoji as text.
 const AS_TEXT: char = '\u{fe0e}';
-/// Asks for the presentation of an emoji as a picture.
+/// Variation selector that requests an emoji as a picture.
 const AS_PICTURE: char = '\u{fe0f}';
 const KEYCAP: char = '\u{20e3}';
-/// Marks that are passed over on the way to a letter; more do not belong to it.
+/// Maximum number of marks that are skipped to reach a letter. Further marks do not belong to it.
 const MAX_MARKS: usize = 8;
 /// A black flag, the tags of a subdivision, and the tag that ends them: England, Scotland and Wales.
 const FLAGS: [&str; 3] = [
@@ -124,7 +124,7 @@ impl<'a> Context<'a> {
                 .is_some_and(|next| matches!(joining(next), JoiningType::RightJoining | JoiningType::DualJoining))
     }
 
-    /// Returns `true` behind the sign that removes a vowel (UAX 31, A2 and B).
+    /// Returns `true` after the sign that removes a vowel (UAX 31, A2 and B).
     fn follows_virama(&self) -> bool {
         self.previous().is_some_and(is_virama)
     }
@@ -140,7 +140,8 @@ impl<'a> Context<'a> {
             .is_some_and(|(next, last)| (next.is_alphabetic() || is_virama(next)) && script(next) == script(last))
     }
 
-    /// Returns `true` between two elements of a sequence of emoji. An element may end with a skin tone or the presentation as a picture.
+    /// Returns `true` between two elements of an emoji sequence. An element may end with a skin tone or the
+    /// presentation as a picture.
     fn joins_emoji(&self) -> bool {
         let mut before = self.before.chars().rev().peekable();
         let _ = before.next_if(|last| *last == AS_PICTURE || CodePointSetData::new::<EmojiModifier>().contains(*last));

@@ -1,9 +1,9 @@
-//! The system's clock.
+//! Clock of the system.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolstead_domain::ports::clock::{Clock, Timestamp};
 
-/// Reads the system's clock.
+/// Reads the clock of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

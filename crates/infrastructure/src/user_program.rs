@@ -1,7 +1,7 @@
-//! The port for unconfined programs of the user, such as the command that prints the key of a model.
+//! The port for unconfined programs of the user, such as a command that prints the key of a model.
 //!
-//! With the feature `sandbox` the adapter is `sandbox::user_programs::UserPrograms`, which bounds the time and the
-//! output of each run and ends everything that it started.
+//! With the feature `sandbox` the adapter is `sandbox::user_programs::UserPrograms`, which limits the time and the
+//! output of each run and ends all processes that it started.
 
 use async_trait::async_trait;
 use std::{fmt, time::Duration};
@@ -10,26 +10,25 @@ use std::{fmt, time::Duration};
 #[async_trait]
 pub trait UserProgramPort: fmt::Debug + Send + Sync {
     /// Runs a program without input and returns its standard output as text. No shell is involved. Dropping the future
-    /// ends the program and everything that it started.
+    /// ends the program and all processes that it started.
     ///
-    /// # Errors
-    /// [`UserProgramError`]. It contains nothing that the program printed.
+    /// # Errors [`UserProgramError`]. It contains no output of the program.
     async fn output(&self, program: &str, arguments: &[String], timeout: Duration) -> Result<String, UserProgramError>;
 }
 
 /// Failure of a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UserProgramError {
-    /// The program did not start; the reason.
+    /// The program did not start, for this reason.
     #[error("it was not started: {0}")]
     NotStarted(String),
-    /// The program ended with another code than 0, or by a signal.
+    /// The program ended with an exit code other than 0, or by a signal.
     #[error("{0}; run it by hand to see why")]
     Failed(String),
     /// The program ran longer than its timeout, and was ended.
     #[error("it printed nothing within {} seconds; run it by hand to see why", .0.as_secs())]
     TimedOut(Duration),
-    /// The program printed more than is read.
+    /// The program printed more than the maximum.
     #[error("it printed too much")]
     TooMuchOutput,
 }

@@ -1,13 +1,12 @@
-//! Which IP addresses are of the public internet.
+//! Classification of IP addresses: on the public internet, or not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Says whether an address is one of the public internet.
+/// Checks that an address is on the public internet.
 ///
-/// An IPv4 address in IPv6 clothes (mapped, compatible, NAT64) is judged as what it is.
+/// An IPv4 address in an IPv6 form (mapped, compatible, NAT64) is checked as an IPv4 address.
 ///
-/// # Errors
-/// [`NotGlobal`] with the range that it is of.
+/// # Errors [`NotGlobal`] with the range that contains the address.
 pub fn judge(address: IpAddr) -> Result<(), NotGlobal> {
     let range = match address {
         IpAddr::V4(v4) => range_of_v4(v4),
@@ -19,34 +18,35 @@ pub fn judge(address: IpAddr) -> Result<(), NotGlobal> {
     range.map_or(Ok(()), |range| Err(NotGlobal { address, range }))
 }
 
-/// An address that is not of the public internet.
+/// Error for an address that is not on the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is no public address but {}", .range.as_str())]
 pub struct NotGlobal {
-    /// The address.
+    /// Address that was checked.
     pub address: IpAddr,
-    /// What it is instead.
+    /// Range that contains the address.
     pub range: Range,
 }
 
-/// What an address is that is not public.
+/// Range of an address that is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Range {
     /// This machine.
     Loopback,
     /// A private network: RFC 1918, shared (RFC 6598), unique local (RFC 4193).
     Private,
-    /// The link, where cloud machines find their metadata and credentials.
+    /// Link-local addresses, where cloud machines find their metadata and credentials.
     LinkLocal,
-    /// Addresses of metadata and credentials beside the link, within private networks or the public internet.
+    /// Addresses with metadata and credentials outside of the link-local range, in private networks or on the public
+    /// internet.
     Metadata,
-    /// Nothing that could be connected to: unspecified, multicast, broadcast, reserved, documentation, benchmarks, and
-    /// all IPv6 that is no global unicast or another form of IPv4.
+    /// Addresses without a host to connect to: unspecified, multicast, broadcast, reserved, documentation, benchmarks,
+    /// and all IPv6 addresses that are neither global unicast nor a form of IPv4.
     Special,
 }
 
 impl Range {
-    /// What it is, after "is" or "but".
+    /// Returns a description that follows "is" or "but".
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Loopback => "this machine itself",
@@ -57,13 +57,13 @@ impl Range {
         }
     }
 
-    /// Whether the configuration may open it for a named host.
+    /// Returns `true` if the configuration may permit the range for a named host.
     pub fn can_be_opened(self) -> bool {
         matches!(self, Self::Loopback | Self::Private)
     }
 }
 
-/// The first that fits counts.
+/// Networks, where the first match counts.
 const V4: &[(Ipv4Addr, u32, Range)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, Range::Special),
     (Ipv4Addr::new(10, 0, 0, 0), 8, Range::Private),
@@ -84,7 +84,7 @@ const V4: &[(Ipv4Addr, u32, Range)] = &[
     (Ipv4Addr::new(224, 0, 0, 0), 3, Range::Special),
 ];
 
-/// The first that fits counts; what fits none is not global, for only 2000::/3 is.
+/// Networks, where the first match counts. An address without a match is not global, because only 2000::/3 is.
 const V6: &[(Ipv6Addr, u32, Option<Range>)] = &[
     (Ipv6Addr::LOCALHOST, 128, Some(Range::Loopback)),
     // Amazon and Google.
@@ -114,17 +114,18 @@ fn range_of_v6(address: Ipv6Addr) -> Option<Range> {
     V6.iter().find(fits).map_or(Some(Range::Special), |(.., range)| *range)
 }
 
-/// The IPv4 address that packets to this address end at.
+/// Returns the IPv4 address that receives packets to this IPv6 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let last = || {
         let [.., a, b, c, d] = address.octets();
         Some(Ipv4Addr::new(a, b, c, d))
     };
     match address.segments() {
-        // Unspecified and loopback would be compatible forms of 0.0.0.0 and 0.0.0.1.
+        // Unspecified and loopback would otherwise be the compatible forms of 0.0.0.0 and 0.0.0.1.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
         // Compatible; mapped; NAT64 (RFC 6052) and NAT64 of a site (RFC 8215). A site that uses another prefix of its
-        // 64:ff9b:1::/48 may put the IPv4 address elsewhere, so that what it is cannot be told: no global unicast.
+        // 64:ff9b:1::/48 may put the IPv4 address elsewhere. Such an address cannot be decoded and counts as not
+        // global.
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0 | 1, 0, 0, 0, ..] => last(),
         _ => None,
     }

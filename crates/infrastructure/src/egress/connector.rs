@@ -1,5 +1,5 @@
-//! Resolves a host once, judges every answer, and connects to what was judged: a second answer that differs is never
-//! asked for.
+//! Resolves a host once, checks every address in the answer, and connects only to checked addresses. A second answer,
+//! which might differ, is never requested.
 
 use crate::egress::{
     address::{self, NotGlobal, Range},
@@ -20,32 +20,30 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How long a name may take to be resolved.
+/// Timeout of resolving a name.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it may take until one of the addresses is connected.
+/// Timeout of connecting to any of the addresses.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long an address has the field to itself before the next is tried beside it (RFC 8305, section 5).
+/// Delay before the next address is tried in parallel (RFC 8305, section 5).
 const HEAD_START: Duration = Duration::from_millis(250);
-/// A name with more addresses is refused: all of them are judged.
+/// Maximum number of addresses of a name, because all of them are checked. A name with more is rejected.
 const MAX_ADDRESSES: usize = 256;
-/// So many of the addresses are tried.
+/// Maximum number of addresses that are tried.
 const MAX_TRIES: usize = 8;
-/// So many names are resolved at once: each takes a thread, also after its time is over.
+/// Maximum number of names that are resolved at a time. Each takes a thread, even after its timeout.
 const MAX_LOOKUPS: usize = 16;
 
-/// Names and connections, as the machine has them.
+/// Resolver and network of the machine.
 #[async_trait]
 pub trait Network: Send + Sync + fmt::Debug {
-    /// All addresses of a name.
+    /// Returns all addresses of a name.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The error of the system.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 
     /// Connects to an address.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The error of the system.
     async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream>;
 }
 
@@ -68,7 +66,7 @@ impl Network for SystemNetwork {
         let name = name.to_owned();
         let resolving = spawn_blocking(move || {
             let addresses = (name.as_str(), 0).to_socket_addrs()?;
-            // Held until the thread is free, not until somebody stops to wait for it.
+            // Held until the thread is free, not only until the caller stops waiting.
             drop(permit);
             Ok(addresses.map(|address| address.ip()).collect())
         });
@@ -80,17 +78,18 @@ impl Network for SystemNetwork {
     }
 }
 
-/// Connects to hosts at public addresses, and at others of hosts that the configuration names. Cheap to clone.
+/// Connects to hosts at public addresses, and at other addresses for hosts that the configuration names. Cloning is
+/// cheap.
 ///
-/// Whether a host may be reached at all is asked before. The local link, where machines of a cloud find their metadata
-/// and credentials, is reached by no connector, and neither are reserved addresses.
+/// The caller must check beforehand that the host may be reached at all. No connector reaches link-local addresses,
+/// where cloud machines find their metadata and credentials, or reserved addresses.
 #[derive(Debug, Clone)]
 pub struct Connector {
     network: Arc<dyn Network>,
     private: Private,
 }
 
-/// The hosts that may have addresses that are not public.
+/// Hosts that may have addresses that are not public.
 #[derive(Debug, Clone)]
 enum Private {
     These(Arc<HostPatterns>),
@@ -98,12 +97,12 @@ enum Private {
 }
 
 impl Private {
-    /// Whether addresses of this range are open to the host.
+    /// Returns `true` if addresses of this range are permitted for the host.
     fn opens(&self, range: Range, host: &Host, port: u16) -> bool {
         match self {
             Self::These(hosts) => match range {
                 Range::Private => hosts.judge(host, port) == Listed::Yes,
-                // Whoever answers for another name would lead to what listens on this machine for this machine alone.
+                // The owner of any other name could otherwise redirect to services that listen only on this machine.
                 Range::Loopback => names_this_machine(host) && hosts.judge(host, port) == Listed::Yes,
                 Range::LinkLocal | Range::Metadata | Range::Special => false,
             },
@@ -112,7 +111,7 @@ impl Private {
     }
 }
 
-/// Whether the host is a literal address, or the name that this machine has for itself.
+/// Returns `true` if the host is a literal address or `localhost`.
 fn names_this_machine(host: &Host) -> bool {
     match host {
         Host::Name(name) => &**name == "localhost",
@@ -121,22 +120,21 @@ fn names_this_machine(host: &Host) -> bool {
 }
 
 impl Connector {
-    /// A connector for which the hosts of `private` may have addresses of private networks, and those of this machine where
-    /// they are literal addresses or `localhost`.
+    /// Creates a connector for which the hosts of `private` may have private addresses, and loopback addresses if they
+    /// are literal addresses or `localhost`.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
         Self { network, private: Private::These(Arc::new(private)) }
     }
 
-    /// A connector for hosts each of which a person's own configuration names: any of them may have addresses of this
-    /// machine and of private networks.
+    /// Creates a connector for hosts from the user's own configuration. All of them may have loopback and private
+    /// addresses.
     pub fn to_configured_hosts(network: Arc<dyn Network>) -> Self {
         Self { network, private: Private::All }
     }
 
-    /// The addresses of a host, every one of which may be connected to; at least one.
+    /// Returns the addresses of a host, all of which may be connected to. There is at least one.
     ///
-    /// # Errors
-    /// [`ConnectError`].
+    /// # Errors [`ConnectError`].
     pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
         let addresses = match host {
             Host::Address(address) => vec![*address],
@@ -162,17 +160,16 @@ impl Connector {
         Ok(addresses)
     }
 
-    /// Connects to a host: resolves it once and tries its addresses in their order, the next one as soon as one fails or
-    /// is slow. The first that answers counts.
+    /// Connects to a host. Resolves it once and tries its addresses in order, the next one as soon as one fails or is
+    /// slow. The first connection is used.
     ///
-    /// # Errors
-    /// [`ConnectError`].
+    /// # Errors [`ConnectError`].
     pub async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, ConnectError> {
         let addresses = self.addresses(host, port).await?;
         let connecting = timeout(CONNECT_TIMEOUT, self.first_of(addresses, port)).await;
         match connecting.unwrap_or_else(|late| Err(late.into())) {
             Ok(stream) => {
-                // Small writes should not wait; a connection that cannot be told so is as good.
+                // Small writes should not be delayed. The connection works without this option as well.
                 let _ = stream.set_nodelay(true);
                 Ok(stream)
             }
@@ -180,7 +177,7 @@ impl Connector {
         }
     }
 
-    /// The first connection that comes about; else the error of the last that was tried.
+    /// Returns the first established connection, or the error of the last attempt.
     async fn first_of(&self, addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
         let mut waiting = addresses.into_iter().take(MAX_TRIES);
         let mut tried = FuturesUnordered::new();
@@ -204,33 +201,33 @@ impl Connector {
     }
 }
 
-/// A host that was not connected to.
+/// Reason why a host was not connected to.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// One of its addresses is not public.
     #[error("{}: {reason}", named(.host))]
     NotGlobal {
-        /// The host.
+        /// Host as requested.
         host: Host,
-        /// The address and what it is.
+        /// Address with its range.
         reason: NotGlobal,
     },
-    /// Its name has no address.
+    /// The name has no address.
     #[error("the name {host} cannot be resolved: {source}")]
     Resolve {
-        /// The host.
+        /// Host as requested.
         host: Host,
-        /// Why.
+        /// Error of the resolver.
         source: io::Error,
     },
-    /// Nobody answers there.
+    /// No address accepted the connection.
     #[error("{host}:{port} cannot be reached: {source}")]
     Connect {
-        /// The host.
+        /// Host as requested.
         host: Host,
-        /// The port.
+        /// Port as requested.
         port: u16,
-        /// Why the last address that was tried could not be connected.
+        /// Error of the last address that was tried.
         source: io::Error,
     },
 }

@@ -1,38 +1,37 @@
-//! Hosts as they are named in URLs, in requests to a proxy and in lists: read once, compared as what was read.
+//! Hosts in URLs, in requests to a proxy and in lists. They are parsed once, and the parsed values are compared.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 use toolstead_domain::permission::host_pattern::host_matches;
 
-/// The longest name, in bytes (RFC 1035).
+/// Maximum length of a name, in bytes (RFC 1035).
 const MAX_NAME: usize = 253;
-/// The longest label of a name, in bytes.
+/// Maximum length of a label of a name, in bytes.
 const MAX_LABEL: usize = 63;
-/// The ports of a pattern that names none.
+/// Ports of a pattern without a port.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
-/// A host: a name in lower case, ASCII after IDNA, or an address.
+/// A host: a name in lower case, in ASCII after IDNA, or an address.
 ///
-/// Shown as a URL has it: IPv6 addresses stand in brackets.
+/// Displayed as in a URL: IPv6 addresses are in brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name, which is not an address in any notation.
+    /// A name that is not an address in any notation.
     Name(Arc<str>),
-    /// An address.
+    /// An IP address.
     Address(IpAddr),
 }
 
 impl Host {
-    /// Reads a host as it stands in a URL: a name, four decimal numbers, or IPv6 in brackets.
+    /// Parses a host as in a URL: a name, four decimal numbers, or IPv6 in brackets.
     ///
-    /// # Errors
-    /// [`InvalidHost`] for all else: user-info and other delimiters, control bytes, zones, a dot at the end, and every
-    /// other notation of an IPv4 address (decimal, octal, hexadecimal, short, in other digits).
+    /// # Errors [`InvalidHost`] for everything else: user-info and other delimiters, control bytes, zones, a trailing
+    /// dot, and every other notation of an IPv4 address (decimal, octal, hexadecimal, short, in other digits).
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         let wrong = |reason| InvalidHost { host: text.into(), reason };
         if text.is_empty() {
             return Err(wrong(Reason::Empty));
         }
-        // A name that is written in other letters is no longer than this, either.
+        // A name in another script is limited to this length as well.
         if text.len() > 4 * MAX_NAME {
             return Err(wrong(Reason::Length));
         }
@@ -40,7 +39,7 @@ impl Host {
             let address = address.parse().map_err(|_| wrong(Reason::Ipv6))?;
             return Ok(Self::Address(IpAddr::V6(address)));
         }
-        // The next step would decode `%` and not look at the rest before.
+        // The next step would decode `%` without checking the rest of the text before.
         let is_foreign = |c: char| c.is_control() || c.is_whitespace() || "%@/\\?#:[]<>^|\"`{}".contains(c);
         if text.contains(is_foreign) {
             return Err(wrong(Reason::Characters));
@@ -60,7 +59,7 @@ impl Host {
 }
 
 impl Host {
-    /// It is this machine by its own name or address, whoever is asked for the way there.
+    /// Returns `true` if the host is `localhost` or a loopback address, so that it is this machine without any lookup.
     pub fn is_this_machine(&self) -> bool {
         match self {
             Self::Name(name) => &**name == "localhost",
@@ -69,7 +68,8 @@ impl Host {
     }
 }
 
-/// Whether this is a name of labels, each of letters, digits, `-` and `_`, none with `-` at an end.
+/// Returns `true` if a text consists of labels with letters, digits, `-` and `_`, none of which begins or ends with
+/// `-`.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
@@ -97,14 +97,13 @@ impl From<IpAddr> for Host {
     }
 }
 
-/// Reads `host:port`; `default` is the port where there is none.
+/// Parses `host:port`. `default` is the port if there is none.
 ///
-/// # Errors
-/// [`InvalidHost`], also for a port that is none.
+/// # Errors [`InvalidHost`], also for an invalid port.
 pub fn parse_authority(text: &str, default: Option<u16>) -> Result<(Host, u16), InvalidHost> {
     let wrong = || InvalidHost { host: text.into(), reason: Reason::Port };
     let (host, port) = match text.rsplit_once(':') {
-        // A colon within brackets belongs to the address.
+        // A colon within brackets is part of the address.
         Some((host, port)) if !port.contains(']') => {
             let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
             (host, Some(port).filter(|_| is_number).and_then(|port| port.parse().ok()).ok_or_else(wrong)?)
@@ -114,7 +113,7 @@ pub fn parse_authority(text: &str, default: Option<u16>) -> Result<(Host, u16), 
     if port == 0 { Err(wrong()) } else { Ok((Host::parse(host)?, port)) }
 }
 
-/// A text that names no host.
+/// Error for a text that is not a valid host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is no host: {reason}", shown(.host))]
 pub struct InvalidHost {
@@ -123,7 +122,7 @@ pub struct InvalidHost {
 }
 
 impl InvalidHost {
-    /// The text, made harmless and cut.
+    /// Returns the text, escaped and truncated for display.
     pub fn shown(&self) -> String {
         shown(&self.host)
     }
@@ -149,60 +148,59 @@ enum Reason {
     Port,
 }
 
-/// A foreign text for people and models: no control characters, not long.
+/// Escapes control characters of an untrusted text and truncates it.
 fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
     let cut = text.chars().take(LONGEST).flat_map(char::escape_debug).collect::<String>();
     if text.chars().nth(LONGEST).is_some() { cut + "…" } else { cut }
 }
 
-/// A list of hosts. An empty one names nothing.
+/// A list of hosts. An empty list matches no host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostPatterns(Vec<HostPattern>);
 
-/// What a list says of a host and port.
+/// Result of looking up a host and port in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// It is on the list.
+    /// The list contains the host and the port.
     Yes,
-    /// The host is, with other ports.
+    /// The list contains the host with other ports.
     OtherPort,
-    /// It is not.
+    /// The list does not contain the host.
     No,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HostPattern {
     names: Names,
-    /// [`WEB_PORTS`] where the pattern has none.
+    /// Port. `None` stands for [`WEB_PORTS`].
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Names {
     One(Host),
-    /// With a `*`: never fits an address.
+    /// A pattern with `*`, which never matches an address.
     Many(Box<str>),
-    /// Every host.
+    /// All hosts.
     All,
 }
 
 impl HostPatterns {
-    /// Reads patterns, each `host`, `*.host` (every name below, not the host itself) or with `*` within one label, and
-    /// with `:port` behind if it is not about 80 and 443.
+    /// Parses patterns. Each is `host`, `*.host` (every name below, without the host itself) or a name with `*` within
+    /// one label, with `:port` unless it is for ports 80 and 443.
     ///
-    /// # Errors
-    /// [`InvalidHostPattern`] for the first that would never fit.
+    /// # Errors [`InvalidHostPattern`] for the first pattern that would never match.
     pub fn parse<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, InvalidHostPattern> {
         patterns.into_iter().map(|text| HostPattern::parse(text.as_ref())).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Every host with every port, for what is judged in another way.
+    /// Returns a list with every host and port, for callers that check hosts in another way.
     pub fn everything() -> Self {
         Self(vec![HostPattern { names: Names::All, port: None }])
     }
 
-    /// Whether the list names this host with this port.
+    /// Looks up this host with this port.
     pub fn judge(&self, host: &Host, port: u16) -> Listed {
         let mut listed = Listed::No;
         for pattern in self.0.iter().filter(|pattern| pattern.names.fit(host)) {
@@ -229,7 +227,7 @@ impl HostPattern {
             let (host, port) = parse_authority(text, Some(WEB_PORTS[0])).map_err(|error| wrong(error.to_string()))?;
             return Ok(Self { names: Names::One(host), port: has_port.then_some(port) });
         }
-        // What a star may stand for is a part of a label, so that the whole must be a name with it.
+        // A star represents a part of a label, so replacing it must give a valid name.
         let (name, port) = parse_authority(&text.replace('*', "x"), Some(WEB_PORTS[0]))
             .map_err(|_| wrong("a pattern is a name in ASCII in which `*` stands for parts of a label".into()))?;
         if !matches!(name, Host::Name(_)) || !text.is_ascii() {
@@ -259,7 +257,7 @@ impl Names {
     }
 }
 
-/// A pattern that fits no host.
+/// Error for a pattern that matches no host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` names no hosts: {reason}", shown(.pattern))]
 pub struct InvalidHostPattern {

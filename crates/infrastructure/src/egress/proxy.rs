@@ -1,8 +1,8 @@
-//! The only way out for a sandboxed command: an HTTP and SOCKS5 proxy on a listener that the sandbox made inside of the
-//! command's network.
+//! The only connection of a sandboxed command to the outside: an HTTP and SOCKS5 proxy on a listener that the sandbox
+//! created in the command's network.
 //!
-//! Names are resolved here alone. Each connection is judged for itself, so that a redirect is judged as well: the
-//! client follows it with a new request.
+//! Only the proxy resolves names. Each connection is checked separately. This includes redirects, because the client
+//! follows them with a new request.
 
 mod announced;
 mod http;
@@ -35,41 +35,42 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
 
-/// So many different hosts that were refused are kept for the report.
+/// Maximum number of refused hosts that are stored for the report.
 const MAX_REFUSED: usize = 32;
-/// After an error in accepting, as when no descriptor is left.
+/// Pause after an error of accept(2), for example if no descriptor is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the permission rules say of a host.
+/// Verdict of the permission rules about a host.
 pub type HostRules = dyn Fn(&Host) -> Verdict + Send + Sync;
 
-/// Whom a proxy serves, and how far.
+/// Permissions of the client of a proxy.
 #[derive(Clone)]
 pub struct ProxyPolicy {
-    /// The id of the call that it serves, for the log.
+    /// Id of the call, for the log.
     pub call: Arc<str>,
-    /// The hosts and ports that may be reached: `sandbox.network`.
+    /// Hosts and ports that may be reached: `sandbox.network`.
     pub hosts: HostPatterns,
-    /// The permission rules. A host must be on the list, and no rule may stand against it.
+    /// Permission rules. A host must be on the list, and the rules must allow it.
     pub rules: Arc<HostRules>,
     /// Hosts that pages requested, if the client is a browser. All other hosts are refused.
     pub announced: Option<Arc<AnnouncedHosts>>,
-    /// The bounds.
+    /// Limits of the proxy.
     pub limits: ProxyLimits,
 }
 
-/// The bounds of a proxy.
+/// Limits of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
-    /// So many connections at once; further ones wait.
+    /// Maximum number of concurrent connections. Further ones wait.
     pub connections: usize,
-    /// The head of a request, in bytes.
+    /// Maximum size of the head of a request, in bytes.
     pub head_bytes: usize,
-    /// How long a client may take to say where it wants to.
+    /// Timeout for the client to name its target.
     pub head_time: Duration,
-    /// A connection on which nothing moves for so long is closed.
+    /// Time after which a connection without traffic is closed.
     pub idle_time: Duration,
-    /// So much is passed on, all connections and both directions together, in bytes. Then all are closed.
+    /// Maximum number of bytes that are forwarded, on all connections and in both directions. All connections are
+    /// closed beyond it.
     pub bytes: Option<u64>,
 }
 
@@ -96,7 +97,7 @@ impl fmt::Debug for ProxyPolicy {
     }
 }
 
-/// A proxy at work. Dropping it closes all of its connections.
+/// A running proxy. Dropping it closes all of its connections.
 #[derive(Debug)]
 pub struct EgressProxy {
     gate: Arc<Gate>,
@@ -105,10 +106,9 @@ pub struct EgressProxy {
 }
 
 impl EgressProxy {
-    /// Serves on a listening TCP socket, wherever its network is. Needs a tokio runtime.
+    /// Serves on a listening TCP socket, in any network namespace. Requires a tokio runtime.
     ///
-    /// # Errors
-    /// When this is no listening socket.
+    /// # Errors If the descriptor is not a listening socket.
     pub fn start(listener: OwnedFd, connector: Connector, policy: ProxyPolicy) -> io::Result<Self> {
         let listener = StdListener::from(listener);
         listener.set_nonblocking(true)?;
@@ -119,7 +119,7 @@ impl EgressProxy {
         Ok(Self { gate, address, _serving: AbortOnDropHandle::new(serving) })
     }
 
-    /// What the environment of the command says about it, so that programs use it.
+    /// Returns the environment variables that make programs use the proxy.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         let proxy = format!("http://{}", self.address);
         let this_machine = "localhost,127.0.0.1,::1";
@@ -132,61 +132,62 @@ impl EgressProxy {
         variables
     }
 
-    /// The same since this was asked last.
+    /// Returns the report since the last call of this function.
     pub fn take_report(&self) -> ProxyReport {
         let bytes = self.gate.bytes.load(Ordering::Relaxed);
         ProxyReport { bytes, ..std::mem::take(&mut *self.gate.report()) }
     }
 
-    /// What has gone through it, and what has not, so far.
+    /// Returns the report so far.
     pub fn report(&self) -> ProxyReport {
         ProxyReport { bytes: self.gate.bytes.load(Ordering::Relaxed), ..self.gate.report().clone() }
     }
 }
 
-/// What went through a proxy, and what did not.
+/// Report of the traffic and the refusals of a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyReport {
-    /// Connections that were made to a host.
+    /// Number of connections to a host.
     pub connections: u64,
-    /// What was passed on between client and proxy, both directions together, in bytes.
+    /// Number of bytes forwarded between client and proxy, in both directions.
     pub bytes: u64,
-    /// The hosts that were refused, in the order of their first refusal; the first 32.
+    /// Refused hosts in the order of their first refusal, at most 32.
     pub refused: Vec<RefusedHost>,
-    /// Refusals in all.
+    /// Number of all refusals.
     pub refusals: u64,
 }
 
 /// A host that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHost {
-    /// The host and port; as the client wrote it, made harmless, if it is none.
+    /// Host and port. For an invalid host, the text of the client, escaped and truncated.
     pub host: String,
-    /// The reason, for the caller of the command.
+    /// Reason, for the caller of the command.
     pub reason: String,
-    /// The change that would allow it, for people.
+    /// Suggested change that would allow the host, for users.
     pub suggestion: Option<Suggestion>,
-    /// How often.
+    /// Number of refusals.
     pub times: u64,
-    /// The browser requested it by itself: no page did.
+    /// `true` if the browser itself requested the host, and no page.
     pub is_unannounced: bool,
 }
 
 impl ProxyReport {
-    /// Returns the number of refusals of a host with its port (an IPv6 address without brackets), whatever their reasons,
-    /// and the entry of the newest reason.
+    /// Returns the number of refusals of a host with its port (an IPv6 address without brackets) for any reason, and
+    /// the entry of the newest reason.
     pub fn refusals_of(&self, host: &str) -> Option<(u64, &RefusedHost)> {
         let of_host = || self.refused.iter().filter(move |refused| refused.host.replace(['[', ']'], "") == host);
         let newest = of_host().next_back()?;
         Some((of_host().map(|refused| refused.times).sum(), newest))
     }
 
-    /// Returns the changes that would allow the refused hosts, for people.
+    /// Returns the suggested changes that would allow the refused hosts, for users.
     pub fn suggestions(&self) -> impl Iterator<Item = &Suggestion> {
         self.refused.iter().filter_map(|refused| refused.suggestion.as_ref())
     }
 
-    /// Returns the refused hosts, each with the reason, for the caller of the command. `None` if there are none.
+    /// Returns a text with the refused hosts and reasons, for the caller of the command. Returns `None` if there are
+    /// none.
     pub fn refusals_told(&self) -> Option<String> {
         let lines = self.refused.iter().map(|refused| {
             let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };
@@ -201,7 +202,7 @@ impl ProxyReport {
     }
 }
 
-/// Who judges and connects, for all connections of one proxy.
+/// Checks and connects the targets of all connections of one proxy.
 struct Gate {
     connector: Connector,
     policy: ProxyPolicy,
@@ -210,7 +211,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Judges a target and connects to it.
+    /// Checks a target and connects to it.
     async fn open(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
         let policy = &self.policy;
         let target = || (host.clone(), port);
@@ -234,7 +235,7 @@ impl Gate {
         Ok(stream)
     }
 
-    /// Puts a refusal on record.
+    /// Records a refusal.
     fn refused(&self, refusal: &Refusal) {
         tracing::info!(call = %self.policy.call, %refusal, "a sandboxed command was not connected");
         let Some((host, reason)) = refusal.told() else { return };
@@ -254,14 +255,14 @@ impl Gate {
         }
     }
 
-    /// Counts what is passed on; false when it is too much.
+    /// Counts forwarded bytes. Returns `false` if that exceeds the limit.
     fn passes(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.policy.limits.bytes.is_none_or(|limit| before < limit)
     }
 
     fn report(&self) -> MutexGuard<'_, ProxyReport> {
-        // Nothing panics while it is held.
+        // No code panics while it holds the lock.
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -273,7 +274,7 @@ impl fmt::Debug for Gate {
 }
 
 async fn serve(listener: TcpListener, gate: Arc<Gate>) {
-    // Ended with this task.
+    // Dropping this set ends the connections with this task.
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -293,7 +294,7 @@ async fn serve(listener: TcpListener, gate: Arc<Gate>) {
     }
 }
 
-/// One connection, until it ends or nothing moves on it any more.
+/// Serves one connection until it ends or is idle for too long.
 async fn attend(stream: TcpStream, gate: Arc<Gate>) {
     let (client, traffic) = Watched::new(stream, gate.clone());
     tokio::select! {
@@ -304,7 +305,7 @@ async fn attend(stream: TcpStream, gate: Arc<Gate>) {
     }
 }
 
-/// Tells the protocols apart by their first byte.
+/// Selects the protocol by the first byte.
 async fn converse(client: Watched, gate: &Gate) {
     let mut first = [0];
     match timeout(gate.policy.limits.head_time, client.peek(&mut first)).await {

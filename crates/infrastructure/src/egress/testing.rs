@@ -1,4 +1,4 @@
-//! A network for tests (feature `testing`): names and servers that a test puts up, and what was asked of them.
+//! A network for tests (feature `testing`): names and servers that a test defines, and a record of the requests.
 
 use crate::egress::connector::Network;
 use async_trait::async_trait;
@@ -10,8 +10,8 @@ use std::{
 };
 use tokio::net::TcpStream;
 
-/// Names and servers. Each server listens on this machine, and is reached at the address that the test gave it alone:
-/// nothing else is dialled, so that no test leaves the machine.
+/// Names and servers of a test. Each server listens on this machine and is reached only at the address that the test
+/// assigned. No other address is connected, so no test leaves the machine.
 ///
 /// ```
 /// # use toolstead_infrastructure::egress::testing::FakeNetwork;
@@ -28,34 +28,32 @@ pub struct FakeNetwork {
 }
 
 impl FakeNetwork {
-    /// The name gives these answers, one after the other, and the last for ever.
+    /// Defines the successive answers for a name. The last one is repeated.
     ///
-    /// # Panics
-    /// When one is no address.
+    /// # Panics If an answer contains an invalid address.
     pub fn name(&self, name: &str, answers: &[&[&str]]) {
         let answer = |addresses: &&[&str]| addresses.iter().map(|text| text.parse().expect("an address")).collect();
         lock(&self.names).insert(name.into(), answers.iter().map(answer).collect());
     }
 
-    /// Who connects to `address` comes to `server`.
+    /// Redirects connections to `address` to `server`.
     ///
-    /// # Panics
-    /// When `address` is no address with a port.
+    /// # Panics If `address` is not a valid address with a port.
     pub fn server(&self, address: &str, server: SocketAddr) {
         lock(&self.servers).insert(address.parse().expect("an address with a port"), server);
     }
 
-    /// The names that were looked up, in their order.
+    /// Returns the names that were resolved, in order.
     pub fn resolved(&self) -> Vec<String> {
         lock(&self.resolved).clone()
     }
 
-    /// The addresses that were dialled, in their order.
+    /// Returns the addresses that were connected to, in order.
     pub fn connected(&self) -> Vec<SocketAddr> {
         lock(&self.connected).clone()
     }
 
-    /// Forgets what was looked up and dialled.
+    /// Clears the record of resolved names and connections.
     pub fn forget(&self) {
         lock(&self.resolved).clear();
         lock(&self.connected).clear();
@@ -82,7 +80,7 @@ impl Network for FakeNetwork {
     }
 }
 
-/// A test that failed meanwhile is told by that test.
+/// Ignores poisoning, because the test that panicked reports it.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// File systems that live in memory, in the kernel, or in an image that never changes.
+/// File systems in memory, in the kernel, or in an image that never changes.
 const NO_DISKS: &[&str] = &[
     "autofs",
     "binfmt_misc",
@@ -37,45 +37,44 @@ const NO_DISKS: &[&str] = &[
     "tmpfs",
     "tracefs",
 ];
-/// As many are told; a machine with containers may have thousands.
+/// Maximum number of mounts that are returned. A machine with containers may have thousands.
 const MAX_MOUNTS: usize = 256;
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where.
+    /// Path of the mount.
     pub mount_point: PathBuf,
-    /// What: a device, or a server's folder.
+    /// Source of the mount: a device, or a folder of a server.
     pub source: String,
-    /// The file system's name: `ext4`.
+    /// Name of the file system, such as `ext4`.
     pub file_system: String,
     device: String,
 }
 
-/// The room in a file system, in bytes.
+/// Space in a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// All of it.
+    /// Total size.
     pub total_bytes: u64,
-    /// What nobody uses.
+    /// Unused space.
     pub free_bytes: u64,
-    /// What this user may still use.
+    /// Unused space that this user may use.
     pub available_bytes: u64,
-    /// Whether nothing can be written.
+    /// `true` if the file system is read-only.
     pub read_only: bool,
 }
 
-/// The mounted file systems, sorted by place; those that are no disks only if `all` are wanted. A disk that is mounted
-/// at several places is told once. Blocks for moments.
+/// Returns the mounted file systems, sorted by path. File systems that are not on disks are included only if `all` is
+/// set; otherwise a disk that is mounted several times is listed once. Blocks briefly.
 pub fn mounts(all: bool) -> Vec<Mount> {
     parse(&system_file("/proc/self/mountinfo").unwrap_or_default(), all)
 }
 
 impl Mount {
-    /// Measures it. Blocks, and for ever where a server on the network is gone.
+    /// Returns the space in the file system. Blocks, without a limit if a server on the network does not respond.
     ///
-    /// # Errors
-    /// The system's.
+    /// # Errors The error of the system.
     pub fn space(&self) -> io::Result<Space> {
         let found = statvfs(&self.mount_point)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
@@ -88,11 +87,11 @@ impl Mount {
     }
 }
 
-/// Reads `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
+/// Parses `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
 fn parse(mount_info: &str, all: bool) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = mount_info.lines().filter_map(parse_line).collect();
     if !all {
-        // The root of a container is an overlay, and it is the disk that its programs see.
+        // The root of a container is an overlay, which is the disk for its programs.
         mounts.retain(|mount| {
             !NO_DISKS.contains(&&*mount.file_system)
                 || (mount.file_system == "overlay" && mount.mount_point == Path::new("/"))
@@ -120,7 +119,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Blanks and the like stand as a backslash and three octal digits.
+/// Replaces escapes: blanks and similar characters are written as a backslash and three octal digits.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! The network interfaces.
+//! Network interfaces.
 #![expect(unsafe_code, reason = "getifaddrs is the C library's, and nothing safe tells addresses by interface")]
 
 use crate::host::system_file;
@@ -13,24 +13,23 @@ use std::{
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name: `eth0`.
+    /// Name, such as `eth0`.
     pub name: String,
-    /// What it is: `Ethernet`, `Wireless`, `Loopback`, `Tunnel` or `Other`.
+    /// Type: `Ethernet`, `Wireless`, `Loopback`, `Tunnel` or `Other`.
     pub kind: &'static str,
-    /// Whether it is switched on and connected.
+    /// `true` if the interface is switched on and connected.
     pub is_up: bool,
-    /// Whether it leads to this machine itself.
+    /// `true` for the loopback interface.
     pub is_loopback: bool,
-    /// The speed in megabits a second, where the driver tells it.
+    /// Speed in megabits per second, if the driver reports it.
     pub speed_mbps: Option<u64>,
-    /// Its addresses, sorted.
+    /// Addresses, sorted.
     pub addresses: Vec<IpAddr>,
 }
 
-/// All interfaces, sorted by name. Blocks for moments.
+/// Returns all interfaces, sorted by name. Blocks briefly.
 ///
-/// # Errors
-/// The system's.
+/// # Errors The error of the system.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut all: BTreeMap<String, Interface> = BTreeMap::new();
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
@@ -40,7 +39,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     }
     let mut next = first;
     while !next.is_null() {
-        // SAFETY: a member of the list that getifaddrs made; it lives until freeifaddrs below.
+        // SAFETY: the entry is in the list that getifaddrs created, which lives until freeifaddrs below.
         let entry = unsafe { &*next };
         // SAFETY: the name is a C string that lives as long as the list.
         let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
@@ -61,7 +60,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
 fn interface(name: &str, flags: libc::c_uint) -> Interface {
     let is = |flag: libc::c_int| flags & flag.unsigned_abs() != 0;
     let told = |what: &str| {
-        // A name is no path; the kernel allows no slash in it, and this does not rely on that.
+        // A name must not act as a path. The kernel permits no slash in it, but this code does not rely on that.
         let name = (!name.contains('/') && name != "..").then_some(name)?;
         Some(system_file(&format!("/sys/class/net/{name}/{what}"))?.trim().to_owned())
     };
@@ -71,13 +70,13 @@ fn interface(name: &str, flags: libc::c_uint) -> Interface {
         kind: kind(told("type").as_deref(), told("uevent").is_some_and(|event| event.contains("DEVTYPE=wlan"))),
         is_up: is(libc::IFF_UP) && is(libc::IFF_RUNNING),
         is_loopback,
-        // The driver says -1 where it does not know.
+        // Drivers report -1 if the speed is unknown.
         speed_mbps: told("speed").and_then(|speed| speed.parse().ok()).filter(|_| !is_loopback),
         addresses: Vec::new(),
     }
 }
 
-/// The kind, by the hardware's number (`linux/if_arp.h`).
+/// Returns the type for the number of the hardware (`linux/if_arp.h`).
 fn kind(hardware: Option<&str>, is_wireless: bool) -> &'static str {
     match hardware {
         Some("1") if is_wireless => "Wireless",
@@ -88,10 +87,9 @@ fn kind(hardware: Option<&str>, is_wireless: bool) -> &'static str {
     }
 }
 
-/// The internet address in a socket address of any family.
+/// Returns the internet address in a socket address of any family.
 ///
-/// # Safety
-/// The pointer is null, or points to an address that is as large as its family says.
+/// # Safety The pointer must be null, or point to an address whose size matches its family.
 unsafe fn address(pointer: *const libc::sockaddr) -> Option<IpAddr> {
     if pointer.is_null() {
         return None;
@@ -99,12 +97,12 @@ unsafe fn address(pointer: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: not null; every address begins with its family.
     match i32::from(unsafe { (*pointer).sa_family }) {
         libc::AF_INET => {
-            // SAFETY: the family says what it is; it may stand at any address.
+            // SAFETY: the family determines the type; the address may be unaligned.
             let address = unsafe { ptr::read_unaligned(pointer.cast::<libc::sockaddr_in>()) };
             Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says what it is; it may stand at any address.
+            // SAFETY: the family determines the type; the address may be unaligned.
             let address = unsafe { ptr::read_unaligned(pointer.cast::<libc::sockaddr_in6>()) };
             Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
         }

@@ -1,4 +1,4 @@
-//! The operating system, the processor, the memory.
+//! Operating system, processor and memory of the machine.
 
 use crate::host::system_file;
 use rustix::{
@@ -7,35 +7,35 @@ use rustix::{
 };
 use std::{thread::available_parallelism, time::Duration};
 
-/// The machine, at one moment.
+/// Properties of the machine at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The kernel's name: `Linux`.
+    /// Name of the kernel, such as `Linux`.
     pub kernel: String,
-    /// The kernel's release: `6.8.0-31-generic`.
+    /// Release of the kernel, such as `6.8.0-31-generic`.
     pub release: String,
-    /// How the kernel was built.
+    /// Version of the kernel, which describes its build.
     pub version: String,
-    /// The processor's architecture: `x86_64`.
+    /// Architecture of the processor, such as `x86_64`.
     pub architecture: String,
-    /// The machine's name.
+    /// Name of the machine.
     pub host_name: String,
-    /// The system's name for people: `Ubuntu 24.04 LTS`. The kernel's name where it has none.
+    /// Display name of the system, such as `Ubuntu 24.04 LTS`, or else the name of the kernel.
     pub system: String,
-    /// The user who runs this, by name where the machine knows it, else by number.
+    /// User of this process: the name if the machine knows it, otherwise the number.
     pub user: String,
-    /// The processor's model, where the kernel tells it.
+    /// Model of the processor, if the kernel reports it.
     pub processor: Option<String>,
-    /// How many processors this may use.
+    /// Number of processors that this process may use.
     pub processors: usize,
-    /// The memory, in bytes.
+    /// Total memory, in bytes.
     pub total_memory_bytes: u64,
-    /// How long the machine has been up.
+    /// Time since the machine started.
     pub uptime: Duration,
 }
 
 impl Machine {
-    /// Asks the system. Blocks for moments.
+    /// Reads the properties from the system. Blocks briefly.
     pub fn read() -> Self {
         let (kernel, memory) = (uname(), sysinfo());
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
@@ -64,7 +64,7 @@ fn bytes_of(units: rustix::ffi::c_ulong, unit: rustix::ffi::c_uint) -> u64 {
     (units as u64).saturating_mul(u64::from(unit))
 }
 
-/// The value behind the first such key, without quotes; `None` if there is none or it is empty.
+/// Returns the value of the first matching key, without quotes. Returns `None` if there is none or it is empty.
 fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
     let value = text.lines().find_map(|line| {
         let (name, value) = line.split_once(separator)?;

@@ -1,7 +1,7 @@
 //! The hosts that pages of a browser requested, as the browser reports them over its own connection.
 //!
-//! A browser opens connections of its own as well: to services of its maker, or to hosts that it expects a page to request.
-//! They look like those of pages. What sets them apart is that no page requested their host.
+//! A browser also opens connections of its own, to services of its vendor or to hosts that it expects a page to
+//! request. They look like those of pages, except that no page requested their host.
 
 use crate::egress::host::Host;
 use std::{
@@ -13,7 +13,7 @@ use url::Url;
 
 /// Maximum number of hosts with their ports. The oldest are removed first: each request announces its host again.
 const MAX_HOSTS: usize = 4_096;
-/// Time that a connection waits for its announcement: the two arrive by different ways.
+/// Time that a connection waits for its announcement, because the two arrive on different connections.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Hosts and ports that pages of one browser requested.

@@ -1,4 +1,4 @@
-//! HTTP/1: `CONNECT`, and plain requests that name their whole URL. One request a connection.
+//! HTTP/1: `CONNECT`, and plain requests with a complete URL. One request per connection.
 
 use crate::egress::{
     host::{Host, parse_authority},
@@ -33,12 +33,12 @@ use std::{
 use tokio::{io::copy_bidirectional, net::TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
-/// More headers than this are refused.
+/// Maximum number of headers in a request.
 const MAX_HEADERS: usize = 128;
-/// The port of a URL without one.
+/// Default port of a URL.
 const HTTP_PORT: u16 = 80;
 
-/// Headers that are between two neighbours and not passed on (RFC 9110, 7.6.1).
+/// Headers that apply to a single connection and are not forwarded (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -54,15 +54,15 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 
 type Body = Either<Full<Bytes>, Incoming>;
 
-/// What a request leaves behind for the rest of the connection.
+/// Upstream connection that a request leaves open.
 enum Upstream {
-    /// Bytes go to and fro.
+    /// A tunnel in both directions.
     Tunnel(OnUpgrade, Box<TcpStream>),
-    /// Its response is still being read.
+    /// An exchange whose response is still being read.
     Exchange { _driver: AbortOnDropHandle<()> },
 }
 
-/// Serves one client to its end.
+/// Serves one client until the connection ends.
 pub(super) async fn serve(client: Watched, gate: &Gate) {
     let limits = &gate.policy.limits;
     let upstream = Mutex::new(None);
@@ -86,7 +86,7 @@ pub(super) async fn serve(client: Watched, gate: &Gate) {
     if let Some(Upstream::Tunnel(client, mut upstream)) = upstream
         && let Ok(client) = client.await
     {
-        // Either side may break off; there is nobody to tell.
+        // Either side may close the connection. The error is not reported to either.
         let _ = copy_bidirectional(&mut TokioIo::new(client), &mut upstream).await;
     }
 }
@@ -143,7 +143,7 @@ async fn forward(request: Request<Incoming>, gate: &Gate) -> Result<(Response<Bo
         .await
         .map_err(|error| broken(error.to_string()))?;
     let driver = tokio::spawn(async move {
-        // What goes wrong here is told by the response.
+        // An error of the connection is reported with the response.
         let _ = connection.await;
     });
     let kept = Upstream::Exchange { _driver: AbortOnDropHandle::new(driver) };
@@ -158,7 +158,7 @@ async fn forward(request: Request<Incoming>, gate: &Gate) -> Result<(Response<Bo
     Ok((response.map(Either::Right), kept))
 }
 
-/// `Host` names what the request line names, or is not there.
+/// Checks that `Host` is missing or names the target of the request line.
 fn agrees(headers: &HeaderMap, host: &Host, port: u16) -> Result<(), Refusal> {
     let mut values = headers.get_all(HOST).iter();
     let named = match (values.next(), values.next()) {
@@ -179,7 +179,7 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // These say where the body ends.
+        // These headers determine the end of the body.
         .filter(|name| *name != CONTENT_LENGTH && *name != HOST)
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {

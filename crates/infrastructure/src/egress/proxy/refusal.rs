@@ -1,4 +1,4 @@
-//! Why a client was not connected, as the client, the log and the caller of the command read it.
+//! Reasons why a client was not connected, as shown to the client, the log and the caller of the command.
 
 use crate::egress::{
     address::{self, Range},
@@ -9,7 +9,7 @@ use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
 
 type Target = (Host, u16);
 
-/// Why a client was not connected.
+/// Reason why a client was not connected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("{0}")]
@@ -30,14 +30,14 @@ pub(super) enum Refusal {
     Answer { target: Target, reason: String },
 }
 
-/// How a client is told.
+/// Class of a refusal, which decides the status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// What it sent makes no sense.
+    /// The request is invalid.
     Malformed,
-    /// It may not.
+    /// The target is not permitted.
     Forbidden,
-    /// The other side is not there.
+    /// The target cannot be reached.
     Unreachable,
 }
 
@@ -65,7 +65,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the change that would allow it, for people. The program that was refused does not get it.
+    /// Returns the suggested change that would allow the target, for users. The refused program does not receive it.
     pub(super) fn suggestion(&self) -> Option<Suggestion> {
         Some(match self {
             _ if self.never_reached().is_some() => return None,
@@ -103,7 +103,7 @@ impl Refusal {
         }
     }
 
-    /// The host and the reason, for the caller of the command: where it was the proxy who said no.
+    /// Returns the host and the reason for the caller of the command, if the proxy itself refused the connection.
     pub(super) fn told(&self) -> Option<(String, String)> {
         let host = match self {
             Self::NotListed(target)
@@ -118,7 +118,7 @@ impl Refusal {
     }
 }
 
-/// What the host is, where listing it would not help.
+/// Returns the range of the host if listing it would not permit it.
 fn not_public(host: &Host) -> Option<Range> {
     match host {
         Host::Address(address) => address::judge(*address).err().map(|error| error.range),

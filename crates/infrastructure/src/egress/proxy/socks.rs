@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-/// The first byte of everything that a client sends.
+/// Version number, the first byte of every message of a client.
 pub(super) const VERSION: u8 = 5;
 
 const NO_AUTHENTICATION: u8 = 0;
@@ -28,7 +28,7 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// The second byte of an answer.
+/// Second byte of a reply.
 #[derive(Clone, Copy)]
 enum Reply {
     Succeeded = 0,
@@ -40,7 +40,7 @@ enum Reply {
     AddressTypeNotSupported = 8,
 }
 
-/// Serves one client to its end.
+/// Serves one client until the connection ends.
 pub(super) async fn serve(mut client: Watched, gate: &Gate) {
     let target = match timeout(gate.policy.limits.head_time, read_target(&mut client)).await {
         Ok(Ok(Ok(target))) => target,
@@ -48,13 +48,13 @@ pub(super) async fn serve(mut client: Watched, gate: &Gate) {
             gate.refused(&refusal);
             return end(client, reply).await;
         }
-        // It went away, or made no sense before there was anything to answer.
+        // The client closed the connection, or sent an invalid message that has no reply.
         Ok(Err(_)) | Err(_) => return,
     };
     match gate.open(&target.0, target.1).await {
         Ok(mut upstream) => {
             if answer(&mut client, Reply::Succeeded).await.is_ok() {
-                // Either side may break off; there is nobody to tell.
+                // Either side may close the connection. The error is not reported to either.
                 let _ = copy_bidirectional(&mut client, &mut upstream).await;
             }
         }
@@ -65,7 +65,7 @@ pub(super) async fn serve(mut client: Watched, gate: &Gate) {
     }
 }
 
-/// Reads what the client sends until it has said where it wants to.
+/// Reads from the client until it has named its target.
 async fn read_target(client: &mut Watched) -> io::Result<Result<(Host, u16), (Reply, Refusal)>> {
     let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
     let [VERSION, count] = read(client).await? else { return Err(nonsense()) };
@@ -84,7 +84,7 @@ async fn read_target(client: &mut Watched) -> io::Result<Result<(Host, u16), (Re
             let [length] = read(client).await?;
             let mut name = vec![0; length.into()];
             client.read_exact(&mut name).await?;
-            // What is no text becomes one that is no host.
+            // Bytes that are not UTF-8 become a text that is not a valid host.
             Host::parse(&String::from_utf8_lossy(&name)).map_err(|invalid| (Reply::NotAllowed, invalid.into()))
         }
         _ => {
@@ -121,12 +121,12 @@ fn reply_to(refusal: &Refusal) -> Reply {
 }
 
 async fn answer(client: &mut Watched, reply: Reply) -> io::Result<()> {
-    // The address behind it is the proxy's own way out, which is nobody's business.
+    // The address in the reply would be the local one of the proxy, which the client must not learn.
     client.write_all(&[VERSION, reply as u8, 0, IPV4, 0, 0, 0, 0, 0, 0]).await
 }
 
 async fn end(mut client: Watched, reply: Reply) {
-    // Either it reads the answer or it has gone.
+    // The client reads the reply, or has closed the connection.
     let _ = answer(&mut client, reply).await;
     let _ = client.shutdown().await;
 }

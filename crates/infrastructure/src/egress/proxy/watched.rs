@@ -1,4 +1,4 @@
-//! The client's side of a connection: seen to be idle or not, and counted.
+//! Client side of a connection, which counts bytes and records the time of the last traffic.
 
 use crate::egress::proxy::Gate;
 use std::{
@@ -17,17 +17,17 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A stream all of whose bytes are noticed.
+/// A stream whose traffic is recorded.
 pub(super) struct Watched {
     stream: TcpStream,
     traffic: Arc<Traffic>,
     gate: Arc<Gate>,
 }
 
-/// When something moved last.
+/// Time of the last traffic.
 pub(super) struct Traffic {
     start: Instant,
-    /// Milliseconds after the start.
+    /// Milliseconds since the start.
     last: AtomicU64,
 }
 
@@ -50,7 +50,7 @@ impl Watched {
 }
 
 impl Traffic {
-    /// Returns when nothing has moved for so long.
+    /// Returns once there was no traffic for this time.
     pub(super) async fn idle(&self, limit: Duration) {
         loop {
             let due = self.start + Duration::from_millis(self.last.load(Ordering::Relaxed)) + limit;

@@ -16,7 +16,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Creates a deadline without a caller that may stop waiting.
+    /// Creates a `Stop` for work that must end at this deadline.
     pub fn at(deadline: Instant) -> Self {
         Self { deadline, abandoned: Arc::default() }
     }
