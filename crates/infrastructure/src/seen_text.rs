@@ -196,7 +196,7 @@ mod tests {
         assert_eq!((found.0.as_str(), found.1), expected, "{text:?}");
     }
 
-    /// The text stays as it is.
+    /// Checks that the text is not changed.
     #[track_caller]
     fn check_needed(text: &str) {
         check(text, (text, 0));
@@ -268,7 +268,7 @@ mod tests {
         ) {
             let (once, _) = seen(&text);
             prop_assert_eq!(seen(&once), (once.clone(), 0), "{:?}", text);
-            // Behind a visible character are at most a variation selector and a joiner.
+            // A visible character is followed by at most a variation selector and a joiner.
             let invisible = once.chars().filter(|c| joins(*c)).count();
             prop_assert!(invisible <= 2 * once.chars().filter(|c| !is_invisible(*c)).count(), "{:?}", once);
         }

@@ -31,7 +31,7 @@ pub struct NotGlobal {
 /// Range of an address that is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Range {
-    /// This machine.
+    /// Addresses of this machine.
     Loopback,
     /// A private network: RFC 1918, shared (RFC 6598), unique local (RFC 4193).
     Private,
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// All forms that an IPv4 address has in IPv6, among them some that only translators of a site know.
+    /// Returns all forms of an IPv4 address in IPv6, including some that only translators of a site know.
     fn forms(v4: Ipv4Addr, filling: u64) -> Vec<Ipv6Addr> {
         let bits = u128::from(v4.to_bits());
         let filling = u128::from(filling);
@@ -270,10 +270,10 @@ mod tests {
             Ipv6Addr::from_bits(0x2002_u128 << 112 | bits << 80 | filling),
             Ipv6Addr::from_bits(0x2001_u128 << 112 | filling << 32 | (!bits & 0xffff_ffff)),
         ];
-        // Of 0/8, which leads nowhere, these cannot be told from an address behind a prefix of 96 bits.
+        // In 0.0.0.0/8, these forms look the same as an address after a prefix of 96 bits.
         if v4.octets()[0] != 0 {
             forms.extend([
-                // RFC 6052: behind a prefix of 48, 56 and 64 bits, around the eight bits that are zero.
+                // RFC 6052: after a prefix of 48, 56 and 64 bits, around the eight bits that are zero.
                 Ipv6Addr::from_bits(site | (bits >> 16) << 64 | (bits & 0xffff) << 40 | filling & 0xff_ffff_ffff),
                 Ipv6Addr::from_bits(site | (bits >> 24) << 64 | (bits & 0xff_ffff) << 32 | filling & 0xffff_ffff),
                 Ipv6Addr::from_bits(site | bits << 24 | filling & 0xff_ffff),

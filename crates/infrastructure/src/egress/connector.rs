@@ -204,7 +204,7 @@ impl Connector {
 /// Reason why a host was not connected to.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// One of its addresses is not public.
+    /// The host has an address that is not public.
     #[error("{}: {reason}", named(.host))]
     NotGlobal {
         /// Host as requested.
@@ -312,7 +312,7 @@ mod tests {
             ("10.1.2.3", 5432, false),
             ("192.168.0.7", 443, true),
             ("192.168.0.8", 443, false),
-            // This machine needs its address or its own name, with the port.
+            // For this machine, the list must have its address or `localhost`, with the port.
             ("here.corp.example", 443, false),
             ("app.localhost", 443, false),
             ("localhost", 3000, true),
@@ -322,7 +322,7 @@ mod tests {
             ("127.0.0.1", 80, false),
             ("[::1]", 3000, true),
             ("[::ffff:127.0.0.2]", 80, false),
-            // These are nobody's to open.
+            // The configuration cannot permit these.
             ("link.corp.example", 443, false),
             ("cloud.corp.example", 443, false),
             ("169.254.169.254", 80, false),
@@ -345,7 +345,7 @@ mod tests {
             ("localhost", &["127.0.0.1", "::1"], None),
             ("192.168.0.7", &[], None),
             ("[::1]", &[], None),
-            // Whoever answers for the name would get what the metadata service gives.
+            // The owner of the name would otherwise receive the response of the metadata service.
             ("mcp.example", &["169.254.169.254"], Some(Range::LinkLocal)),
             ("mcp.corp", &["10.1.2.3", "fe80::1"], Some(Range::LinkLocal)),
             ("mcp.corp", &["::ffff:169.254.169.254"], Some(Range::LinkLocal)),
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(network.resolved(), ["example.com"]);
         let tried = ["93.184.216.34:443", "93.184.216.35:443"].map(|address| address.parse().unwrap());
         assert_eq!(network.connected(), tried);
-        // The name leads elsewhere now, and that is judged as well.
+        // The name has another address now, which is checked as well.
         let again = connector(&network, &[]).connect(&host, 443).await.unwrap_err().to_string();
         assert_eq!(
             again,
@@ -402,7 +402,7 @@ mod tests {
         }
     }
 
-    /// Answers at addresses of IPv4 alone, where this server is.
+    /// A network whose server only answers at IPv4 addresses.
     #[derive(Debug)]
     struct Lame(SocketAddr);
 
@@ -429,7 +429,7 @@ mod tests {
         assert!(start.elapsed() < 3 * HEAD_START, "{:?}", start.elapsed());
     }
 
-    /// Never answers.
+    /// A network that never answers.
     #[derive(Debug)]
     struct Silence;
 

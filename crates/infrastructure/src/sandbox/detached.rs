@@ -173,7 +173,7 @@ mod tests {
         assert!(here.connect(1).is_ok());
         here.close(1);
         assert!(here.connect(1).is_err());
-        // One that died left its socket.
+        // A task that died left its socket behind.
         drop(second);
         assert!(here.connect(2).is_err());
     }

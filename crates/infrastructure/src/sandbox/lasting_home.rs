@@ -120,7 +120,7 @@ mod tests {
         assert!(home.join(".nvm/versions/v22").is_dir() && home.join("work/notes.txt").is_file());
         assert_eq!(fs::read(home.join(".config/git/config")).unwrap(), b"[user]");
         fs::write(home.join("kept"), "kept").unwrap();
-        // What a program makes of its home until the next time.
+        // Changes that a program may make to its home before the next run.
         for (name, target) in
             [(".nvm", "theirs"), ("work/notes.txt", "theirs/settings"), (".config/git/config", "theirs/settings")]
         {

@@ -42,13 +42,13 @@ pub enum Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exit {
-    /// It exited with this code.
+    /// Exit with this code.
     Code(i32),
-    /// This signal ended it.
+    /// End by this signal.
     Signal(i32),
-    /// The kernel killed it and all processes that it started.
+    /// Killed by the kernel with all processes that it started.
     OutOfMemory(OutOfMemory),
-    /// It was killed with all processes that it started, because it exceeded this time limit.
+    /// Killed with all processes that it started, because it exceeded this time limit.
     TimedOut(Duration),
 }
 

@@ -33,9 +33,9 @@ pub(crate) struct Ran {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Exited(Exit),
-    /// It exceeded its time and was killed with all processes that it started.
+    /// Timeout. The program was killed with all processes that it started.
     Late,
-    /// It was not started, for this reason.
+    /// Failure to start, with the reason.
     NotStarted(String),
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use tokio::time::sleep;
     use toolstead_domain::sandbox_policy::SandboxPolicy;
 
-    /// A program that starts something in a session of its own, and waits for it.
+    /// A program that starts a process in a session of its own, and waits for it.
     fn leaving(folder: &Path) -> LaunchSpec {
         let inner = "echo $$ > pid.new; mv pid.new pid; exec sleep 300";
         LaunchSpec {
@@ -134,7 +134,7 @@ mod tests {
         Some(fs::read_to_string(folder.join("pid")).ok()?.trim().to_owned())
     }
 
-    /// Returns once the process runs no more; who is to take its end may be slow.
+    /// Waits until the process has ended. It may be reaped later.
     async fn gone(pid: &str) {
         let end = Instant::now() + Duration::from_secs(120);
         while fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty()) {
@@ -156,7 +156,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let ran = run(&launcher, leaving(folder.path()), b"{}", Duration::from_secs(seconds)).await;
             assert_eq!(ran.end, End::Late);
-            // On a busy machine it may not have come as far as that.
+            // On a busy machine the program may not have started it yet.
             if let Some(pid) = left(folder.path()) {
                 return gone(&pid).await;
             }

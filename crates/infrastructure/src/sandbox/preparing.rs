@@ -309,7 +309,7 @@ mod tests {
         };
         assert_eq!(copied(&[]), [".ssh/id", ".config/git/config", "dotfiles/ignore", "mine/attributes"]);
         assert_eq!(copied(&[home.join("dotfiles")]), [".config/git/config", "mine/attributes"]);
-        // Nobody writes into it.
+        // The pipe has no writer.
         fs::remove_file(home.join(".config/git/config")).unwrap();
         let pipe = home.join(".config/git/config");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();

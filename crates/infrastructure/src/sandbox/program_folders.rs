@@ -66,7 +66,7 @@ mod tests {
         {
             fs::write(home.join(file), "").unwrap();
         }
-        // A project around the home.
+        // A project that contains the home.
         fs::write(home.with_file_name("Gemfile"), "").unwrap();
         let program = |path: &str| Named::Program(home.join(path));
         for (path, expected) in [

@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(tier(&launcher).await, Tier::First { notes: Vec::new() });
     }
 
-    /// Nothing is confined here, so that every try reaches its canary: they can tell the difference.
+    /// Without confinement every attempt reaches its canary, so the attempts can detect a difference.
     #[tokio::test]
     async fn what_is_open_is_found() {
         let canaries = placed();

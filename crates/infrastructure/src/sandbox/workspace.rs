@@ -55,7 +55,7 @@ pub struct Workspace {
     locks: PathLocks,
 }
 
-/// One root: its real path, and the handle that represents it from then on.
+/// Root with its real path, and the handle that represents it from then on.
 #[derive(Debug)]
 struct Root {
     path: PathBuf,

@@ -1,5 +1,5 @@
-//! What texts are read as. The rows are the project's own; `tests/it/shell_oracle.rs` compares the same analysis with
-//! bash itself, on random scripts.
+//! Tests of the analysis with tables of texts. `tests/it/shell_oracle.rs` compares the same analysis with bash itself,
+//! on random scripts.
 
 mod built_in_rules;
 mod rows;
@@ -11,7 +11,7 @@ use rows::ROWS;
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::access::{Clarity, CommandAccess};
 
-/// One line that says all: commands with `!` where only an exact rule covers them, `?` for what cannot be told, and the
+/// Returns a summary in one line: commands, with `!` if only an exact rule covers them and `?` if they are opaque, and
 /// files with `>` (written), `<` (read) and `/**` (with everything below).
 fn rendered(text: &str) -> String {
     let analysis = analyse(text, Path::new("/w"));
@@ -35,7 +35,7 @@ fn rendered(text: &str) -> String {
     parts.join(" | ")
 }
 
-/// Whether a deny rule on that program catches the text.
+/// Returns `true` if a deny rule on that program matches the text.
 fn is_caught(text: &str, program: &str) -> bool {
     let analysis = analyse(text, Path::new("/w"));
     let named = |words: &Arc<[Arc<str>]>| words.first().is_some_and(|first| &**first == program);
@@ -64,7 +64,7 @@ fn texts_are_read_as_the_table_says() {
 
 #[test]
 fn a_deny_rule_catches_a_program_wherever_the_table_has_it_run() {
-    // Here it is data: quoted, an operand, a comment, or a name of something else.
+    // Texts in which `rm` is data: quoted, an operand, a comment, or part of another name.
     const DATA: &[&str] = &[
         "git status \\\n  rm x",
         "cat <<'EOF'\n$(rm x)\nEOF",
@@ -114,7 +114,7 @@ fn a_command_is_shown_as_it_was_written() {
     assert!(analysis.commands.iter().all(|command| &*command.whole == "A=1 timeout 5 'git'  push > out && ls"));
 }
 
-/// The time that this thread has run on a processor: unlike the clock, it does not pass while other programs run.
+/// Returns the processor time of this thread. Unlike a clock, it does not advance while other programs run.
 #[allow(clippy::disallowed_methods, reason = "the kernel's own file")]
 fn time_of_this_thread() -> Duration {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();

@@ -203,7 +203,7 @@ proptest! {
             let shown = host.to_string();
             prop_assert!(shown.bytes().all(|byte| byte.is_ascii_graphic() && !b"@/\\?#%".contains(&byte)));
             prop_assert_eq!(Host::parse(&shown), Ok(host.clone()));
-            // The system's resolver takes no name for an address.
+            // The system's resolver does not take any name for an address.
             if let Host::Name(name) = &host {
                 let last = name.rsplit('.').next().unwrap();
                 let is_number = |digits: &str, radix| digits.chars().all(|c: char| c.is_digit(radix));

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::egress::host::parse_authority;
 
-    /// Checks what is added to the reason, and the suggestion.
+    /// Checks the text that is added to the reason, and the suggestion.
     #[track_caller]
     fn check(target: &str, reason: &str, suggestion: Option<&str>) {
         for refusal in [Refusal::NotListed, Refusal::Port] {

@@ -6,9 +6,9 @@ use tokio::{
     sync::mpsc,
 };
 
-/// Where the tests' public server is, as all but the fake network see it.
+/// Public address of the test server, for everything but the fake network.
 const PUBLIC: &str = "93.184.216.34";
-/// Longer than anything here takes.
+/// Longer than any step of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Rig {
@@ -55,7 +55,7 @@ async fn rig(hosts: &[&str]) -> Rig {
 }
 
 impl Rig {
-    /// A server at the public address and port.
+    /// Starts a server at the public address and port.
     async fn server(&self, port: u16) -> TcpListener {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = listener.local_addr().unwrap();
@@ -68,7 +68,7 @@ impl Rig {
         TcpStream::connect(self.proxy.address).await.unwrap()
     }
 
-    /// What comes back to these bytes until the proxy closes.
+    /// Returns the response to these bytes until the proxy closes the connection.
     async fn ask(&self, bytes: &[u8]) -> Vec<u8> {
         let mut client = self.client().await;
         client.write_all(bytes).await.unwrap();
@@ -76,14 +76,14 @@ impl Rig {
     }
 }
 
-/// Everything until the end; a reset is an end.
+/// Reads to the end. A reset counts as an end.
 async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the connection stays open");
     bytes
 }
 
-/// Everything up to this mark.
+/// Reads up to this mark.
 async fn until(stream: &mut TcpStream, mark: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !bytes.ends_with(mark) {
@@ -103,13 +103,13 @@ fn socks_name(name: &[u8], port: u16) -> Vec<u8> {
     [&[5, 1, 0, 5, 1, 0, 3, name.len() as u8], name, &port.to_be_bytes()].concat()
 }
 
-/// Bytes that look like anything but text.
+/// Returns bytes that do not look like text.
 fn noise() -> Vec<u8> {
     let hello = [0x16, 0x03, 0x01, 0x00, 0x05, 0, b'\r', b'\n', b'\r', b'\n', 5, 1, 0];
     hello.into_iter().chain((0..=255).cycle().take(200_000)).collect()
 }
 
-/// A tunnel that is open passes all bytes, and the end of one direction while the other goes on.
+/// Checks that an open tunnel forwards all bytes, and the end of one direction while the other continues.
 async fn check_tunnel(mut client: TcpStream, server: &TcpListener, sent_early: &[u8]) {
     let (mut upstream, _) = timeout(PATIENCE, server.accept()).await.expect("nobody comes").unwrap();
     let (mut reader, mut writer) = upstream.split();
@@ -125,7 +125,7 @@ async fn check_tunnel(mut client: TcpStream, server: &TcpListener, sent_early: &
     };
     let ((), received) = timeout(PATIENCE, async { tokio::join!(send, receive) }).await.expect("it hangs");
     assert!(received == [sent_early, &noise].concat(), "bytes were changed on the way up");
-    // The client has ended its half; the server answers all the same.
+    // The client has closed its half of the connection, and the server still answers.
     let answer = async {
         writer.write_all(&noise).await.unwrap();
         writer.shutdown().await.unwrap();
@@ -139,7 +139,7 @@ async fn a_connect_tunnel_passes_everything_unchanged() {
     let rig = rig(&["example.com"]).await;
     let server = rig.server(443).await;
     let mut client = rig.client().await;
-    // Some clients do not wait for the answer.
+    // Some clients do not wait for the response.
     let early = b"\x16\x03\x01early";
     let head = b"CONNECT EXAMPLE.com:443 HTTP/1.1\r\nHost: example.com:443\r\nUser-Agent: x\r\n\r\n";
     client.write_all(&[&head[..], early].concat()).await.unwrap();
@@ -208,7 +208,7 @@ async fn a_body_in_chunks_goes_on_in_chunks_whatever_length_is_claimed() {
     assert!(!seen.contains("content-length"), "{seen}");
     client.write_all(b"0\r\n\r\n").await.unwrap();
     until(&mut upstream, b"0\r\n\r\n").await;
-    // An answer that ends with its connection.
+    // A response that ends with its connection.
     upstream.write_all(b"HTTP/1.0 404 Not Found\r\n\r\ngone").await.unwrap();
     drop(upstream);
     let answer = String::from_utf8(rest(&mut client).await).unwrap();
@@ -292,7 +292,7 @@ async fn what_may_not_be_reached_is_refused_with_what_would_allow_it() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(text), "{request:?}: {answer}");
     }
     assert_eq!(rig.proxy.report().connections + listed.proxy.report().connections, 0);
-    // Nothing but what is public and listed was so much as tried.
+    // Only public hosts on the list were tried at all.
     let tried = rig.network.connected();
     assert!(tried.iter().all(|address| matches!(address.port(), 80 | 443) && !address.ip().is_loopback()), "{tried:?}");
     assert_eq!(tried.len(), 4);
@@ -333,7 +333,7 @@ async fn socks_clients_are_refused_by_number() {
         let answer = rig.ask(&request).await;
         assert_eq!(answer, [5, 0, 5, reply, 0, 1, 0, 0, 0, 0, 0, 0], "{request:?}");
     }
-    // These make no sense before there is anything to answer.
+    // Invalid before there is anything to reply to.
     assert_eq!(rig.ask(&[5, 2, 1, 2]).await, [5, 0xff]);
     assert_eq!(rig.ask(&[5, 1, 0, 4, 1, 0, 1]).await, [5, 0]);
     assert_eq!(rig.proxy.report().connections, 0);
@@ -347,7 +347,7 @@ async fn refused_hosts_are_told_once_each_with_the_reason() {
     }
     rig.ask(&socks_name(b"a\0b", 443)).await;
     rig.ask(b"GET http://inside.example/ HTTP/1.1\r\n\r\n").await;
-    // That nobody is there is for the command alone, and so is nonsense.
+    // An unreachable host and an invalid request are only reported to the command.
     rig.ask(b"CONNECT example.com:443 HTTP/1.1\r\n\r\n").await;
     rig.ask(b"GET / HTTP/1.1\r\n\r\n").await;
     let report = rig.proxy.report();
@@ -406,7 +406,7 @@ async fn a_browser_reaches_only_hosts_that_a_page_requested() {
     ] {
         assert!(rig.ask(head.as_bytes()).await.starts_with(b"HTTP/1.1 403"), "{head}");
     }
-    // A connection that comes before the announcement waits for it.
+    // A connection before its announcement waits for it.
     let mut early = rig.client().await;
     early.write_all(b"CONNECT other.example:443 HTTP/1.1\r\n\r\n").await.unwrap();
     announced.announce("https://other.example/");
@@ -460,7 +460,7 @@ async fn a_head_that_is_too_large_is_refused() {
     let long_target = format!("GET http://example.com/{} HTTP/1.1\r\n\r\n", "a".repeat(70_000));
     for request in [long_value, many, long_target] {
         let mut client = rig.client().await;
-        // It may be closed before all is sent.
+        // The connection may be closed before everything is sent.
         let _ = client.write_all(request.as_bytes()).await;
         let answer = String::from_utf8(rest(&mut client).await).unwrap();
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
@@ -468,7 +468,7 @@ async fn a_head_that_is_too_large_is_refused() {
     assert!(rig.network.resolved().is_empty());
 }
 
-/// Sends one byte after the other until the other side has closed.
+/// Sends one byte after another until the other side has closed the connection.
 async fn drip(mut writer: OwnedWriteHalf, byte: u8, closed: &mut mpsc::Receiver<()>) {
     let mut pause = tokio::time::interval(Duration::from_millis(5));
     loop {
@@ -492,7 +492,7 @@ async fn a_client_that_never_says_where_it_wants_to_is_closed() {
             let _ = reader.read_to_end(&mut bytes).await;
             drop(close);
         };
-        // A client that sends nothing at all, and those that go on and on.
+        // A client that sends nothing at all, and clients that never stop sending.
         let dripping = async {
             if !beginning.is_empty() {
                 drip(writer, b'a', &mut closed).await;
@@ -562,7 +562,7 @@ async fn nothing_outlives_the_proxy() {
     drop(rig);
     assert_eq!(rest(&mut tunnel).await, b"");
     assert_eq!(rest(&mut upstream).await, b"");
-    // The listener goes with the task, which is ended when the runtime comes to it.
+    // The listener closes with its task, which the runtime ends eventually.
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }

@@ -14,7 +14,7 @@ fn folder() -> (tempfile::TempDir, OwnedFd) {
 
 const LIMITS: Limits = Limits { memory_bytes: 300 << 20, processes: 40 };
 
-/// The bounds of a group that is made of ordinary files with these names.
+/// Sets the limits of a group that consists of ordinary files with these names.
 #[track_caller]
 fn set(bounds: &Bounds, names: &[&str]) -> io::Result<BTreeMap<String, String>> {
     let (folder, opened) = folder();
@@ -68,7 +68,7 @@ fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
         fs::create_dir(folder.path().join(name)).unwrap();
     }
     let there = |name: &str| folder.path().join(name).is_dir();
-    // A child that another test forks holds the lock until it is a program.
+    // A child that another test forks holds the lock until it executes its program.
     let is_swept = |name: &str| {
         let end = Instant::now() + Duration::from_secs(120);
         while there(name) && Instant::now() < end {
@@ -84,7 +84,7 @@ fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
     assert!(is_swept(&living) && there("other-1"));
 }
 
-/// The groups of this machine, or why there are none: then that is what is told.
+/// Returns the groups of this machine. If there are none, prints the reason.
 fn groups() -> Option<Groups> {
     match Groups::found() {
         Ok(groups) => Some(groups),
@@ -127,7 +127,7 @@ fn a_group_of_the_machine_is_killed_as_a_whole_and_goes_with_its_run() {
     let path = fs::read_link(format!("/proc/self/fd/{}", groups.folder.as_raw_fd())).unwrap();
     let (reader, writer) = io::pipe().unwrap();
     drop(writer);
-    // What can be read at once is waited for once.
+    // Waiting for a descriptor that can be read must return at once.
     while !groups.runs.is_empty() {
         groups.wait(&[reader.as_fd()]);
     }

@@ -48,7 +48,8 @@ async fn first_line(child: &mut Child) -> String {
     line.trim().to_owned()
 }
 
-/// Whether the process has ended. What nobody has waited for yet counts: that may be up to the first process.
+/// Returns `true` if the process has ended. A process that was not reaped counts, because the init of the machine may
+/// be slow.
 fn is_gone(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])))
@@ -151,7 +152,7 @@ async fn a_dropped_child_is_killed_with_its_group_and_leaves_no_zombie() {
     let launcher = Launcher::start().unwrap();
     let mut child = launcher.launch(shell("sleep 1000 & echo $!; sleep 1000")).await.unwrap();
     let (pid, grandchild) = (child.id().to_string(), first_line(&mut child).await);
-    // The last one that could order anything is gone, too.
+    // The last launcher is dropped as well.
     drop((child, launcher));
     until("the grandchild is gone", || is_gone(&grandchild)).await;
     until("the child is reaped", || !Path::new(&format!("/proc/{pid}")).exists()).await;
@@ -164,14 +165,14 @@ fn a_child_that_nobody_waits_for_when_it_is_looked_up_is_not_started() {
         let launcher = Launcher::start().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let marker = folder.path().join("marker");
-        // The one thread for look-ups does something else until it is let go on.
+        // The only thread for lookups is busy until the test releases it.
         let (go_on, held_up) = mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || held_up.recv());
         let launch = launcher.launch(shell(&format!("echo > {}", marker.display())));
         assert!(timeout(Duration::from_millis(1), launch).await.is_err());
         go_on.send(()).unwrap();
         busy.await.unwrap().unwrap();
-        // The next one is looked up and started after it.
+        // The next child is looked up and started after the first.
         let mut next = launcher.launch(shell("true")).await.unwrap();
         assert_eq!(next.exited().await, Exit::Code(0));
         assert!(!marker.exists());
@@ -195,9 +196,9 @@ async fn a_child_that_nobody_waited_for_is_ended() {
     let file = marker.path().join("pid");
     let spec = shell(&format!("echo $$ > {}; sleep 1000", file.display()));
     let launch = launcher.launch(spec);
-    // Polled once, so that the order is out; then dropped.
+    // Polled once, so that the order is sent; then dropped.
     let given_up = timeout(Duration::ZERO, launch).await;
-    // The next launch is served after it.
+    // The next launch is served after the first.
     drop(launcher.launch(shell("true")).await.unwrap());
     let pid = fs::read_to_string(&file).unwrap_or_default();
     if given_up.is_err() && !pid.is_empty() {

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn what_has_not_changed_is_read_once_and_what_has_is_read_anew() {
         let folder = tempfile::tempdir().unwrap();
-        // Nothing has changed in it for long.
+        // A folder without recent changes.
         let old = Path::new("/usr/bin");
         for (path, times) in [(old, 1), (folder.path(), 3)] {
             let (remembered, reads) = (Remembered::new(), Cell::new(0));
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(recall(&found()), "old");
         symlink("x", folder.path().join("link")).unwrap();
         assert_eq!(recall(&found()), "new");
-        // It changed a moment ago, and is read each time.
+        // The file changed a moment ago, and is read each time.
         assert!(known.lock().unwrap().is_empty());
     }
 }

@@ -1,7 +1,8 @@
 use super::*;
 use std::os::unix::fs::symlink;
 
-/// What is shown of a home that has `files` (folders end with `/`, links are `from -> to`) for a `PATH` beneath it.
+/// Checks the visible paths of a home that has `files` (folders end with `/`, links are `from -> to`) for a `PATH`
+/// beneath it.
 fn check(files: &[&str], path: &str, shown: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let home = fs::canonicalize(folder.path()).unwrap();
@@ -63,7 +64,7 @@ fn installations_are_shown_and_credentials_and_work_are_not() {
     check(&[".own/bin/tool -> .own/opt/tool", ".own/opt/tool", ".own/token"], ".own/bin", &[".own/bin", ".own/opt"]);
 }
 
-/// What is not executable there is no program of its folder.
+/// A file that is not executable does not count as a program of its folder.
 fn make_executable(home: &Path, names: &[&str]) {
     use std::os::unix::fs::PermissionsExt;
     for name in names {
@@ -172,7 +173,7 @@ fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
     assert_eq!(shown("venv/bin/server"), [top.join("python"), top.join("venv")]);
     assert_eq!(shown("app/node_modules/.bin/server"), [top.join("app/node_modules")]);
     assert_eq!(shown("no/such"), Vec::<PathBuf>::new());
-    // Nobody writes into it.
+    // The pipe has no writer.
     let pipe = top.join("app/pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
     assert_eq!(shown("app/pipe"), [top.join("app")]);
@@ -198,7 +199,7 @@ fn what_runs_write_into_shows_nothing_but_known_places_of_installations() {
     ] {
         check(files, "w/bin", shown);
     }
-    // A folder outside that leads over one of theirs is theirs, too, and what is theirs is shown as a root.
+    // A folder that leads over a link in a root of runs counts as writable by them, and roots are shown as such.
     check(&["tools/bin -> w/bin", "w/bin -> .ssh", ".ssh/id"], "tools/bin", &[]);
     check(&[".own/bin/", ".own/lib -> w/lib", "w/lib/"], ".own/bin", &[".own/bin"]);
     check(&[".own/bin/x -> w/x", "w/x -> .ssh/id", ".ssh/id"], ".own/bin", &[".own/bin"]);
@@ -222,7 +223,7 @@ fn the_first_line_of_a_script_in_a_root_shows_no_folder() {
     }
 }
 
-/// What is shown is mounted, and a link cannot be.
+/// Visible paths are mounted, and a link cannot be mounted.
 #[test]
 fn a_part_that_is_a_link_is_shown_where_it_leads() {
     check(&[".own/bin/", ".own/lib -> stuff/lib", "stuff/lib/"], ".own/bin", &[".own/bin", "stuff/lib"]);

@@ -29,13 +29,13 @@ pub(super) struct LockFolder {
 /// Reason why a folder cannot contain lock files, with a suggestion.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LockFolderError {
-    /// It belongs to another user.
+    /// Folder of another user.
     #[error("`{}` belongs to the user {owner}: have it removed", path.display())]
     NotOurs { path: PathBuf, owner: u32 },
-    /// Other users have access to it.
+    /// Folder to which other users have access.
     #[error("`{}` is open to others (mode {mode:04o}): `chmod 700` it, or remove it", path.display())]
     Open { path: PathBuf, mode: u32 },
-    /// The system refused an operation.
+    /// Operation that the system refused.
     #[error("`{}` cannot be used as a folder of locks ({source}): remove it, or make it a folder with mode 0700", path.display())]
     Io { path: PathBuf, source: Errno },
 }

@@ -30,7 +30,7 @@ pub(super) const WITHOUT_LINKS: ResolveFlags = BENEATH.union(ResolveFlags::NO_SY
 /// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Resolved {
-    /// This real path in a root. Its last components may not exist.
+    /// Real path in a root. Its last components may not exist.
     Inside(PathBuf),
     /// A path outside of all roots, which was not examined.
     Outside(PathBuf),

@@ -97,7 +97,7 @@ mod tests {
         };
         check(0o640, 0o600);
         check(0o664, 0o604);
-        // The old group had less than all others, and is one of these now.
+        // The old group had fewer rights than all others, and its members have those of all others now.
         check(0o604, 0o600);
         check(0o775, 0o705);
     }

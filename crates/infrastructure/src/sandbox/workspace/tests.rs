@@ -1,4 +1,4 @@
-//! What the workspace promises, tried on a real disk.
+//! Tests of the workspace on a real file system.
 #![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the workspace's back")]
 
 use super::*;
@@ -39,13 +39,14 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// A folder with a root `w`, a read-only root `ro` (and another of the kernel's), and `out` that no call may touch.
+/// A folder with a root `w`, a read-only root `ro` (and another one of the kernel), and `out`, which no call may
+/// access.
 struct Place {
     folder: TempDir,
     granted: GrantedWorkspace,
 }
 
-/// A read-only root whose files are the kernel's answers.
+/// A read-only root whose files the kernel generates.
 const KERNELS: &str = "/proc/sys/kernel/random";
 
 const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
@@ -119,7 +120,7 @@ fn write(target: WriteTarget<'_>, content: &[u8], options: WriteOptions) -> Resu
     Ok(written)
 }
 
-/// What a model reads, with the place's own folder as `@`.
+/// Returns the text that a model reads, with the folder of the test as `@`.
 fn told(place: &Place, error: PathError) -> String {
     ToolFailure::from(error).text().replace(&*place.at("").to_string_lossy(), "@/")
 }
@@ -280,7 +281,7 @@ fn a_write_protected_file_is_not_replaced_by_the_back_door() {
     let place = Place::new(&[]);
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o444)).unwrap();
     let written = place.write("a.txt", "changed");
-    // The system lets its administrator write anywhere.
+    // Root may write anywhere.
     match rustix::process::geteuid().is_root() {
         true => assert_eq!(place.on_disk("w/a.txt"), "changed"),
         false => assert!(written.unwrap_err().contains("is write-protected")),
@@ -299,8 +300,8 @@ fn extended_attributes_stay_where_the_file_system_has_them() {
     }
 }
 
-/// A POSIX access list as the kernel takes it (`posix_acl_xattr.h`): the owner, a user by name, the group, the mask,
-/// all others.
+/// Returns a POSIX access list in the format of the kernel (`posix_acl_xattr.h`): the owner, a named user, the group,
+/// the mask, all others.
 fn access_list(permissions: [u16; 5]) -> Vec<u8> {
     let tags = [(0x01, u32::MAX), (0x02, 12345), (0x04, u32::MAX), (0x10, u32::MAX), (0x20, u32::MAX)];
     let entry = |((tag, id), permission): ((u16, u32), u16)| {
@@ -324,7 +325,7 @@ fn a_replaced_file_keeps_its_access_list_and_takes_none_from_its_folder() {
     };
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o660)).unwrap();
     if set("w", "default", [7, 7, 7, 7, 0]).is_err() {
-        // This file system has no access lists.
+        // This file system does not support access lists.
         return;
     }
     set("w/sub/b.txt", "access", [6, 4, 0, 6, 0]).unwrap();
@@ -339,7 +340,7 @@ fn a_replaced_file_keeps_its_access_list_and_takes_none_from_its_folder() {
 #[test]
 fn the_rights_of_a_group_that_cannot_be_kept_go_to_no_other_group() {
     if !rustix::process::geteuid().is_root() {
-        // Only the superuser can make a file of a group that is not his.
+        // Only root can create a file with a group that it is not a member of.
         return;
     }
     let place = Place::new(&[]);
@@ -352,7 +353,7 @@ fn the_rights_of_a_group_that_cannot_be_kept_go_to_no_other_group() {
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o664)).unwrap();
     let written = std::thread::scope(|scope| {
         let as_ordinary_user = || {
-            // These change the thread alone.
+            // These calls change only the thread.
             let (user, group) = (rustix::fs::Uid::from_raw(ordinary), rustix::fs::Gid::from_raw(ordinary));
             rustix::thread::set_thread_groups(&[]).unwrap();
             rustix::thread::set_thread_res_gid(group, group, group).unwrap();
@@ -421,7 +422,7 @@ impl Visitor for Met {
     }
 }
 
-/// Takes away what it meets by these names, and keeps why folders were not read.
+/// Removes entries with these names when it visits them, and stores the reasons why folders were not read.
 struct Removing(PathBuf);
 
 impl Visitor for Removing {
@@ -463,7 +464,7 @@ fn what_vanishes_during_a_walk_is_gone() {
     assert_eq!(missed.concat(), expected);
 }
 
-/// As many entries, so deep, the shallow ones first.
+/// Returns limits with this number of entries and this depth, shallow folders first.
 fn limits(entries: usize, depth: usize) -> WalkLimits {
     WalkLimits { entries, depth, order: WalkOrder::ShallowFirst }
 }
@@ -516,7 +517,7 @@ fn several_threads_meet_what_one_meets() {
     assert_eq!((walked.entries, walked.ended, met.len() + walked.refused), (500, Some(WalkEnd::Entries), 500));
 }
 
-/// Waits at each file until so many threads are at one.
+/// Waits at each file until `wanted` threads have reached one.
 struct Meeting {
     wanted: usize,
     there: Mutex<usize>,
@@ -555,14 +556,14 @@ fn a_walk_takes_more_threads_as_it_finds_more_to_do() {
     let (walked, workers) =
         walk_on(4, place.granted.grant(), place.granted.stop(), &folder, any_order, (), &meeting).unwrap();
     assert_eq!((walked.entries, workers.len()), (9, 4));
-    // Where one thing follows from the other, one thread does.
+    // With a single chain of folders, one thread does all the work.
     let folder = place.granted.find("lone/lonely/a").unwrap();
     let alone = Meeting { wanted: 1, there: Mutex::default(), come: Condvar::new() };
     let (_, workers) = walk_on(4, place.granted.grant(), place.granted.stop(), &folder, any_order, (), &alone).unwrap();
     assert_eq!(workers.len(), 1);
 }
 
-/// Has enough of the first file.
+/// Ends the walk at the first file.
 struct Sated;
 
 impl Visitor for Sated {
@@ -638,7 +639,7 @@ fn a_file_that_is_replaced_all_the_time_is_always_found_under_its_name() {
     });
 }
 
-/// Ends the swapping thread also when the test fails.
+/// Ends the swapping thread even if the test fails.
 struct SetWhenDropped<'a>(&'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {
@@ -695,7 +696,7 @@ fn a_file_that_is_being_replaced_is_known_by_its_name() {
     std::thread::scope(|scope| {
         let _over = SetWhenDropped(&over);
         scope.spawn(|| {
-            // As drafts take the place of a file.
+            // In the way that drafts replace a file.
             while !over.load(Ordering::Relaxed) {
                 fs::write(place.at("w/.draft"), "inside").unwrap();
                 renameat_with(CWD, place.at("w/.draft"), CWD, place.at("w/a.txt"), RenameFlags::EXCHANGE).unwrap();

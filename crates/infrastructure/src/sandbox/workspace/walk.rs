@@ -224,7 +224,7 @@ fn open_entry(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<(File, FileFac
     if facts.kind == FileKind::File { Ok((File::from(file), facts)) } else { Err(Errno::INVAL.into()) }
 }
 
-/// One walk, shared by all its threads.
+/// State of a walk, shared by all its threads.
 struct Walk<'a, V: Visitor> {
     /// Number of threads that may still be started.
     spare: AtomicUsize,

@@ -46,7 +46,7 @@ pub(super) trait Births {
 /// State at the start of a zygote that its payloads need.
 #[derive(Debug)]
 pub(super) struct Settled {
-    /// This program.
+    /// Descriptor of this program.
     pub(super) own_program: OwnedFd,
     /// File mode mask of the user.
     pub(super) usual_mask: Mode,

@@ -306,7 +306,7 @@ fn joined(parts: &[(u32, BpfProgram)]) -> BpfProgram {
 mod tests {
     use super::*;
 
-    /// What a program answers to a call, as the kernel goes through it.
+    /// Returns the result of a program for a call, as the kernel evaluates it.
     fn answer(program: &BpfProgram, number: u32, arguments: [u64; 6]) -> u32 {
         let architecture = if cfg!(target_arch = "x86_64") { 0xc000_003e_u32 } else { 0xc000_00b7 };
         let mut data: Vec<u8> = [number, architecture, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();

@@ -685,7 +685,7 @@ mod tests {
             let process = rustix::process::getpid();
             let payload = Waiting { process, begin, told };
             let let_it_go = || {
-                // Let go once it was told to begin.
+                // Closes the runtime's socket, which ends the run: at once, or after the payload was released.
                 let is_told = is_let_go_at_first || rustix::io::read(&begun, &mut [0; 1]) == Ok(1);
                 drop(runtime);
                 is_told

@@ -36,7 +36,7 @@ pub(super) struct ReadyInit {
 /// State of the sources that an init was copied from.
 #[derive(Debug)]
 struct Origin {
-    /// Has a priority event once anything is mounted or unmounted.
+    /// Mount table, which has a priority event once anything is mounted or unmounted.
     mounts: File,
     /// Time of the last change to the entries of the root.
     top: (i64, i64),

@@ -59,7 +59,7 @@ pub(in crate::sandbox) enum Order {
     Release(String),
 }
 
-/// One run, with every path resolved.
+/// Request for one run, with every path resolved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) program: Program,
@@ -350,7 +350,7 @@ mod tests {
             (io::Error::new(io::ErrorKind::NotFound, Moved.to_string()), false),
             (io::ErrorKind::PermissionDenied.into(), false),
         ] {
-            // As the runtime hears of it.
+            // As the runtime receives it.
             let heard: Failure = serde_json::from_value(serde_json::to_value(failed(error)).unwrap()).unwrap();
             assert_eq!(matches!(LaunchError::from(heard), LaunchError::Moved(_)), is_moved);
         }

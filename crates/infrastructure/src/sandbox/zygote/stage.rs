@@ -85,7 +85,7 @@ const SETTINGS: [&str; 54] = [
 ];
 /// Entries of `/etc` that each run has of its own.
 pub(super) const OWN_SETTINGS: [&str; 3] = ["group", "hostname", "passwd"];
-/// Files of `/proc` that describe the machine, or the process that reads them, and contain no link.
+/// Files of `/proc` that describe the machine, or the process that reads them, and give access to nothing else.
 const FACTS: [&str; 20] = [
     "cmdline",
     "cpuinfo",

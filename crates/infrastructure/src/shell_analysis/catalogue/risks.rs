@@ -3,9 +3,9 @@
 /// Argument with an effect beyond the usual one of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Risk {
-    /// This long option with or without a value, or an abbreviation of it that is not the name of another option.
+    /// Long option with this name, with or without a value, or an abbreviation that is not the name of another option.
     Long(&'static str),
-    /// This long option, if some argument contains an `@`.
+    /// Long option with this name, if some argument contains an `@`.
     LongWithFile(&'static str),
     /// A group of short options that contains this letter.
     Short(char),

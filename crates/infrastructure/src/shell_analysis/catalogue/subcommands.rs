@@ -21,7 +21,7 @@ enum Others {
     Anything,
     /// A script of the project, if the name contains a colon. No program has such a name.
     Scripts,
-    /// One of the tools that come with Go.
+    /// Tool that comes with Go.
     Tools,
 }
 

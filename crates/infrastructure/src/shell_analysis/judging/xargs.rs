@@ -83,7 +83,7 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) 
         started = started.iter().map(|word| found::with_names(word, |text| text.contains(place))).collect();
     }
     if place.is_none() || appends {
-        // Without input, some implementations run the command unchanged.
+        // Without input, the command runs unchanged.
         found::judge(&started, scope, result);
         started.push(Word { text: "{}".into(), dynamic: Some(Dynamic::Found), ..Word::default() });
     }

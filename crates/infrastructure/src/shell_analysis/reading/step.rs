@@ -3,7 +3,7 @@
 use crate::shell_analysis::folders::Folders;
 use tree_sitter::Node;
 
-/// One pending step. The step that was added last runs first.
+/// Pending step. The step that was added last runs first.
 pub(super) enum Step<'t> {
     Enter(Node<'t>, Place),
     /// Restores the folders after a subshell.

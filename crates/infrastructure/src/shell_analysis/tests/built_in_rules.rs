@@ -1,4 +1,4 @@
-//! Commands that need no approval of their own, and what looks like them.
+//! Commands that need no approval of their own, and commands that look like them.
 
 use super::*;
 
@@ -106,7 +106,7 @@ fn filters_of_a_pipe_are_allowed() {
             format!("if ls | {filter}; then make; fi"),
             format!("ls | {filter} | cat"),
         ];
-        // What stands in an argument makes `make` opaque, and with it the whole text.
+        // Other arguments make `make` opaque, and with it the whole text.
         for text in table.iter().filter(|text| !text.starts_with("make")) {
             check(&[name], &[text]);
         }
@@ -118,7 +118,7 @@ fn filters_of_a_pipe_are_allowed() {
 #[test]
 fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
     for command in [
-        // A file, or what may be one.
+        // A file, or an argument that may be one.
         "head x",
         "head -5 x",
         "head -5 2>/dev/null x",
@@ -152,7 +152,7 @@ fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
         "tr -d",
         "tr a b c",
         "tr [a-z] b",
-        // It waits, writes, or runs something.
+        // Options that wait, write, or run something.
         "tail -f",
         "tail -F",
         "tail -5f",
@@ -184,7 +184,7 @@ fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
         "wc --files0-from=-",
         "wc --files0=-",
         "wc --fi -",
-        // Beginnings of options that are on the list.
+        // Abbreviations of options on the list.
         "head --line=5",
         "sort --rev",
         "cut --field=1",
@@ -207,7 +207,7 @@ fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
         "env head",
         "sudo head",
         "xargs head",
-        // An environment that may change them.
+        // An environment that may change the commands.
         "PATH=. head",
         "LD_PRELOAD=x head",
         "LC_ALL=../x sort",
@@ -216,7 +216,7 @@ fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
         "POSIXLY_CORRECT=1 sort",
         "_POSIX2_VERSION=199209 sort",
         "FOO=1 head",
-        // Standard input is something else.
+        // Standard input is not a pipe.
         "head < x",
         "head 0< x",
         "head <&3",
@@ -227,7 +227,7 @@ fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
         "head <<< x",
         "head 3> x",
         "< x head",
-        // Whatever a compound command does with the pipe.
+        // A pipe that a compound command reads.
         "{ head; }",
         "(head)",
         "while head; do make; done",

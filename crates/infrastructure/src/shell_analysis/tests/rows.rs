@@ -1,6 +1,6 @@
 //! The table of texts.
 
-/// A text, and what it is read as (see `rendered`).
+/// A text, and its summary (see `rendered`).
 pub(super) const ROWS: &[(&str, &str)] = &[
     ("git status", "git·status"),
     ("git status; rm x", "git·status | rm·x | >/w/x"),

@@ -1,10 +1,10 @@
-//! How far commands are trusted: programs that start others, variables that name programs, patterns that become options,
-//! and what comes from an input. Only the clarity is said here; wherever `rm` is run, a deny rule on it catches the text.
+//! Confidence in commands: programs that start others, variables that name programs, patterns that become options, and
+//! commands from standard input. The tables only contain the confidence; a deny rule matches each text that runs `rm`.
 
 use super::{Clarity, analyse, is_caught};
 use std::path::Path;
 
-/// Patterns of rules cover these, and a deny rule on `rm` lets them pass.
+/// Patterns of rules cover these, and a deny rule on `rm` does not match them.
 const PLAIN: &[&str] = &[
     "cargo build --release",
     "cargo test --test shell_oracle",
@@ -93,7 +93,7 @@ const PLAIN: &[&str] = &[
     "export LANG=C TZ=Europe/Berlin; ls",
     "RUST_LOG=info,a::b=debug LC_ALL=en_US.UTF-8 cargo test",
     "yarn test",
-    // They say something about themselves.
+    // The programs only print information about themselves.
     "node -v",
     "node --version",
     "ruby -v",
@@ -122,7 +122,7 @@ const PLAIN: &[&str] = &[
     "sed -n 1,20p file",
 ];
 
-/// Only a rule that says all of it covers these.
+/// Only a rule with the exact command covers these.
 const EXACT: &[&str] = &[
     // Programs that start others.
     "apt-get -oAPT::Update::Pre-Invoke::=rm update",
@@ -386,7 +386,7 @@ const EXACT: &[&str] = &[
     "sbcl --script x.lisp",
     "swipl -g main -t halt x.pl",
     "octave --eval x",
-    // What wrappers start.
+    // Commands that wrappers start.
     "env sed -n p f",
     "env -C sub python3 x.py",
     "env --chdir=sub make -f x.mk",
@@ -404,9 +404,9 @@ const EXACT: &[&str] = &[
     "xargs make",
 ];
 
-/// It cannot be told what these run.
+/// Commands for which it is unknown what they run.
 const OPAQUE: &[&str] = &[
-    // What is read from an input.
+    // Commands from standard input.
     "python3",
     "python3.11 -",
     "python3 -u",
@@ -658,7 +658,7 @@ const OPAQUE: &[&str] = &[
     "sudo find . -exec python3 -c {} \\;",
     "env xargs -I{} sh -c 'echo {}'",
     "sudo xargs sed",
-    // What wrappers start.
+    // Commands that wrappers start.
     "env sed e f",
     "env ed x",
     "sudo gdb",
@@ -684,7 +684,7 @@ const OPAQUE: &[&str] = &[
     "fd -x xargs rm",
     "find /dev -execdir python3 stdin \\;",
     "find / -execdir python3 stdin \\;",
-    // Names in what makes a program run something else.
+    // File names in arguments that make a program run something else.
     "find . -exec make CC={} x \\;",
     "find . -exec sudo make CC={} x \\;",
     "find . -exec tar -I{} -cf a b \\;",

@@ -50,7 +50,7 @@ fn without_a_place_the_reason_is_told() {
     }
 }
 
-/// A group as files: what is written to them is told by the folder's name for it.
+/// Creates a group as files in a folder, which shows the text that was written to them.
 fn group(offered: &str, enabled: &str) -> (tempfile::TempDir, OwnedFd) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(OFFERED), offered).unwrap();
@@ -63,7 +63,7 @@ fn group(offered: &str, enabled: &str) -> (tempfile::TempDir, OwnedFd) {
 fn what_is_offered_and_not_there_yet_is_enabled_and_what_is_missing_is_told() {
     for (offered, enabled, written, told) in [
         ("cpu io memory pids\n", "memory pids\n", "memory pids\n", None),
-        // One write covers the other in a file.
+        // In a file, one write covers the other.
         ("cpu memory pids\n", "", "+pidsry", None),
         ("cpu memory pids\n", "pids\n", "+memory", None),
         ("hugetlb pids\n", "", "+pids", Some("there is no `memory`")),

@@ -29,7 +29,7 @@ use toolstead_domain::{
     sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy},
 };
 
-/// A workspace, and beside it what a run must not reach.
+/// A workspace, with files beside it that a run must not reach.
 struct World {
     folder: tempfile::TempDir,
     launcher: Launcher,
@@ -119,13 +119,14 @@ async fn a_run_gets_the_git_settings_of_the_user_that_its_launcher_is_for() {
 #[tokio::test]
 async fn a_run_whose_time_is_over_is_killed_with_all_that_it_started_whoever_waits() {
     let world = World::new();
-    // What it started ignores every signal that can be, in a session of its own; the output ends with the last of them.
+    // The processes ignore all signals that can be ignored, in a session of their own. The output ends with the last
+    // one.
     let script = "trap '' TERM HUP INT; setsid sh -c 'trap \"\" TERM HUP; echo here; sleep 600; echo later' & wait";
     for confinement in [Confinement::Sealed, Confinement::Open] {
         let mut spec = world.spec(script);
         spec.policy.confinement = confinement;
         if confinement == Confinement::Open {
-            // A group is what a program that is not confined is ended with.
+            // An unconfined program is ended by its process group.
             spec.args = vec!["-c".into(), script.replace("setsid ", "")];
             spec.policy.network = NetworkPolicy::Host;
         }
@@ -162,7 +163,7 @@ async fn a_sealed_policy_reads_the_system_and_writes_below_its_root_alone() {
     assert!(!outside.join("new").exists());
 }
 
-/// While the root of a run takes the place of the machine's, that one lies on top of it, where `..` leads.
+/// While the root of a run replaces the machine's root, the old one is mounted on top of it, and `..` leads there.
 #[tokio::test]
 async fn a_link_to_the_folder_that_a_run_begins_in_never_leads_out_of_its_root() {
     let world = World::new();
@@ -195,12 +196,12 @@ async fn names_that_are_no_text_are_names_like_any_other() {
 
 const ROLE: &str = "TOOLSTEAD_TEST_AS_NOBODY";
 
-/// Runs the body as this user, and where that is root a second time as nobody, in a process of its own.
+/// Runs the body as this user and, if that is root, a second time as `nobody` in a separate process.
 fn as_both(test: &str, body: impl AsyncFnOnce()) {
     as_both_of(module_path!(), test, body);
 }
 
-/// The same for a test of another module.
+/// Runs the body of a test in another module as both users.
 fn as_both_of(module: &str, test: &str, body: impl AsyncFnOnce()) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(body());
@@ -212,20 +213,20 @@ fn as_both_of(module: &str, test: &str, body: impl AsyncFnOnce()) {
     });
 }
 
-/// The parent of a process, while that is there.
+/// Returns the parent of a process, if the process exists.
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-/// Runs a test of this program in a process of its own.
+/// Runs a test of this program in a separate process.
 fn again(module: &str, test: &str, prepare: impl FnOnce(&mut Command)) {
     let path = format!("{}::{test}", module.split_once("::").unwrap().1);
-    // The folder of the build may be closed to others.
+    // Other users may have no access to the build folder.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("tests");
-    // By another process, so that none that is forked meanwhile holds it open for writing.
+    // Copied by another process, so that no process forked meanwhile has it open for writing.
     assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap().success());
     let mut command = Command::new(program);
     command.args(["--exact", &path, "--nocapture"]).env_clear().env(ROLE, "1").current_dir("/");
@@ -249,7 +250,7 @@ fn streams_can_be_opened_by_their_names() {
             let mut child = world.launcher.launch(spec).await.unwrap();
             let held = child.stdin.take().filter(|_| input != Input::Pipe);
             let (mut printed, mut complaint) = (Vec::new(), String::new());
-            // A terminal whose program is gone says so by an error.
+            // Reading a terminal whose program has ended returns an error.
             let _ = child.stdout.take().unwrap().read_to_end(&mut printed).await;
             child.stderr.take().unwrap().read_to_string(&mut complaint).await.unwrap();
             let exit = child.exited().await;
@@ -295,7 +296,8 @@ fn nothing_outside_can_be_reached() {
         let closed = world.run(spec.clone()).await;
         assert_eq!(checks(&closed, "O"), [""; 0], "{}", closed.stderr);
         assert_eq!(checks(&closed, "-").len(), 63, "{}{}", closed.stdout, closed.stderr);
-        // Checks that change nothing of the machine, where nothing is closed: they can tell the difference.
+        // Checks that do not change the machine, run without any confinement, to verify that they detect the
+        // difference.
         let telling = [
             "write outside",
             "read outside",
@@ -377,7 +379,7 @@ fn nothing_survives_a_run() {
     });
 }
 
-/// Command lines that hold the text.
+/// Returns the command lines that contain the text.
 fn living(token: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|one| fs::read_to_string(one.path().join("cmdline")).ok());
@@ -387,8 +389,8 @@ fn living(token: &str) -> Vec<String> {
 #[test]
 fn protected_names_hold_and_ordinary_work_with_git_goes_on() {
     as_both("protected_names_hold_and_ordinary_work_with_git_goes_on", async || {
-        // What stands there before, the command, what is said to be undone, files afterwards (`!` for those that must
-        // not be there).
+        // Preparation, command, expected message about undone changes, and files afterwards (with `!` for those that
+        // must not exist).
         for (before, script, undone, after) in [
             (
                 "",
@@ -481,7 +483,7 @@ fn a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program() {
         tokio::io::AsyncWriteExt::write_all(&mut stdin, b"hello\n").await.unwrap();
         let mut stdout = child.stdout.take().unwrap();
         let mut screen = Vec::new();
-        // The end of a terminal is an error.
+        // The end of a terminal is reported as an error.
         let _ = timeout(Duration::from_secs(10), stdout.read_to_end(&mut screen)).await.unwrap();
         let screen = String::from_utf8(screen).unwrap();
         assert!(screen.contains("30 100") && screen.contains("all") && screen.contains("got hello"), "{screen}");
@@ -529,7 +531,7 @@ fn a_closed_root_keeps_what_is_hidden_in_it_hidden() {
         fs::write(world.work().join("open"), "open").unwrap();
         let mut spec = world.spec("cat open a/key; echo x > open; echo x > a/new; true");
         spec.policy.sealed = vec![world.work(), world.work().join("a")];
-        // What a hidden folder holds is hidden with it.
+        // The contents of a hidden folder are hidden with it.
         spec.policy.hidden = vec![world.work().join("a"), world.work().join("a/key")];
         let done = world.run(spec).await;
         assert_eq!(done.stdout, "open", "{}", done.stderr);
@@ -572,7 +574,7 @@ async fn a_link_where_another_program_writes_shows_a_run_nothing() {
         spec.working_dir = "/".into();
         assert_eq!(ended(launcher.launch(spec).await.unwrap()).await.stdout, expected);
     }
-    // Where the run itself writes there, it does not show itself anything either.
+    // A run that writes there cannot make more files visible to itself.
     let mut spec = world.spec(&format!("cat {}; true", outside.join("secret").display()));
     spec.policy.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", theirs.display()));
     assert_eq!(world.run(spec).await.stdout, "");
@@ -604,7 +606,7 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
 fn a_disk_that_is_mounted_later_is_not_there_without_its_bars() {
     alone("a_disk_that_is_mounted_later_is_not_there_without_its_bars", async || {
         if rustix::process::geteuid().as_raw() != 0 {
-            // Nobody else mounts anything.
+            // Only root may mount.
             return;
         }
         // SAFETY: plain system calls. This thread leaves the machine's mounts, and with it all that it starts.
@@ -628,7 +630,7 @@ fn a_disk_that_is_mounted_later_is_not_there_without_its_bars() {
         tokio::io::AsyncWriteExt::write_all(child.stdin.as_mut().unwrap(), b"go\n").await.unwrap();
         let done = ended(child).await;
         assert_eq!(done.stdout, "end\n", "{}", done.stderr);
-        // The next one sees it, with its bars.
+        // The next run sees it, with the same restrictions.
         assert_eq!(world.bash("ls disk").await.stdout, "device\n");
         assert!(Command::new("umount").arg(&disk).status().unwrap().success());
     });
@@ -679,7 +681,7 @@ async fn what_the_kernel_and_services_make_is_no_root() {
     }
 }
 
-/// From now on the call fails for this thread and all that it starts, as on a machine that does not have it.
+/// Makes the call fail for this thread and its children, as on a machine that does not support it.
 fn without(call: libc::c_long, error: i32) {
     let refusal = seccompiler::SeccompAction::Errno(error.unsigned_abs());
     let rules = [(call, Vec::new())].into();
@@ -730,7 +732,7 @@ async fn a_run_that_is_not_ready_in_time_is_given_up() {
     .unwrap();
     let error = ConfinedRun::begin(ours, Launcher::start().unwrap(), Layers::All).await.unwrap_err().to_string();
     assert!(error.contains("not ready after 60 seconds"), "{error}");
-    // It was told to end.
+    // The run was requested to end.
     assert_eq!(rustix::io::read(&theirs, &mut [0; 1]), Ok(0));
 }
 
@@ -790,12 +792,12 @@ async fn a_root_that_is_not_there_is_named() {
     assert!(error.contains("show `/no/such/folder`"), "{error}");
 }
 
-/// Runs the body in a process of its own.
+/// Runs the body in a separate process.
 fn alone(test: &str, body: impl AsyncFnOnce()) {
     alone_with_home(test, None, body);
 }
 
-/// The same with another home, as the runtime sees it.
+/// Runs the body in a separate process with another home of the runtime.
 fn alone_with_home(test: &str, home: Option<&Path>, body: impl AsyncFnOnce()) {
     const ALONE: &str = "TOOLSTEAD_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
@@ -826,7 +828,7 @@ fn a_program_ignores_and_blocks_no_signal_whatever_the_runtime_does() {
         }
         let done = World::new().bash("exec grep -E '^Sig(Ign|Blk)' /proc/self/status").await;
         let sets = done.stdout.lines().map(|line| u64::from_str_radix(line.rsplit('\t').next().unwrap(), 16).unwrap());
-        // Two belong to the C library, which lets nobody say what becomes of them.
+        // Two signals are reserved by the C library and cannot be changed.
         let sets: Vec<u64> = sets.map(|set| set & !(0b11 << 31)).collect();
         assert_eq!(sets, [0, 0], "{}{}", done.stdout, done.stderr);
     });
@@ -884,8 +886,8 @@ fn without_a_zygote_nothing_runs_confined() {
     });
 }
 
-/// As an ordinary user the toolchains would have to stand outside of the superuser's home. In a process of its own, whose
-/// home is the one that cargo stands in: whoever runs the tests may have another.
+/// For an ordinary user, the toolchains would have to be outside of root's home. Runs in a separate process whose home
+/// contains cargo, because the user of the test may have another home.
 #[test]
 fn toolchains_on_the_path_work_in_a_private_home() {
     const AT_HOME: &str = "TOOLSTEAD_TEST_AT_HOME";
@@ -917,7 +919,7 @@ async fn toolchains_work() {
     assert!(!done.stdout.contains("credentials"), "{}", done.stdout);
 }
 
-/// A run whose reports this test writes, and what its launcher is ordered.
+/// Creates a run whose reports this test writes, and the queue of its launcher's orders.
 fn untold() -> (OwnedFd, OwnedFd, Launcher, std::sync::mpsc::Receiver<Order>) {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
@@ -950,7 +952,7 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
         drop(run);
         assert!(matches!(ordered.try_recv(), Ok(Order::End(_))), "{reports:?}");
     }
-    // Where nothing tells of its birth any more, it is lost.
+    // A run is lost if the report with its process is missing.
     let (ours, theirs, launcher, _ordered) = untold();
     report(&theirs, &Report::Started, &[]).unwrap();
     drop(theirs);

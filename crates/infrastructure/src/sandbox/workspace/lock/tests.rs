@@ -1,4 +1,4 @@
-//! What the locks of files promise.
+//! Tests of the file locks.
 #![expect(clippy::disallowed_methods, reason = "somebody else removes the folder of the lock files")]
 
 use super::*;
@@ -41,7 +41,7 @@ fn another_process_is_waited_for_and_what_it_left_is_known() {
     assert!(ours.lock(path, &now()).is_none());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| ours.lock(path, &later()).map(|lock| lock.noted()));
-        // As the kernel does it when a process ends: the lock goes, and the file stays.
+        // As the kernel does when a process ends: it releases the lock, and the file stays.
         flock(&held.file.as_ref().unwrap().file, FlockOperation::Unlock).unwrap();
         assert_eq!(waiting.join().unwrap(), Some(Some(PathBuf::from("left"))));
     });
@@ -49,7 +49,7 @@ fn another_process_is_waited_for_and_what_it_left_is_known() {
     assert_eq!(ours.lock(path, &later()).unwrap().noted(), None);
 }
 
-/// Whatever somebody does to the folder of the lock files, the next two who lock a file keep each other out.
+/// Checks that locks are exclusive after another program changed the folder of the lock files.
 #[track_caller]
 fn check(what: impl Fn(&Path)) {
     let folder = tempfile::tempdir().unwrap();

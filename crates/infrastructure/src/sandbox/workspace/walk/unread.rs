@@ -15,15 +15,15 @@ use std::{
 /// State of a folder that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// It was removed or replaced.
+    /// Removed or replaced folder.
     Gone,
-    /// It belongs to another user who grants no access, so that neither this user nor any program of this user can
-    /// enter it.
+    /// Folder of another user who grants no access, so that neither this user nor any program of this user can enter
+    /// it.
     Foreign,
-    /// Its names cannot be listed, but its contents may be accessible: it belongs to this user, who may change its
-    /// permissions at any time, or it admits access by name.
+    /// Folder whose names cannot be listed, but whose contents may be accessible: it belongs to this user, who may change
+    /// its permissions at any time, or it admits access by name.
     Unlisted,
-    /// Nothing is known about it.
+    /// Folder of which nothing is known.
     Unknown,
 }
 

@@ -3,7 +3,6 @@
 /// Maximum total size of the keys of a text, in bytes. Each key repeats its section, which may be as long as the text.
 const KEY_BYTES: usize = 4 << 20;
 
-/// One setting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::sandbox::zygote) struct Setting {
     /// `section.name` or `section.subsection.name`. All parts except the subsection are in lower case.

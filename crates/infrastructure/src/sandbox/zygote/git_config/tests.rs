@@ -189,7 +189,7 @@ const PIECES: [&str; 36] = [
 const TOKENS: [&str; 18] =
     ["[", "]", "\"", "\\", "\n", "\r", " ", "\t", "#", ";", "=", ".", "-", "a", "1", "\u{b}", "\\\n", "\u{feff}"];
 
-/// Numbers that are the same in each run.
+/// Pseudo-random numbers that are the same in each test run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -217,7 +217,7 @@ fn generated(numbers: &mut Numbers) -> String {
     text
 }
 
-/// What git reads in a file; `None` if it refuses it.
+/// Returns the settings that git reads in a file, or `None` if it rejects the file.
 fn by_git(file: &Path) -> Option<Vec<Setting>> {
     let mut git = Command::new("git");
     git.args(["config", "--list", "-z", "-f"]).arg(file).env_clear().env("PATH", std::env::var("PATH").unwrap());
@@ -234,7 +234,7 @@ fn by_git(file: &Path) -> Option<Vec<Setting>> {
 
 #[test]
 fn settings_are_read_as_git_reads_them() {
-    // Most of the time goes into starting git.
+    // Most of the time is spent starting git.
     let counts = std::thread::scope(|scope| {
         let threads =
             [0x5eed_0001, 0x5eed_0002, 0x5eed_0003, 0x5eed_0004].map(|seed| scope.spawn(move || compare(seed)));
@@ -245,8 +245,8 @@ fn settings_are_read_as_git_reads_them() {
     assert!(readable > 500 && cleaned > 200, "{readable} {cleaned}");
 }
 
-/// Compares our reading of 375 generated files with git's, and returns how many of them were readable, and in how many
-/// a setting was left out.
+/// Compares the settings read by this module in 375 generated files with those of git. Returns how many files were
+/// valid, and in how many a setting was removed.
 fn compare(seed: u64) -> (usize, usize) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");

@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(fs::read(scratch.path.join("home/.config/git/config")).unwrap(), b"[user]");
         symlink(place.path().join("kept"), scratch.path.join("tmp/link")).unwrap();
         fs::write(scratch.path.join("tmp/file"), "").unwrap();
-        // Deeper than a path may be long, and than there may be descriptors.
+        // Deeper than the maximum length of a path and the maximum number of descriptors.
         let mut at: OwnedFd = File::open(scratch.path.join("tmp")).unwrap().into();
         for _ in 0..3_000 {
             mkdirat(&at, "deep", Mode::RWXU).unwrap();

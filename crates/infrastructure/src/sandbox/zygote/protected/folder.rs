@@ -412,7 +412,7 @@ mod tests {
         somebody.join().unwrap();
         assert!(draft.is_locked && lock.exists());
         assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
-        // Nobody gives it up.
+        // The lock stays held.
         let other = top.draft("config", &mut Duration::from_millis(1)).unwrap();
         assert!(!other.is_locked);
         draft.finish(b"first", Mode::from_raw_mode(0o640)).unwrap();

@@ -123,7 +123,7 @@ mod tests {
         for (path, from, is_fine) in [
             ("../../../sub", "/r/.git/modules/sub", true),
             ("../../../a/b", "/r/.git/modules/sub", true),
-            // Of a submodule within a working tree.
+            // A submodule within a working tree.
             ("../../../../../tree/sub", "/r/.git/worktrees/tree/modules/sub", true),
             ("../../../../other/sub", "/r/.git/modules/sub", true),
             ("../../../../sub", "/r/.git/modules/sub", false),

@@ -195,7 +195,7 @@ mod tests {
             known
         };
         let kept = || fs::read_dir(place.path().join("shelves")).unwrap().count();
-        // A child that another test forks holds the locks of a run that has ended until it is a program.
+        // A child that another test forks holds the locks of an ended run until it executes its program.
         let is_so_in_time = |is_so: &dyn Fn() -> bool| {
             let end = Instant::now() + Duration::from_secs(30);
             while !is_so() && Instant::now() < end {
@@ -203,7 +203,7 @@ mod tests {
             }
             is_so()
         };
-        // Another run, which has looked at the same time, was faster.
+        // Another run that looked at the same time was faster.
         fs::create_dir(place.path().join("shelves/x")).unwrap();
         let removed = open_folder(&shelves, "x").unwrap();
         assert!(is_left(&removed).unwrap());

@@ -89,12 +89,12 @@ struct TextFile<'a> {
 /// Action that a text requires.
 enum Verdict {
     Fine,
-    /// It names a working tree elsewhere. Git runs and reads nothing there, and a working tree that another process
+    /// Path of a working tree elsewhere. Git runs and reads nothing there, and a working tree that another process
     /// creates meanwhile would be lost without it.
     Elsewhere,
-    /// It must be replaced by this text, from which these settings were removed.
+    /// Replacement by this text, from which these settings were removed.
     Without(Text, Vec<Setting>),
-    /// It cannot be judged, or must not exist: it is set aside, and the previous text is restored.
+    /// Text that cannot be judged, or must not exist. It is set aside, and the previous text is restored.
     GivesWay,
     /// The previous text must be restored.
     Missing,

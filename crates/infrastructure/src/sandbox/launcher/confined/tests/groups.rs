@@ -1,9 +1,9 @@
-//! Control groups of runs. Where the machine has none, or not all, the rest is tried.
+//! Control groups of runs. If the machine supports none, or not all limits, the rest is tested.
 
 use super::*;
 use crate::sandbox::control_group;
 
-/// The group of a process, as this one sees it.
+/// Returns the group of a process, as this process sees it.
 fn group_of(process: u32) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     groups.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
@@ -23,7 +23,7 @@ fn a_run_has_a_group_of_its_own_that_goes_with_it() {
         let mut said = vec![0; 4096];
         let read = stdout.read(&mut said).await.unwrap();
         said.truncate(read);
-        // It sees itself at the top, whatever it is in.
+        // The run sees itself at the root of the hierarchy.
         let said = String::from_utf8(said).unwrap();
         assert!(said.lines().all(|line| line.ends_with(":/")), "{said}");
         let init = group_of(child.id());
@@ -35,7 +35,7 @@ fn a_run_has_a_group_of_its_own_that_goes_with_it() {
                 child.kill().await;
             }
             Ok(_) => {
-                // The init puts things right when the kernel has ended all of the group.
+                // The init cleans up after the kernel has killed all processes of the group.
                 let of_process = payload.parent().unwrap().file_name().unwrap().to_str().unwrap();
                 assert!(of_process.starts_with("toolstead-"), "{payload:?}");
                 assert_ne!(Some(&payload), init.as_ref());
@@ -55,7 +55,7 @@ fn a_run_has_a_group_of_its_own_that_goes_with_it() {
     });
 }
 
-/// Each of the processes keeps to its own bound, and so does what they leave in `/tmp`.
+/// Each process is within its own limit, and so are their files in `/tmp`.
 #[tokio::test]
 async fn a_run_without_memory_ends_as_a_whole_is_told_so_and_put_right() {
     let world = World::new();
@@ -65,7 +65,7 @@ async fn a_run_without_memory_ends_as_a_whole_is_told_so_and_put_right() {
     );
     spec.policy.limits.memory_bytes = 64 << 20;
     let done = world.run(spec).await;
-    // Twice the bound of one process, and what lies in its `/tmp`.
+    // Twice the limit of one process, and the limit of its `/tmp`.
     let bound = (2 * 64 + 512) << 20;
     match control_group::tried() {
         Ok(bounds) if bounds.memory => {

@@ -1,10 +1,10 @@
-//! The socket of a run to which tools are offered, and who reaches it.
+//! The socket of a run to which tools are offered, and the processes that can connect to it.
 
 use super::*;
 use crate::sandbox::offered_tools::{SOCKET, VARIABLE};
 use tokio::net::UnixListener as Listener;
 
-/// Connects to the socket, and prints who answers.
+/// Connects to the socket, and prints the response.
 const ASK: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(120)\ntry:\n s.connect(sys.argv[1])\n \
                    print(s.recv(99).decode())\nexcept OSError as e:\n print(type(e).__name__)";
 
@@ -19,7 +19,7 @@ fn offering(mut spec: LaunchSpec) -> LaunchSpec {
     spec
 }
 
-/// Says this to whoever connects, for ever.
+/// Sends this word on every connection, without end.
 async fn greet(listener: UnixListener, word: &str) {
     listener.set_nonblocking(true).unwrap();
     let listener = Listener::from_std(listener).unwrap();
@@ -44,7 +44,7 @@ fn a_run_reaches_its_own_socket_and_no_run_that_of_another() {
         let second = async {
             tokio::select! { done = ended(second) => done, () = greet(of_second, "second") => unreachable!() }
         };
-        // One of the same session that is offered nothing, and one of another that is.
+        // A run of the same session without tools, and a run of another session with tools.
         let third = async {
             let child =
                 world.launcher.launch(session(asking(&world, "ls -A /run; echo ${TOOLSTEAD_TOOLS-none}"), "one"));
@@ -62,7 +62,7 @@ fn a_run_reaches_its_own_socket_and_no_run_that_of_another() {
             tokio::select! { done = all => done, () = greet(of_first, "first") => unreachable!() };
         assert_eq!(second.stdout, "second\n", "{}", second.stderr);
         assert_eq!(third.stdout, "none\nFileNotFoundError\n", "{}", third.stderr);
-        // Whom nobody listens to hears so at once, also while the run lives.
+        // A connection is refused at once if no process listens, even while the run lives.
         assert_eq!(fourth.stdout, "ConnectionRefusedError\n", "{}", fourth.stderr);
     });
 }
@@ -83,7 +83,7 @@ fn the_places_of_offered_tools_are_the_runs_to_use_and_not_to_change() {
         let done = ended(child).await;
         let said: Vec<&str> = done.stdout.lines().collect();
         assert_eq!(said[..2], ["/run/toolstead/bin/tool", SOCKET], "{}", done.stderr);
-        // For the user of the run alone.
+        // Only accessible to the user of the run.
         assert_eq!(said[2], format!("600 {}", said[3]));
         assert_eq!(said[4..], [".:", "bin", "tools", "", "./bin:", "tool"], "{}", done.stderr);
         assert_eq!(done.stderr.matches("Read-only file system").count(), 6, "{}", done.stderr);

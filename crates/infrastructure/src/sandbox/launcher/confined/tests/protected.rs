@@ -1,4 +1,4 @@
-//! What a command that means harm does to protected names is put right, or is told as not to be trusted.
+//! Hostile commands: their changes to protected names are undone, or reported as untrusted.
 
 use super::*;
 
@@ -35,10 +35,10 @@ impl World {
     }
 }
 
-/// Renames or fails; `mv` copies and removes.
+/// Renames, or fails. `mv` would copy and remove instead.
 const RENAME: &str = "python3 -c 'import os, sys; os.rename(*sys.argv[1:])'";
 
-/// The folder's rights as they were left by a command, made usable again.
+/// Returns the mode that a command left on a folder, and makes the folder accessible again.
 fn reopened(path: &Path) -> u32 {
     let Ok(found) = fs::metadata(path) else { return 0 };
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -48,7 +48,7 @@ fn reopened(path: &Path) -> u32 {
 #[test]
 fn no_preparation_keeps_what_was_planted() {
     as_both("protected::no_preparation_keeps_what_was_planted", async || {
-        // The command, what is told, what must not be there, and the rights that a folder is left with.
+        // Command, expected message, path that must not exist, and mode of the folder afterwards.
         for (script, said, gone, rights) in [
             (
                 "touch .mcp.json.refused; for i in $(seq 99); do touch .mcp.json.refused-$i; done; echo x > .mcp.json",
@@ -155,7 +155,7 @@ fn no_preparation_keeps_what_was_planted() {
 fn repositories_within_a_repository_are_put_right() {
     as_both("protected::repositories_within_a_repository_are_put_right", async || {
         const EVIL: &str = "printf '[core]\\n\\tfsmonitor = ./x\\n'";
-        // The command, what is told, what must not be there.
+        // Command, expected message, and path that must not exist.
         for (script, said, gone) in [
             ("EVIL > .git/config.worktree", ".git/config.worktree", ""),
             ("echo ../../x > .git/commondir", "commondir.refused", ".git/commondir"),
@@ -254,7 +254,7 @@ fn submodules_and_working_trees_are_ordinary_work() {
     });
 }
 
-/// Git ends well after many of these where it cannot write what they set, so that the settings are looked at as well.
+/// Git succeeds for many of these even if it cannot write its settings, so the settings are checked as well.
 #[test]
 fn what_ordinary_work_sets_in_a_repository_stays() {
     as_both("protected::what_ordinary_work_sets_in_a_repository_stays", async || {
@@ -266,7 +266,7 @@ fn what_ordinary_work_sets_in_a_repository_stays() {
         );
         let merges =
             |branch: &str, other: &str| format!("test $(git config branch.{branch}.merge) = refs/heads/{other}");
-        // The command, and what then holds.
+        // Command, and a condition that holds afterwards.
         for (script, holds) in [
             ("git config user.email a@b && git config pull.rebase true", "git config pull.rebase".into()),
             ("git config --unset pull.rebase", "! git config pull.rebase".into()),
@@ -297,7 +297,7 @@ fn what_ordinary_work_sets_in_a_repository_stays() {
 #[test]
 fn what_one_run_plants_was_not_there_before_for_another() {
     as_both("protected::what_one_run_plants_was_not_there_before_for_another", async || {
-        // What is planted, and how it is told that it is gone.
+        // Planted setting, and a check that it was removed.
         for (plant, gone) in [
             ("git config core.fsmonitor ./x", "! grep -q fsmonitor .git/config"),
             ("git -C sub config core.fsmonitor ./x", "! grep -q fsmonitor .git/modules/sub/config"),
@@ -331,7 +331,7 @@ fn what_one_run_plants_was_not_there_before_for_another() {
                 first.undone,
                 second.undone
             );
-            // What is somebody's own stays.
+            // The user's own settings stay.
             world.git(&format!("{gone} && git config alias.own && git -C sub config alias.own"));
         }
     });
@@ -369,11 +369,11 @@ fn what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it() {
         assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
         assert_eq!(world.read(".mcp.json"), "own");
         world.git("git config alias.own");
-        // Of one that touches it, what is somebody's own is kept.
+        // If a run changes a file, the user's own settings in it are stored in a copy.
         let done = world.bash("git config user.name a").await;
         let kept = done.undone[0].split('`').find(|part| part.starts_with("config.refused-")).unwrap();
         world.git(&format!("! git config alias.own && git config -f .git/{kept} alias.own"));
-        // Once that one is gone, what stands there counts again.
+        // Once the other run has ended, existing settings count again.
         server.kill().await;
         world.git("git config alias.own '!x'");
         assert_eq!(world.bash("git config user.name a").await.undone, [""; 0]);
@@ -437,7 +437,7 @@ fn the_working_tree_of_a_submodule_is_not_made_a_link_later() {
         assert_eq!((done.exit, done.undone), (Exit::Code(0), Vec::new()), "{}", done.stderr);
         let done = world.bash("rmdir a && ln -s /etc a").await;
         assert!(done.undone.join("\n").contains("core.worktree"), "{:?} {}", done.undone, done.stderr);
-        // What is somebody's own stays.
+        // The user's own settings stay.
         world.git(&format!("! {config} && git config -f .git/modules/sub/config core.worktree ../../../a"));
         let done = world.bash("git status --short").await;
         assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()));
@@ -452,7 +452,7 @@ fn a_submodule_may_stand_in_what_is_hidden_and_behind_no_closed_link() {
         world.git("git -c protocol.file.allow=always submodule --quiet add \"$PWD/lib\" hidden/deep/sub");
         world.git("mkdir closed && ln -s /etc closed/link");
         let config = ".git/modules/hidden/deep/sub/config";
-        // For what lives meanwhile nothing is hidden, so that to it the setting is like any other.
+        // In a concurrent run nothing is hidden, so it treats the setting like any other.
         let mut other = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
         let mut up = [0; 2];
         other.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
@@ -469,7 +469,7 @@ fn a_submodule_may_stand_in_what_is_hidden_and_behind_no_closed_link() {
     });
 }
 
-/// In a process of its own, which has a mount there.
+/// Runs in a separate process, which has a mount there.
 #[test]
 fn what_is_a_mount_is_told_and_not_emptied() {
     use rustix::{
@@ -500,7 +500,7 @@ fn what_is_a_mount_is_told_and_not_emptied() {
         mount("tmpfs", &modules, "tmpfs", MountFlags::empty(), c"mode=777").unwrap();
         world.write(".git/modules/own/file", "own");
         fs::set_permissions(modules.join("own"), fs::Permissions::from_mode(0o777)).unwrap();
-        // As deep as nothing is.
+        // Deeper than the maximum depth.
         let deep = vec!["d"; 30].join("/");
         let done = world.bash(&format!("mkdir -p .git/modules/1/{deep}")).await;
         assert_eq!((done.exit, done.undone), (Exit::Code(0), Vec::new()), "{}", done.stderr);
@@ -518,7 +518,7 @@ fn rights_that_a_command_took_from_a_folder_of_protected_names_are_no_damage() {
         assert_eq!(reopened(&world.work().join(".vscode")), 0);
         assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
         assert_eq!(world.read(".vscode/tasks.json"), "old");
-        // What somebody replaced meanwhile is seen all the same.
+        // A file that another program replaced meanwhile is still visible.
         let child = world.launcher.launch(world.spec("until [ -e go ]; do sleep 0.01; done; chmod 0 .vscode")).await;
         world.write("new", "new");
         fs::rename(world.work().join("new"), world.work().join(".vscode/tasks.json")).unwrap();
@@ -561,7 +561,7 @@ fn a_working_tree_that_somebody_makes_elsewhere_meanwhile_is_told_and_kept() {
         assert_eq!(done.undone, [""; 0]);
         assert!(done.left[0].contains("/worktrees/feature/gitdir` names a working tree outside"), "{:?}", done.left);
         assert_eq!(world.read(".git/worktrees/feature/gitdir"), "/dev/shm/feature/.git\n");
-        // Now it was there before.
+        // The entry existed before this run.
         let done = world.bash("git status --short").await;
         assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()));
     });
@@ -586,7 +586,7 @@ fn a_repository_that_a_file_leads_to_within_roots_is_protected() {
     as_both("protected::a_repository_that_a_file_leads_to_within_roots_is_protected", async || {
         const PLANT: &str = "git --git-dir=$repo config core.fsmonitor ./x; echo x > $repo/hooks/pre-commit || \
                              mv ${repo%%/*} x || echo held";
-        // What is there, the roots, and the repository.
+        // Preparation, roots, and path of the repository.
         for (made, roots, repo) in [
             ("git init -q --bare .bare; echo gitdir: ./.bare > .git", ".", ".bare"),
             ("mkdir a; git init -q --bare a/b; echo gitdir: a/b > .git", ".", "a/b"),
@@ -608,7 +608,7 @@ fn a_repository_that_a_file_leads_to_within_roots_is_protected() {
             assert!(!world.has(&format!("{repo}/hooks/pre-commit")) && done.left.is_empty(), "{made}: {:?}", done.left);
             world.git(&format!("! grep -q fsmonitor {repo}/config"));
         }
-        // The run makes what it leads to.
+        // The run creates the target.
         let world = World::new();
         world.write(".git", "gitdir: ./.bare\n");
         let done = world.bash("mkdir -p .bare/hooks; echo x > .bare/hooks/pre-commit").await;
@@ -638,7 +638,7 @@ fn a_run_that_is_killed_has_its_time_to_be_put_right() {
         child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
         let init = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         rustix::process::kill_process(init, Signal::STOP).unwrap();
-        // Longer than a child that is not confined has.
+        // Longer than the launcher waits for a killed child that is not confined.
         let slow = async {
             tokio::time::sleep(Duration::from_millis(1_200)).await;
             rustix::process::kill_process(init, Signal::CONT).unwrap();
@@ -653,12 +653,12 @@ fn a_run_that_is_killed_has_its_time_to_be_put_right() {
 async fn more_submodules_than_are_looked_at_are_put_aside() {
     let world = World::new();
     world.git("git init -q");
-    // As deep as nothing is.
+    // Deeper than the maximum depth.
     let deep = vec!["d"; 30].join("/");
     let done = world.bash(&format!("mkdir -p .git/modules/1/{deep}")).await;
     assert!(done.undone.join("\n").contains("`modules.refused`"), "{:?} {}", done.undone, done.stderr);
     assert!(!world.has(".git/modules") && done.left.is_empty());
-    // What was there before stays, and cannot be changed.
+    // Entries that existed before stay, and cannot be changed.
     fs::rename(world.work().join(".git/modules.refused"), world.work().join(".git/modules")).unwrap();
     let done = world.bash("echo x > .git/modules/1/HEAD || git status --short").await;
     assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()));
@@ -725,7 +725,7 @@ fn what_was_replaced_under_a_closed_name_is_told_as_not_to_be_trusted() {
         world.write(".mcp.json", "old");
         world.write(".claude/settings.json", "old");
         let child = world.launcher.launch(world.spec("until [ -e go ]; do sleep 0.01; done")).await.unwrap();
-        // An editor does so.
+        // Editors replace files in this way.
         world.write("new", "new");
         fs::rename(world.work().join("new"), world.work().join(".mcp.json")).unwrap();
         world.write(".claude/settings.json", "new");
@@ -761,7 +761,7 @@ fn settings_of_git_that_a_rule_hides_are_no_damage() {
     });
 }
 
-/// In a process of its own, whose user has the workspace for a home, while the run is told another one.
+/// Runs in a separate process whose user has the workspace as the home, while the run has another home.
 #[test]
 fn start_files_are_protected_in_the_users_home_whatever_the_run_calls_home() {
     const HOME: &str = "TOOLSTEAD_TEST_OWN_HOME";

@@ -1,4 +1,4 @@
-//! The init that is there before its run is ordered. Each test has a zygote of its own.
+//! The init that exists before its run is requested. Each test has its own zygote.
 
 use super::*;
 use rustix::{
@@ -7,7 +7,7 @@ use rustix::{
 };
 use std::{thread::yield_now, time::Instant};
 
-/// Runs the body in processes of its own, with what they begin with.
+/// Runs the body in separate processes, with these preparations.
 fn alone(test: &str, prepared: &[fn(&mut Command)], body: impl AsyncFnOnce()) {
     if std::env::var_os(ROLE).is_none() {
         return prepared.iter().for_each(|prepare| again(module_path!(), test, prepare));
@@ -15,7 +15,7 @@ fn alone(test: &str, prepared: &[fn(&mut Command)], body: impl AsyncFnOnce()) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body());
 }
 
-/// What is found within a time that no test needs.
+/// Returns the value once it is found. Panics after a time that no test needs.
 fn in_time<T>(found: impl Fn() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(120);
     loop {
@@ -40,7 +40,7 @@ fn zygote() -> i32 {
     children_of(std::process::id().cast_signed()).into_iter().find(is_zygote).unwrap()
 }
 
-/// The init that waits when those of the runs before are gone.
+/// Returns the waiting init, once those of earlier runs have ended.
 fn waiting(before: &[i32]) -> i32 {
     let zygote = zygote();
     in_time(|| match children_of(zygote)[..] {
@@ -49,7 +49,7 @@ fn waiting(before: &[i32]) -> i32 {
     })
 }
 
-/// Tells whether a process has ended, whoever reaps it.
+/// Returns `true` if a process has ended, even if it was not reaped.
 fn is_over(process: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"));
     stat.is_err() || stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
@@ -65,7 +65,7 @@ fn signal(process: i32, signal: Signal) {
 
 fn spec(world: &World, script: &str) -> LaunchSpec {
     let mut spec = world.spec(script);
-    // So that the zygote makes no network by a child.
+    // With a session, the zygote does not create a network in a child.
     spec.policy.session = Some("one".into());
     spec
 }
@@ -86,7 +86,7 @@ fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
         assert_eq!(child.exited().await, Exit::Code(0));
         for _ in 0..3 {
             let ready = waiting(&before);
-            // As to all processes of a service.
+            // Sent to all processes, as a service manager does.
             signal(in_time(|| children_of(ready).first().copied()), Signal::HUP);
             let child = world.launcher.launch(spec(&world, "hostname")).await.unwrap();
             assert_eq!(child.id().cast_signed(), ready);
@@ -94,7 +94,7 @@ fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
             let done = ended(child).await;
             assert_eq!((done.exit, done.stdout.as_str()), (Exit::Code(0), "sandbox\n"), "{}", done.stderr);
         }
-        // Where it is gone, another one is born.
+        // If the init has ended, another one is created.
         let killed = waiting(&before);
         kill(killed);
         in_time(|| is_over(killed).then_some(()));
@@ -102,7 +102,7 @@ fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
         let child = world.launcher.launch(spec(&world, "exit 3")).await.unwrap();
         before.push(child.id().cast_signed());
         assert_eq!(ended(child).await.exit, Exit::Code(3));
-        // So it is where its payload is gone, of which no program would come any more.
+        // An init whose payload has ended is replaced as well, because it could not start a program.
         let spoilt = waiting(&before);
         kill(in_time(|| children_of(spoilt).first().copied()));
         in_time(|| is_over(spoilt).then_some(()));
@@ -110,7 +110,7 @@ fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
         let child = world.launcher.launch(spec(&world, "exit 4")).await.unwrap();
         before.push(child.id().cast_signed());
         assert_eq!(ended(child).await.exit, Exit::Code(4));
-        // It ends with its zygote.
+        // The init ends with its zygote.
         let ready = waiting(&before);
         kill(zygote());
         in_time(|| is_over(ready).then_some(()));
@@ -132,7 +132,7 @@ fn an_init_that_waits_for_a_run_lets_go_of_a_session_that_ends() {
     });
 }
 
-/// The superuser has mounts of its own for it.
+/// Root has a mount namespace of its own for this.
 #[test]
 fn what_the_machine_mounts_while_an_init_waits_is_seen_by_the_next_run() {
     const PLACE: &str = "/usr/share";

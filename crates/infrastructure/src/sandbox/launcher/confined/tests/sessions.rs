@@ -49,7 +49,7 @@ fn a_session_has_one_network_from_its_first_run_on() {
     });
 }
 
-/// The zygote has a network ready for the first of them that lives, and none for the others.
+/// The zygote has a network ready for the first of them, and none for the others.
 #[test]
 fn runs_without_a_session_have_a_loopback_of_their_own_each() {
     as_both("sessions::runs_without_a_session_have_a_loopback_of_their_own_each", async || {
@@ -71,7 +71,7 @@ socket.create_connection(('127.0.0.1', 4000)); s.accept(); print('up', flush=Tru
     });
 }
 
-/// In a process of its own, because the runs of all tests of a process share one zygote.
+/// Runs in a separate process, because the runs of all tests of a process share one zygote.
 #[test]
 fn a_session_with_a_run_does_not_give_way_to_new_ones() {
     alone("sessions::a_session_with_a_run_does_not_give_way_to_new_ones", async || {
@@ -95,7 +95,7 @@ fn a_session_with_a_run_does_not_give_way_to_new_ones() {
     });
 }
 
-/// While a run is prepared, another one of its session exchanges the folder above what it is to see with another folder.
+/// While a run is prepared, another run of its session replaces the folder above the visible one.
 #[test]
 fn what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved() {
     as_both("sessions::what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved", async || {
@@ -126,7 +126,7 @@ while True: libc.renameat2(-100, a.encode(), -100, b.encode(), 2)
         mover.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
         let mut seen = 0;
         for _ in 0..40 {
-            // Some runs fail, because their folder is not where it belongs; none shows what is hidden.
+            // Some runs fail because their folder was moved. None sees the hidden file.
             let Ok(child) = world.launcher.launch(reader.clone()).await else { continue };
             let done = ended(child).await;
             assert!(!done.stdout.contains("secret"), "{}", done.stderr);
@@ -162,7 +162,7 @@ fn folders_around_what_is_shown_cannot_be_moved() {
     });
 }
 
-/// Only the superuser can look at what an init holds.
+/// Only root can see the descriptors of an init.
 #[test]
 fn a_run_does_not_hold_the_networks_of_other_sessions() {
     alone("sessions::a_run_does_not_hold_the_networks_of_other_sessions", async || {

@@ -1,5 +1,5 @@
-//! Runs where no namespace can be made, as in a container with the usual filter: this program runs again under such a
-//! filter, and as an ordinary user.
+//! Runs without namespaces, as in a container with the usual system call filter: this program is started again with
+//! such a filter, and as an ordinary user.
 
 use super::*;
 use crate::sandbox::self_test::{Tier, tier};
@@ -9,7 +9,7 @@ use seccompiler::{
 };
 use std::{collections::BTreeMap, env::consts::ARCH};
 
-/// What the usual filter of a container refuses. Of clone3 it does not see the flags.
+/// Returns the filters that a container usually has. They cannot check the flags of clone3.
 fn filters() -> [BpfProgram; 2] {
     let filter = |rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32| -> BpfProgram {
         let refusal = SeccompAction::Errno(error.unsigned_abs());
@@ -30,7 +30,7 @@ fn filters() -> [BpfProgram; 2] {
     [filter(refused, libc::EPERM), filter([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS)]
 }
 
-/// Runs the body where there are no namespaces, as an ordinary user, or as whoever runs the tests.
+/// Runs the body without namespaces, as `nobody` or as the current user.
 fn in_a_container(test: &str, as_nobody: bool, body: impl AsyncFnOnce()) {
     if std::env::var_os(ROLE).is_some() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -53,7 +53,7 @@ fn world() -> World {
     World { launcher: world.launcher.clone().allowing_tier_2(true), ..world }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -83,7 +83,7 @@ fn the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not() 
         let said = found.to_string();
         assert!(said.starts_with("tier 2, confined by Landlock without namespaces, because "), "{said}");
         assert!(said.contains("modes, dates and attributes") && said.contains("/proc"), "{said}");
-        // What one launcher does with is nothing to another.
+        // The tier that one launcher accepts does not affect another one.
         assert_eq!(ended(lenient.launch(world.spec("exit 3")).await.unwrap()).await.exit, Exit::Code(3));
         assert!(strict.launch(world.spec("true")).await.is_err());
     });
@@ -217,7 +217,7 @@ fn a_large_folder_of_temporary_files_is_removed_also_where_the_zygote_is_killed_
     );
 }
 
-/// A user of its own, so that no other test changes the count of its processes.
+/// A separate user, so that no other test changes its number of processes.
 const LONELY_USER: u32 = 61_234;
 
 #[test]
@@ -235,7 +235,7 @@ fn processes_that_a_container_does_not_show_take_none_from_a_run() {
             let child = world.launcher.launch_untried(spec, Layers::WithoutNamespaces).await.unwrap();
             let done = ended(child).await;
             let made: u64 = done.stdout.trim().parse().unwrap_or_else(|_| panic!("{:?} {}", done.exit, done.stderr));
-            // Those that hold it count as its own, and some of the runtime's may come or go meanwhile.
+            // The processes that hold the run count as well, and some of the runtime may start or end meanwhile.
             assert!((10..30).contains(&made), "{made}");
         });
     }
@@ -371,7 +371,7 @@ fn everything_ends_with_a_run_whoever_of_its_keepers_is_killed() {
     });
 }
 
-/// The process whose parent this is.
+/// Returns the child of this process.
 fn child_of(parent: i32) -> i32 {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
