@@ -37,8 +37,8 @@ impl SeenText {
     ///
     /// - zero-width joiners and non-joiners between letters that are shaped by them (UAX 31, rules A1, A2 and B), and
     ///   before a virama;
-    /// - zero-width joiners between two emoji, one variation selector 15 or 16 after an emoji or in a keycap, and the tags
-    ///   of the three flags that are recommended for interchange (UTS 51);
+    /// - zero-width joiners between two emoji, one variation selector 15 or 16 after an emoji or in a keycap, and the
+    ///   tags of the three flags that are recommended for interchange (UTS 51);
     /// - one Mongolian variation selector after a Mongolian letter;
     /// - a Hangul filler in the place of the consonant or vowel that a syllable lacks.
     ///

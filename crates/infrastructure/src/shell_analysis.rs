@@ -61,7 +61,7 @@ fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
     analysis
 }
 
-/// Returns the reason why a text is rejected: a character that bash reads differently from a human.
+/// Returns the reason why a text is rejected: a character that bash and a human reader interpret differently.
 fn unreadable(text: &str) -> Option<&'static str> {
     text.chars().find_map(|character| match character {
         '\n' | '\t' => None,

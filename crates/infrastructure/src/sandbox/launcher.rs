@@ -471,8 +471,9 @@ impl Child {
         });
     }
 
-    /// Kills processes that a confined child leaves behind at once. By default they have half a second to end, because
-    /// the child may have piped output through one of them. For callers that need no further output.
+    /// Kills the processes that a confined child leaves behind without a grace period. By default they have half a
+    /// second to end, because the child may have piped output through one of them. For callers that need no further
+    /// output.
     pub fn end_leftovers_at_once(&self) {
         match &self.process {
             Process::Open(_) => {}

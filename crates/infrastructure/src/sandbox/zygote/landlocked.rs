@@ -88,7 +88,7 @@ impl LandlockZygote {
 /// Releases a session once its runs have ended, without waiting for that.
 fn let_go(Session { shared, runs, .. }: Session<Scratch>) {
     let kept: Vec<_> = runs.iter().map(AsRawFd::as_raw_fd).chain([shared.descriptor()]).collect();
-    // Without a child process the files remain, because this process must not wait for the runs.
+    // If no child process can be started, the files remain, because this process must not wait for the runs.
     let _ = apart(&kept, || {
         runs.iter().for_each(ended);
         shared.remove()

@@ -20,8 +20,8 @@ pub enum Unread {
     /// Folder of another user who grants no access, so that neither this user nor any program of this user can enter
     /// it.
     Foreign,
-    /// Folder whose names cannot be listed, but whose contents may be accessible: it belongs to this user, who may change
-    /// its permissions at any time, or it admits access by name.
+    /// Folder whose names cannot be listed, but whose contents may be accessible: it belongs to this user, who may
+    /// change its permissions at any time, or it admits access by name.
     Unlisted,
     /// Folder of which nothing is known.
     Unknown,
