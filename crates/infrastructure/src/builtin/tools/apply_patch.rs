@@ -31,7 +31,7 @@ use toolstead_domain::{
     tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// As many changed places are shown, over all files.
+/// Maximum number of changed places shown, over all files.
 const SHOWN_PLACES: usize = 6;
 
 /// Changes several files by one patch.
@@ -134,7 +134,7 @@ impl BuiltInTool for ApplyPatch {
 }
 
 impl FilePatch {
-    /// The paths that it names.
+    /// Returns the paths that this part of the patch names.
     fn paths(&self) -> impl Iterator<Item = &str> {
         let to = match &self.action {
             Action::Update { to, .. } => to.as_deref(),

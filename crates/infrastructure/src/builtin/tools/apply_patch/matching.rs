@@ -1,9 +1,9 @@
-//! Where the hunks of a patch stand in a text.
+//! Finds the place of each hunk of a patch in a text.
 //!
-//! A hunk's kept and removed lines must stand in the file one after the other, behind those of the hunk before. They
-//! must stand there once; where they stand several times, the hunk's anchors, its line number or its mark for the end
-//! of the file must say which place is meant. Lines may differ only in what leaves every token as it is (see
-//! [`Looseness`]); how alike two texts are never counts.
+//! The context and removed lines of a hunk must occur consecutively in the file, after the lines of the previous hunk.
+//! If they occur several times, the hunk's anchors, its line number or its end-of-file mark must identify one place.
+//! Lines may differ only in ways that leave every token intact (see [`Looseness`]); a degree of similarity is never
+//! used.
 
 use crate::{
     builtin::{
@@ -14,31 +14,31 @@ use crate::{
 };
 use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
 
-/// As many places are looked at when only their indentation tells them apart.
+/// Maximum number of places that match except for their indentation; more count as ambiguous.
 const MAX_CANDIDATES: usize = 100_000;
-/// As many lines are compared for that, over all these places.
+/// Maximum number of lines whose indentation is compared, over all these places.
 const MAX_COMPARED: usize = 4_000_000;
 
-/// In what lines may differ and be the same; each includes the ones before.
+/// Differences between lines that are ignored. Each variant includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Looseness {
-    /// In nothing, carriage returns included.
+    /// No differences; even carriage returns are compared.
     Carried,
-    /// In line endings.
+    /// Differences in line endings.
     Exact,
-    /// In white space at their ends.
+    /// Differences in trailing white space.
     TrailingSpace,
-    /// In typographic quotation marks, dashes and spaces.
+    /// Differences in typographic quotation marks, dashes and spaces.
     Typography,
-    /// In an indentation that all lines have more, or less.
+    /// A difference in indentation that all lines share.
     Indent,
 }
 
 impl Looseness {
-    /// Without carriage returns, which most patches do not carry.
+    /// All variants but `Carried`: most patches do not carry carriage returns.
     const USUAL: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Typography, Self::Indent];
 
-    /// What was not looked at; `None` where there is nothing to say.
+    /// Names the ignored differences for a message; `None` if they are not worth a mention.
     pub(super) fn words(self) -> Option<&'static str> {
         match self {
             Self::Carried | Self::Exact => None,
@@ -48,7 +48,7 @@ impl Looseness {
         }
     }
 
-    /// What two lines that count as the same have in common.
+    /// Returns the part of a line that is compared: lines with equal keys count as equal.
     pub(super) fn key(self, line: &str) -> Cow<'_, str> {
         match self {
             Self::Carried => Cow::Borrowed(line),
@@ -60,16 +60,16 @@ impl Looseness {
     }
 }
 
-/// Where a hunk stands.
+/// Place of a hunk in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its first line in the file, from 0.
+    /// Index of its first line in the file, from 0.
     pub(super) first: usize,
     pub(super) looseness: Looseness,
     pub(super) shift: Shift,
 }
 
-/// The indentation that all lines of a hunk have, and the one that they have in the file.
+/// Common indentation of a hunk's lines in the patch (`from`) and in the file (`to`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Shift {
     from: String,
@@ -77,7 +77,7 @@ pub(super) struct Shift {
 }
 
 impl Shift {
-    /// A line of the hunk as it belongs into the file.
+    /// Returns a line of the hunk with the indentation of the file.
     pub(super) fn applied<'l>(&self, line: &'l str) -> Cow<'l, str> {
         match line.strip_prefix(&*self.from) {
             Some(rest) if self.from != self.to && !line.trim().is_empty() => Cow::Owned(format!("{}{rest}", self.to)),
@@ -90,24 +90,24 @@ impl Shift {
     }
 }
 
-/// Why a hunk has no place.
+/// Reason why a hunk has no place in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Misfit {
-    /// An anchor stands nowhere.
+    /// No line matches this anchor.
     NoAnchor(String),
-    /// The lines stand nowhere.
+    /// The lines occur nowhere.
     NoMatch,
-    /// The lines stand there, which is before the hunk before this one (first lines, from 0).
+    /// The lines occur only before the end of the previous hunk. The index (from 0) is that of the first place.
     OutOfOrder(usize),
-    /// The lines stand there, which is not behind the anchors.
+    /// The lines occur, but not after the anchors. The index (from 0) is that of the first place.
     NotBehindAnchors(usize),
-    /// The lines stand in several places.
+    /// The lines occur at several places, with these indices (from 0).
     Ambiguous(Vec<usize>),
-    /// The time was over before that was known.
+    /// The deadline passed during the search.
     OutOfTime,
 }
 
-/// The lines of a file, made ready for looking hunks up.
+/// The lines of a file, with indices for finding hunks.
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {
     lines: &'a [Line<'a>],
@@ -115,7 +115,7 @@ pub(super) struct Lookup<'a> {
     indices: [OnceCell<Index<'a>>; 5],
 }
 
-/// Numbers that stand for lines: equal lines have equal numbers.
+/// Lines as numbers: equal lines have equal numbers.
 #[derive(Debug)]
 struct Index<'a> {
     numbers: Vec<u32>,
@@ -127,7 +127,7 @@ impl<'a> Lookup<'a> {
         Self { lines, stop, indices: Default::default() }
     }
 
-    /// The place of a hunk at or behind a line.
+    /// Returns the place of a hunk at or after the line with index `from`.
     pub(super) fn place(&self, hunk: &Hunk, from: usize) -> Result<Place, Misfit> {
         let behind = self.behind_anchors(hunk)?;
         let old: Vec<&str> = hunk.old_lines().collect();
@@ -159,7 +159,7 @@ impl<'a> Lookup<'a> {
         if self.stop.is_due() { Err(Misfit::OutOfTime) } else { Ok(()) }
     }
 
-    /// The line where these stand, exactly and only there.
+    /// Returns the index of the only exact occurrence of these lines. Line endings are not compared.
     pub(super) fn stands_once(&self, lines: &[&str]) -> Option<usize> {
         let index = self.index(Looseness::Exact);
         let wanted: Option<Vec<u32>> =
@@ -170,7 +170,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Those of the places that the hunk can mean.
+    /// Selects the places that the hunk may refer to, by its end-of-file mark, its line number or its anchors.
     fn meant<'p>(&self, hunk: &Hunk, found: &[&'p Place], length: usize, behind: Option<&[usize]>) -> Vec<&'p Place> {
         if hunk.is_at_end
             && let Some(last) = found.last().filter(|place| place.first + length == self.lines.len())
@@ -183,7 +183,7 @@ impl<'a> Lookup<'a> {
             return vec![there];
         }
         let Some(behind) = behind else { return found.to_vec() };
-        // The first place behind the anchors is meant, wherever the anchors are taken to stand.
+        // Each possible position of the anchors refers to the first place after it.
         let mut firsts: Vec<usize> = behind
             .iter()
             .map(|anchor| found.partition_point(|place| place.first < *anchor))
@@ -193,7 +193,8 @@ impl<'a> Lookup<'a> {
         firsts.into_iter().map(|index| found[index]).collect()
     }
 
-    /// Lines that are added where nothing is kept or removed: behind the anchor, at the given line, or at the end.
+    /// Returns the place of a hunk that only adds lines: after its anchor, at its line number, or at the end of the
+    /// file.
     fn place_of_insertion(&self, hunk: &Hunk, from: usize, behind: Option<Vec<usize>>) -> Result<Place, Misfit> {
         let first = match (behind.as_deref(), hunk.at) {
             (Some([only]), _) if !hunk.is_at_end => only + 1,
@@ -207,7 +208,8 @@ impl<'a> Lookup<'a> {
         Ok(Place { first, looseness: Looseness::Exact, shift: Shift::default() })
     }
 
-    /// The lines where the innermost anchor may stand, ascending and never none; `None` without anchors.
+    /// Returns the indices of the lines that the innermost anchor may refer to: ascending, and never empty. Returns
+    /// `None` if the hunk has no anchors.
     fn behind_anchors(&self, hunk: &Hunk) -> Result<Option<Vec<usize>>, Misfit> {
         let mut behind: Option<Vec<usize>> = None;
         for anchor in &hunk.anchors {
@@ -229,7 +231,7 @@ impl<'a> Lookup<'a> {
         Ok(behind)
     }
 
-    /// The lines that an anchor can mean: those that are it, else those that begin with it.
+    /// Returns the indices of the lines that an anchor matches: lines equal to it, or else lines that begin with it.
     fn anchor(&self, anchor: &str) -> Vec<usize> {
         for looseness in Looseness::USUAL {
             let index = self.index(looseness);
@@ -242,7 +244,8 @@ impl<'a> Lookup<'a> {
         (0..self.lines.len()).filter(|at| begins(&self.lines[*at])).collect()
     }
 
-    /// All places where the lines stand, ascending. Too many to compare their indentation count as ambiguous.
+    /// Returns all places of the lines, ascending. If there are too many to compare their indentation, they are
+    /// ambiguous.
     fn find(&self, old: &[&str], hunk: &Hunk, looseness: Looseness) -> Result<Vec<Place>, Misfit> {
         let index = self.index(looseness);
         let wanted: Option<Vec<u32>> =
@@ -262,7 +265,7 @@ impl<'a> Lookup<'a> {
         Ok(found.into_iter().filter_map(shifted).collect())
     }
 
-    /// How the hunk's lines are indented otherwise than the file's; `None` if not all in the same way.
+    /// Returns the difference in indentation between the hunk and the file; `None` if the lines do not share one.
     fn shift(&self, old: &[&str], first: usize) -> Option<Shift> {
         let pairs = self.lines[first..].iter().zip(old).filter(|(_, old)| !old.trim().is_empty());
         let pairs: Vec<(&str, &str)> = pairs.map(|(line, old)| (indent_of(line.text), indent_of(old))).collect();
@@ -292,15 +295,15 @@ fn indent_of(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// A line with plain characters for typographic ones.
+/// Replaces typographic characters by plain ones.
 fn plain_line(line: &str) -> Cow<'_, str> {
     if line.is_ascii() { Cow::Borrowed(line) } else { Cow::Owned(line.chars().map(plain).collect()) }
 }
 
-/// Where a sequence stands in another one, overlaps included, ascending. In time that grows with the sum of both
-/// lengths, whatever they hold (Knuth, Morris and Pratt).
+/// Returns all positions of one sequence in another, ascending, including overlapping ones. The time is proportional to
+/// the sum of both lengths for every input (Knuth–Morris–Pratt).
 fn occurrences(numbers: &[u32], wanted: &[u32]) -> Vec<usize> {
-    // For each beginning of `wanted`: the length of its longest end that is a beginning, too.
+    // For each prefix of `wanted`: the length of its longest proper suffix that is also a prefix.
     let mut borders = vec![0; wanted.len()];
     let mut length = 0;
     for at in 1..wanted.len() {

@@ -1,4 +1,4 @@
-//! What to tell of a hunk that has no place in its file.
+//! Describes why a hunk has no place in its file.
 
 use crate::builtin::{
     text::{snippet::surroundings, wording::counted},
@@ -11,14 +11,14 @@ use crate::builtin::{
 use std::collections::HashMap;
 use toolstead_domain::error_kind::ErrorKind;
 
-/// As many lines are named.
+/// Maximum number of line numbers that are listed.
 const NAMED_LINES: usize = 10;
-/// A line that stands so often tells nothing.
+/// Maximum number of occurrences of a line that helps to find the nearest place. More frequent lines are ignored.
 const MAX_TIMES: usize = 200;
-/// As much of a line is quoted.
+/// Maximum number of characters quoted from a line.
 const QUOTED_CHARS: usize = 100;
 
-/// The kind of failure that a misfit is.
+/// Returns the error kind of a misfit.
 pub(super) fn kind(misfit: &Misfit) -> ErrorKind {
     match misfit {
         Misfit::Ambiguous(_) => ErrorKind::AmbiguousMatch,
@@ -29,7 +29,7 @@ pub(super) fn kind(misfit: &Misfit) -> ErrorKind {
     }
 }
 
-/// What is wrong and what to do, in some lines.
+/// Describes the problem and the next step, in a few lines.
 pub(super) fn described(misfit: &Misfit, hunk: &Hunk, lines: &[Line<'_>], lookup: &Lookup<'_>) -> String {
     let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
     let height = hunk.old_lines().count().max(1);
@@ -96,7 +96,8 @@ pub(super) fn described(misfit: &Misfit, hunk: &Hunk, lines: &[Line<'_>], lookup
     }
 }
 
-/// Where most of the lines stand as they do in the hunk, and the first of them that does not; `None` if none does.
+/// Returns the index of the place that shares most lines with the hunk, and the offset of the first line that differs.
+/// Returns `None` if no line is similar.
 fn nearest(old: &[&str], lines: &[Line<'_>]) -> Option<(usize, Option<usize>)> {
     let mut places: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, line) in lines.iter().enumerate() {
@@ -112,7 +113,7 @@ fn nearest(old: &[&str], lines: &[Line<'_>]) -> Option<(usize, Option<usize>)> {
             *votes.entry(first).or_default() += 1;
         }
     }
-    // Of several that are equally near the first is told.
+    // Of several equally near places, the first is reported.
     let first = votes.into_iter().max_by_key(|(first, votes)| (*votes, usize::MAX - first)).map(|(first, _)| first);
     let first = first.or_else(|| most_common_line(old, lines))?;
     let same = |(offset, line): &(usize, &&str)| {
@@ -123,7 +124,7 @@ fn nearest(old: &[&str], lines: &[Line<'_>]) -> Option<(usize, Option<usize>)> {
     Some((first, old.iter().enumerate().find(|pair| !same(pair)).map(|(offset, _)| offset)))
 }
 
-/// The line that has most words in common with the longest of these, if it has half of them.
+/// Returns the index of the line that shares most words with the longest of the wanted lines, if it has half of them.
 fn most_common_line(wanted: &[&str], lines: &[Line<'_>]) -> Option<usize> {
     let words = |line: &str| -> Vec<String> {
         let words = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());

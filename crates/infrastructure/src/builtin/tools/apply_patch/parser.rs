@@ -1,4 +1,4 @@
-//! The text of a patch: the envelope (`*** Begin Patch`), or a unified diff.
+//! Parses a patch: the envelope (`*** Begin Patch`), or a unified diff.
 
 mod envelope;
 mod quoted;
@@ -6,51 +6,52 @@ mod unified;
 
 use crate::builtin::files::change_set::MAX_FILES;
 
-/// The largest patch, in bytes.
+/// Maximum size of a patch, in bytes.
 const MAX_PATCH_BYTES: usize = 8 << 20;
-/// As many hunks one patch has, over all files.
+/// Maximum number of hunks in a patch, over all files.
 const MAX_HUNKS: usize = 5000;
 
-/// What is to be done to one file.
+/// Requested change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilePatch {
     pub(super) path: String,
-    /// The line of the patch that says so, from 1.
+    /// Line of the patch that requests the change, from 1.
     pub(super) line: usize,
-    /// Whether it is to be executable; `None`: as it is, or as new files are.
+    /// `true` makes the file executable, `false` removes that; `None` leaves the mode as it is, or as usual for new
+    /// files.
     pub(super) executable: Option<bool>,
     pub(super) action: Action,
 }
 
-/// What is done to a file.
+/// Kind of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
-    /// It is new, with this content.
+    /// Creation of a file with this content.
     Add(String),
-    /// It goes; where hunks say what it was, only if it is just that.
+    /// Deletion. If there are hunks, the file is deleted only if they remove all of its content.
     Delete { was: Option<Vec<Hunk>> },
-    /// It changes, and perhaps its name or mode does; not all three are missing.
+    /// Change of content, name or mode; at least one of them changes.
     Update { to: Option<String>, hunks: Vec<Hunk> },
 }
 
-/// One place of a file, before and after.
+/// One changed region of a file, before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Hunk {
-    /// The line of the patch where it begins, from 1.
+    /// First line of the hunk in the patch, from 1.
     pub(super) line: usize,
-    /// Lines that stand before it, from the outside in: `class X`, `def f`.
+    /// Lines of the file before the hunk, from the outermost to the innermost: `class X`, `def f`.
     pub(super) anchors: Vec<String>,
-    /// The line of the file (from 1) where it stood when the patch was made.
+    /// Line of the file (from 1) at which the hunk was when the patch was made.
     pub(super) at: Option<usize>,
     pub(super) lines: Vec<HunkLine>,
-    /// Whether it stands at the end of the file.
+    /// `true` if the hunk is at the end of the file.
     pub(super) is_at_end: bool,
-    /// Whether the file ends in a line break afterwards; `None`: as before.
+    /// `true` if the file must end in a line break; `None` leaves its end as it was.
     pub(super) ends_in_break: Option<bool>,
 }
 
-/// A line of a hunk, without its sign and line feed. A carriage return before that is a part of it, where the patch tells
-/// line endings at all.
+/// A line of a hunk, without its sign and line feed. A carriage return before the line feed is part of it, if the patch
+/// specifies line endings at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HunkLine {
     Kept(String),
@@ -59,7 +60,6 @@ pub(super) enum HunkLine {
 }
 
 impl HunkLine {
-    /// What it says, whatever becomes of it.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Kept(text) | Self::Removed(text) | Self::Added(text) => text,
@@ -68,7 +68,7 @@ impl HunkLine {
 }
 
 impl Hunk {
-    /// The lines as they stand in the file.
+    /// Returns the lines that the file must contain: context and removed lines.
     pub(super) fn old_lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|line| match line {
             HunkLine::Kept(text) | HunkLine::Removed(text) => Some(&**text),
@@ -76,7 +76,7 @@ impl Hunk {
         })
     }
 
-    /// The lines as they are to stand in the file.
+    /// Returns the lines that replace them: context and added lines.
     pub(super) fn new_lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|line| match line {
             HunkLine::Kept(text) | HunkLine::Added(text) => Some(&**text),
@@ -89,11 +89,11 @@ impl Hunk {
     }
 }
 
-/// A text that is no patch.
+/// Syntax error in a patch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the patch: {what}")]
 pub(super) struct PatchError {
-    /// From 1.
+    /// Line of the patch, from 1.
     pub(super) line: usize,
     pub(super) what: String,
 }
@@ -104,7 +104,7 @@ impl PatchError {
     }
 }
 
-/// Reads a patch. Never without a file.
+/// Parses a patch. The result has at least one file.
 pub(super) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
     if text.len() > MAX_PATCH_BYTES {
         let what = format!("a patch has at most {MAX_PATCH_BYTES} bytes, and this one has {}", text.len());
@@ -128,11 +128,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
     }
 }
 
-/// The lines of a patch with their numbers, without line feeds and without what models wrap patches in. Where the first
-/// one ends in a carriage return, the patch itself was written so, and none of them says anything of the files.
+/// The lines of a patch with their numbers, without line feeds and without the wrappers that models put around a patch.
+/// If the first line ends in a carriage return, the patch itself uses such line endings: they are removed everywhere,
+/// and the patch does not specify the line endings of the files.
 struct Lines<'a> {
     lines: Vec<&'a str>,
-    /// How many lines stand before the first of them.
+    /// Number of lines before the first of `lines`.
     before: usize,
     next: usize,
     hunks: usize,
@@ -141,7 +142,7 @@ struct Lines<'a> {
 impl<'a> Lines<'a> {
     fn of(text: &'a str) -> Self {
         let mut all: Vec<&str> = text.split('\n').collect();
-        // A line with a space is an empty line of a hunk; one without anything is nobody's.
+        // A line with a space is an empty line of a hunk; a line without anything belongs to no hunk.
         let start = all.iter().position(|line| !is_empty(line)).unwrap_or(0);
         let end = all.iter().rposition(|line| !is_empty(line)).map_or(0, |last| last + 1);
         if all[start].ends_with('\r') {
@@ -168,24 +169,25 @@ impl<'a> Lines<'a> {
         Some(line)
     }
 
-    /// The next line if it begins so: what follows. It is a line of the patch's own, and none of a file.
+    /// Consumes the next line if it begins with this text, and returns the rest of it. Such a line belongs to the patch
+    /// itself, not to a file.
     fn after(&mut self, beginning: &str) -> Option<&'a str> {
         let rest = self.peek()?.strip_prefix(beginning)?;
         self.next += 1;
         Some(bare(rest))
     }
 
-    /// The number of the line that comes next, from 1.
+    /// Returns the number of the next line, from 1.
     fn number(&self) -> usize {
         self.before + self.next + 1
     }
 
-    /// The number of the line that came last, from 1.
+    /// Returns the number of the last line read, from 1.
     fn last_number(&self) -> usize {
         self.before + self.next.max(1)
     }
 
-    /// A hunk that begins at the line that came last.
+    /// Creates a hunk that begins at the last line read.
     fn hunk(&mut self) -> Result<Hunk, PatchError> {
         self.hunks += 1;
         if self.hunks > MAX_HUNKS {
@@ -195,17 +197,17 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A line without a carriage return at its end.
+/// Removes a carriage return from the end of a line.
 fn bare(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// Whether a line holds nothing but its end.
+/// Returns `true` if a line is empty except for its line ending.
 fn is_empty(line: &str) -> bool {
     bare(line).is_empty()
 }
 
-/// Whether the first and the last line are a heredoc's or a code block's.
+/// Returns `true` if the first and the last line delimit a heredoc or a code block.
 fn is_wrapping(first: &str, last: &str) -> bool {
     if first.starts_with("```") {
         return bare(last) == "```";
@@ -215,7 +217,7 @@ fn is_wrapping(first: &str, last: &str) -> bool {
     !word.is_empty() && last.trim() == word && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A path of a patch, checked.
+/// Trims a path, and rejects an empty one.
 fn path(text: &str, line: usize) -> Result<String, PatchError> {
     match text.trim() {
         "" => Err(PatchError::new(line, "the path is missing")),
@@ -223,15 +225,15 @@ fn path(text: &str, line: usize) -> Result<String, PatchError> {
     }
 }
 
-/// The beginning of a line, for a message.
+/// Returns the beginning of a line, for a message.
 fn cut(line: &str) -> String {
     const SHOWN_CHARS: usize = 60;
     let more = if line.chars().count() > SHOWN_CHARS { "…" } else { "" };
     format!("{}{more}", line.chars().take(SHOWN_CHARS).collect::<String>())
 }
 
-/// The numbers of a hunk's header, `-1,3 +1,4 @@`: where it begins in the old file, and how many lines it has there and
-/// in the new one. `None` if the text is something else.
+/// Parses the header of a hunk, `-1,3 +1,4 @@`: its first line in the old file, and its number of lines in the old and
+/// in the new file. Returns `None` for any other text.
 fn numbers(header: &str) -> Option<(usize, usize, usize)> {
     let header = header.trim_start().strip_prefix('-')?;
     let (ranges, _) = header.split_once("@@").unwrap_or((header, ""));

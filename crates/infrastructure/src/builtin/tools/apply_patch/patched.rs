@@ -1,4 +1,4 @@
-//! What hunks make of a text.
+//! Applies hunks to a text.
 
 use crate::builtin::tools::apply_patch::{
     matching::Place,
@@ -7,26 +7,26 @@ use crate::builtin::tools::apply_patch::{
 };
 use std::borrow::Cow;
 
-/// A text after its hunks.
+/// A text after its hunks were applied.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Patched {
     pub(super) text: String,
     pub(super) added: usize,
     pub(super) removed: usize,
-    /// The lines of each hunk as they are now, from 0: the first, and the one behind the last.
+    /// Range of each hunk in the new text: index of its first line (from 0) and of the line after its last.
     pub(super) lines: Vec<(usize, usize)>,
-    /// Whether the hunks tell other line endings than there are, so that the file's own were taken.
+    /// `true` if the hunks have other line endings than the file, so that those of the file were used.
     pub(super) kept_endings: bool,
 }
 
-/// What the hunks of a file say of line endings.
+/// Line endings that the hunks of a file specify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// Only where an added line carries a carriage return: what was there was shown without them.
+    /// Those of added lines with a carriage return. The other lines of the patch have none.
     WithReturns,
-    /// All: the lines that were there carry just the ones that they have.
+    /// Those of all lines: context and removed lines have the same endings in the patch and in the file.
     All,
-    /// Nothing: they tell of others than there are.
+    /// None: context and removed lines have other endings in the patch than in the file.
     Nothing,
 }
 
@@ -48,9 +48,9 @@ struct New<'a> {
     is_added: bool,
 }
 
-/// The text with each hunk at its place; the places are in order and apart from each other. Lines that no hunk adds or
-/// removes keep every byte, with one exception: a last line without a line break gets one when lines follow it. Added
-/// lines end as the patch carries it, and where it does not say, as the lines around them do.
+/// Applies each hunk at its place; the places are ascending and do not overlap. Lines that no hunk adds or removes keep
+/// every byte, with one exception: a last line without a line break gets one if lines follow it. Added lines get the
+/// ending that the patch specifies, or else that of the lines around them.
 pub(super) fn patched<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[Place]) -> Patched {
     let mut new: Vec<New<'a>> = Vec::with_capacity(lines.len());
     let kept = |line: &Line<'a>| New { line: Cow::Borrowed(line.text), ending: line.ending, is_added: false };
@@ -65,7 +65,7 @@ pub(super) fn patched<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[Place
         new.extend(lines[done..place.first].iter().map(kept));
         let first = new.len();
         let mut at = place.first;
-        // The lines that were removed here and have found no successor.
+        // Removed lines that no added line has replaced yet.
         let mut gone = at..at;
         for line in &hunk.lines {
             match line {
@@ -106,11 +106,13 @@ pub(super) fn patched<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[Place
         let is_ended = match says.filter(|_| index + 1 == count) {
             Some(says) => says,
             None if index + 1 < count => true,
-            // The file ends as it did, whichever line is the last one now; a line that was there stays as it is.
+            // The end of the file does not change, whichever line is the last one now. A line of the old text is not
+            // changed.
             None if is_added => !was_unended,
             None => !ending.is_empty(),
         };
-        // A carriage return that an added line carries is a part of its end, unless the patch says that it has none.
+        // A carriage return of an added line is part of its ending, unless the patch states that the line has no
+        // ending.
         let is_bare = is_added && !is_ended && says.is_none();
         text.push_str(if is_bare { line.strip_suffix('\r').unwrap_or(&line) } else { &line });
         match (is_ended, ending) {

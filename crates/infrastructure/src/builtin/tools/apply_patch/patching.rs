@@ -28,19 +28,19 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// As many hunks that do not fit are described.
+/// Maximum number of problems that are described.
 const DESCRIBED: usize = 10;
-/// As many lines stand before and after a place that is shown.
+/// Number of unchanged lines shown before and after a changed place.
 const RADIUS: usize = 2;
 
-/// What patching works with.
+/// Workspace and limits that apply to a patch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patching<'a> {
     pub(super) files: &'a GrantedWorkspace,
     pub(super) limits: &'a FileLimits,
 }
 
-/// One file after its patch.
+/// Result of patching one file.
 #[derive(Debug)]
 pub(super) struct PatchedFile {
     pub(super) path: String,
@@ -49,31 +49,31 @@ pub(super) struct PatchedFile {
     etag: Option<String>,
     added: usize,
     removed: usize,
-    /// The texts, for a diff; empty where there is none.
+    /// Content before and after as text, for the diff; empty if there is none, as for a binary file.
     pub(super) before: String,
     pub(super) after: String,
-    /// The lines of each hunk as they are now, from 0: the first, and the one behind the last.
+    /// Range of each hunk in the new text: index of its first line (from 0) and of the line after its last.
     pub(super) lines: Vec<(usize, usize)>,
-    /// What had to be overlooked for the hunks to fit.
+    /// Differences between patch and file that were ignored to place the hunks.
     looseness: BTreeSet<Looseness>,
-    /// Its place in the change set.
+    /// Index of the file in the change set.
     place: usize,
     changed_elsewhere: bool,
-    /// What is not as one might expect, in sentences.
+    /// Sentences about unexpected effects.
     notes: Vec<String>,
 }
 
-/// A place in the patch where it does not fit, and why.
+/// A part of the patch that cannot be applied, and the reason.
 struct Wrong {
     kind: ErrorKind,
     text: String,
 }
 
 impl Patching<'_> {
-    /// Applies all of it, or nothing: what became of each file, and whether any is not as it was.
+    /// Applies the whole patch or nothing. Returns the result for each file, and whether any file changed.
     ///
     /// # Errors
-    /// Everything that does not fit, at once; `no_match` and `ambiguous_match` for hunks.
+    /// Reports everything that does not fit, at once. The kind is `no_match` or `ambiguous_match` for hunks.
     pub(super) fn apply(
         self,
         patch: &[FilePatch],
@@ -107,7 +107,7 @@ impl Patching<'_> {
         Ok((patched, changed.values().any(Changed::is_change)))
     }
 
-    /// Plans what becomes of one file. Its path has this index in the set, and its new path the next.
+    /// Plans the change of one file. `index` is the index of its path in the set; its new path has the next one.
     fn plan(
         self,
         set: &mut ChangeSet<'_>,
@@ -212,7 +212,7 @@ impl Patching<'_> {
                 if set.path(index).real == set.path(index + 1).real {
                     return wrong(ErrorKind::InvalidInput, format!("`{path}` cannot be moved to itself."));
                 }
-                // Whether it is there, and not what it holds.
+                // Only its existence matters: no content is read.
                 if set.content(index + 1, 0).map_or(true, |there| there.is_some()) {
                     let text = format!("`{path}` cannot be moved to `{shown}`, which exists already.");
                     return wrong(ErrorKind::InvalidInput, text);
@@ -225,7 +225,7 @@ impl Patching<'_> {
         }
     }
 
-    /// How many lines are left of the file when the hunks have removed theirs, or why these do not fit.
+    /// Returns the number of lines that remain after the hunks removed theirs, or the reasons why the hunks do not fit.
     fn rest(self, path: &str, place: usize, old: &[u8], hunks: &[Hunk], line: usize) -> Result<usize, Vec<Wrong>> {
         if hunks.is_empty() {
             return Ok(if old.is_empty() { 0 } else { text_of(old).map_or(1, |text| lines_of(&text).len()) });
@@ -234,7 +234,7 @@ impl Patching<'_> {
         Ok(lines_of(&updated.file.after).len())
     }
 
-    /// The file with its hunks, or all those that do not fit.
+    /// Returns the file with its hunks applied, or all hunks that do not fit.
     fn updated(
         self,
         path: &str,
@@ -249,7 +249,8 @@ impl Patching<'_> {
             return Ok(Updated { bytes: bytes.to_vec(), file });
         }
         let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
-        // Where lone carriage returns end lines, a program's patch takes the whole for one line, and a model's does not.
+        // A file may separate its lines by lone carriage returns. To a patch program it is a single line, to a model it
+        // is not.
         let by_feeds = lines_by_feeds(&file.text);
         let is_by_feeds = hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.text().contains('\r'));
         let placed = is_by_feeds.then(|| self.placed(path, hunks, &by_feeds));
@@ -263,7 +264,7 @@ impl Patching<'_> {
         };
         let places = placed?;
         let new = patched(&lines, hunks, &places);
-        // The text that was there comes out as it went in: that was made sure when it was decoded.
+        // The unchanged text is encoded to the bytes that it had: this was verified when it was decoded.
         let body = file
             .encoded(&new.text)
             .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
@@ -282,7 +283,7 @@ impl Patching<'_> {
         Ok(Updated { bytes, file })
     }
 
-    /// Where all of the hunks stand, or all those that do not fit.
+    /// Returns the places of all hunks, or all hunks that do not fit.
     fn placed(self, path: &str, hunks: &[Hunk], lines: &[Line<'_>]) -> Result<Vec<Place>, Vec<Wrong>> {
         let lookup = Lookup::of(lines, self.files.stop());
         let (mut places, mut misfits): (Vec<Place>, Vec<Wrong>) = (Vec::new(), Vec::new());
@@ -294,7 +295,7 @@ impl Patching<'_> {
                     places.push(place);
                 }
                 Err(misfit) => {
-                    // Nobody reads more of them, and each takes a look at the whole file.
+                    // Each description searches the whole file, and a long list of them is of no use.
                     let text = match misfits.len() < DESCRIBED {
                         true => misfit::described(&misfit, hunk, lines, &lookup),
                         false => String::new(),
@@ -308,23 +309,23 @@ impl Patching<'_> {
     }
 }
 
-/// What to say of a patch that tells other line endings than the file has.
+/// Note for a patch whose line endings differ from those of the file.
 const KEPT_ENDINGS: &str = "The patch tells other line endings than the file has there, whose own were taken.";
 
 const WRITE_NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: false, mode: None };
 
-/// A file after its hunks.
+/// New content of a file, and the result to report.
 struct Updated {
     bytes: Vec<u8>,
     file: PatchedFile,
 }
 
-/// Permission bits with execution by everybody who may read, or by nobody.
+/// Returns the permission bits with execute permission for everyone who may read, or for no one.
 fn with_execution(mode: u32, executable: bool) -> u32 {
     if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 }
 }
 
-/// Hunks that do not fit a file that changed since it was read: that is why.
+/// Gives the reason for hunks that do not fit: the file changed since it was read.
 fn stale_hunks(wrong: Vec<Wrong>, path: &str) -> Vec<Wrong> {
     let told = |Wrong { kind, text }| {
         let failure = stale(ToolFailure::new(kind, text), path);
@@ -333,7 +334,7 @@ fn stale_hunks(wrong: Vec<Wrong>, path: &str) -> Vec<Wrong> {
     wrong.into_iter().map(told).collect()
 }
 
-/// A content as text, for a diff.
+/// Decodes content for a diff; `None` if it is binary.
 fn text_of(content: &[u8]) -> Option<String> {
     match detect(content, true) {
         Detected::Text(encoding) => Some(encoding.decode(&content[encoding.mark_bytes()..]).0.into_owned()),
@@ -380,7 +381,7 @@ impl PatchedFile {
         }
     }
 
-    /// Takes over what the whole patch made of the file, which it may name several times.
+    /// Updates this result with the outcome of the whole patch, which may name the file several times.
     fn is_now(&mut self, changed: Option<&Changed>) {
         match changed {
             Some(changed) => {
@@ -389,18 +390,18 @@ impl PatchedFile {
                     self.notes.extend(notes(changed));
                 }
             }
-            // What the patch made and deleted again is not there.
+            // The patch created the file and deleted it again, so that it does not exist.
             None if self.action != FileAction::Unchanged => self.etag = None,
             None => {}
         }
     }
 
-    /// Whether its lines say all that became of it.
+    /// Returns `true` if the changed lines describe the whole change.
     pub(super) fn is_text_alone(&self) -> bool {
         matches!(self.action, FileAction::Added | FileAction::Updated) && self.notes.is_empty()
     }
 
-    /// What became of it, on one line.
+    /// Describes the change on one line.
     pub(super) fn summary(&self) -> String {
         let (path, counts) = (&self.path, format!("(+{} -{})", self.added, self.removed));
         let mut text = match (self.action, &self.moved_from) {
@@ -421,7 +422,7 @@ impl PatchedFile {
         text
     }
 
-    /// At most so many of the changed places as they read now.
+    /// Returns the current text of at most `at_most` changed places.
     pub(super) fn places(&self, at_most: usize) -> String {
         let lines: Vec<&str> = lines_of(&self.after).iter().map(|line| line.text).collect();
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What `apply_patch` promises.
+//! Tests of the tool `apply_patch`.
 
 use crate::builtin::{
     files::etag::{digest_of, etag},
@@ -23,7 +23,7 @@ fn check(before: impl AsRef<[u8]>, hunks: &str, after: impl AsRef<[u8]>) {
     assert_eq!(bench.get("f"), after.as_ref());
 }
 
-/// The failure's text without the beginning and the end that all have.
+/// Checks the failure's text, without the beginning and the end that all failures share.
 #[track_caller]
 fn refused(before: impl AsRef<[u8]>, hunks: &str, kind: ErrorKind, expected: &str) {
     let bench = Bench::new();
@@ -380,7 +380,7 @@ fn a_file_that_changed_since_it_was_read_is_not_deleted() {
         failure.text()
     );
     bench.call("apply_patch", envelope("*** Update File: b\n*** Move to: a\n-2\n-3\n+2")).unwrap();
-    // Lines that are still there may change.
+    // Lines that are still present may change.
     bench.call("apply_patch", envelope("*** Update File: a\n-2\n+3\n*** Delete File: a")).unwrap();
     assert!(bench.names(".").is_empty());
 }
@@ -450,7 +450,7 @@ fn every_file_of_a_patch_is_judged() {
     assert_eq!(bench.get("a"), b"x\n");
 }
 
-/// What git has to say of a change from these files to those, in a repository of its own in the folder `git`.
+/// Returns git's diff between two trees, made in a repository of its own in the folder `git`.
 fn gits_patch(bench: &Bench, old: &Tree, new: &Tree) -> String {
     let script = |text: &str| {
         #[expect(clippy::disallowed_methods, reason = "git is the reference, outside of the sandbox")]
@@ -508,7 +508,7 @@ proptest! {
     }
 }
 
-/// A diff in the form of the envelope.
+/// Converts a diff to the envelope form.
 fn as_envelope(diff: &str) -> String {
     let lines = diff.lines().skip(2).filter(|line| !line.starts_with('\\'));
     let lines = lines.map(|line| if line.starts_with("@@ ") { "@@" } else { line });
@@ -532,7 +532,7 @@ proptest! {
         lines in prop::collection::vec(("[ab]{0,2}", "\n|\r\n"), 1..20), is_ended: bool,
         edits in prop::collection::vec((0..20_usize, prop::option::of("[xy ]{1,3}")), 1..5),
     ) {
-        // Each line stands once, so that a hunk has one place.
+        // Each line is unique, so that a hunk has exactly one place.
         let mut before: String =
             lines.iter().enumerate().map(|(at, (text, ending))| format!("{at}{text}{ending}")).collect();
         if !is_ended {
@@ -547,7 +547,7 @@ proptest! {
                 None => {}
             }
         }
-        // The end of the file stays as it is; that is what an envelope means.
+        // The end of the file does not change: an envelope cannot express that.
         let mut wanted: String = wanted.iter().map(|line| format!("{}\n", line.trim_end_matches('\n'))).collect();
         if !is_ended {
             wanted.pop();
@@ -560,7 +560,7 @@ proptest! {
         let texts = |text: &str| lines_of(text).iter().map(|line| line.text.to_owned()).collect::<Vec<_>>();
         prop_assert_eq!(texts(&after), texts(&wanted));
         prop_assert_eq!(after.ends_with('\n'), wanted.ends_with('\n'));
-        // Lines that were there before have the endings that they had, save the one at the end.
+        // Lines that existed before have their old line endings, except for the last line.
         let after_lines = lines_of(&after);
         for line in lines_of(&before).iter().filter(|line| !line.ending.is_empty()) {
             if let Some(kept) = after_lines[..after_lines.len() - 1].iter().find(|kept| kept.text == line.text) {

@@ -1,18 +1,18 @@
-//! A text as lines that keep their line breaks.
+//! Splits a text into lines with their line breaks.
 
 use crate::builtin::text::line_ending::ends_in_returns;
 
-/// A line with what ends it: `\n`, `\r\n`, `\r`, or nothing at the end of the text.
+/// A line and its line break: `\n`, `\r\n`, `\r`, or none at the end of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     pub(super) ending: &'a str,
-    /// As patches carry it: the text, with the carriage return before a line feed.
+    /// The line as a patch carries it: with the carriage return before a line feed.
     pub(super) carried: &'a str,
 }
 
-/// The lines of a text. A carriage return of its own ends a line only where these alone do: elsewhere it is part of a
-/// line, as readers see it.
+/// Splits a text into lines. A lone carriage return ends a line only in a text that has no other line breaks; elsewhere
+/// it is part of a line, as readers treat it.
 pub(super) fn lines_of(text: &str) -> Vec<Line<'_>> {
     if !ends_in_returns(text) {
         return lines_by_feeds(text);
@@ -21,7 +21,7 @@ pub(super) fn lines_of(text: &str) -> Vec<Line<'_>> {
     text.split_inclusive('\r').map(|whole| Line::of(whole, bare(whole), bare(whole))).collect()
 }
 
-/// The lines of a text as programs for patches see them: only a line feed ends one.
+/// Splits a text at line feeds only, as patch programs do.
 pub(super) fn lines_by_feeds(text: &str) -> Vec<Line<'_>> {
     let line = |whole| match str::strip_suffix(whole, '\n') {
         Some(carried) => Line::of(whole, carried.strip_suffix('\r').unwrap_or(carried), carried),

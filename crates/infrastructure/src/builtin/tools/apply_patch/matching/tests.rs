@@ -1,4 +1,4 @@
-//! Where hunks stand.
+//! Tests of the places of hunks.
 
 use super::*;
 use crate::builtin::tools::apply_patch::{
@@ -7,7 +7,8 @@ use crate::builtin::tools::apply_patch::{
 };
 use std::time::{Duration, Instant};
 
-/// Where the hunks of an update with these lines stand in a text, as lines from 1, with what had to be overlooked.
+/// Returns the places of the hunks of an update in a text: the line numbers from 1, and the differences that were
+/// ignored.
 fn places(text: &str, hunks: &str) -> Result<Vec<(usize, Looseness)>, Misfit> {
     let patch = parse(&format!("*** Begin Patch\n*** Update File: a\n{hunks}\n*** End Patch")).unwrap();
     let Action::Update { hunks, .. } = &patch[0].action else { panic!("{patch:?}") };
@@ -81,7 +82,7 @@ fn only_what_keeps_every_token_may_differ() {
         ("  a\n   b\n", "@@\n a\n-b"),
         ("a\nb\n", "@@\n-a b"),
         ("a \u{2212} b\n", "@@\n-a - b"),
-        // What is added could not be moved as far to the left.
+        // The added line cannot be moved as far to the left.
         ("if x:\n  y\n", "@@\n     if x:\n-      y\n+z"),
     ] {
         misfit(text, hunks, Misfit::NoMatch);
@@ -99,7 +100,7 @@ fn lines_without_context_are_added_behind_an_anchor_or_at_the_end() {
 
 #[test]
 fn a_search_is_bounded_and_ends_when_the_time_is_over() {
-    // Each of a hundred thousand places would be compared over 50,000 lines.
+    // At each of a hundred thousand places, 50,000 lines would be compared.
     let hunk = format!("@@\n{}", "-  x\n".repeat(50_000));
     let found = places(&" x\n".repeat(100_000), hunk.trim_end());
     assert!(matches!(&found, Err(Misfit::Ambiguous(several)) if several.len() == 50_001), "{:?}", found.is_ok());

@@ -1,4 +1,4 @@
-//! The envelope: files and hunks between `*** Begin Patch` and `*** End Patch`.
+//! Parses the envelope: files and hunks between `*** Begin Patch` and `*** End Patch`.
 
 use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, path};
 
@@ -8,10 +8,10 @@ const ADD: &str = "*** Add File:";
 const DELETE: &str = "*** Delete File:";
 const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
-/// What a file or a hunk begins with.
+/// First characters of the lines that begin a file or a hunk.
 const HEADERS: [char; 2] = ['*', '@'];
 const END_OF_FILE: &str = "*** End of File";
-/// As many lines above its place a hunk names: nothing is nested deeper that a person would read.
+/// Maximum number of anchors of a hunk. Readable code is not nested deeper.
 const MAX_ANCHORS: usize = 8;
 
 pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError> {
@@ -49,7 +49,7 @@ pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError>
     }
 }
 
-/// The content of a new file: every line begins with `+`.
+/// Parses the content of a new file, in which every line begins with `+`.
 fn added(lines: &mut Lines<'_>) -> Result<Action, PatchError> {
     let mut content = String::new();
     while let Some(line) = lines.peek().filter(|line| !line.starts_with("***")) {
@@ -72,7 +72,7 @@ fn updated(lines: &mut Lines<'_>, line: usize) -> Result<Action, PatchError> {
     let to = lines.after(MOVE).map(|text| path(text, to_line)).transpose()?;
     let mut hunks = Vec::new();
     while let Some(first) = lines.peek().filter(|line| !line.starts_with("*** ")) {
-        // An empty line before a header or the next file belongs to nobody.
+        // An empty line before a header or the next file is not part of a hunk.
         if is_empty(first) && lines.lines.get(lines.next + 1).is_none_or(|next| next.starts_with(HEADERS)) {
             lines.next();
         } else {
@@ -85,7 +85,7 @@ fn updated(lines: &mut Lines<'_>, line: usize) -> Result<Action, PatchError> {
     Ok(Action::Update { to, hunks })
 }
 
-/// A hunk: its headers, then its lines. The first one of a file may go without a header.
+/// Parses a hunk: its headers, then its lines. The first hunk of a file may have no header.
 fn hunk(lines: &mut Lines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
     let mut hunk = None;
     while let Some(header) = lines.after("@@") {
@@ -126,7 +126,7 @@ fn hunk(lines: &mut Lines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
             Some((" ", text)) => HunkLine::Kept(text.to_owned()),
             Some(("-", text)) => HunkLine::Removed(text.to_owned()),
             Some(("+", text)) => HunkLine::Added(text.to_owned()),
-            // Editors take the space of an empty line away.
+            // Editors remove the space from an empty line.
             _ if is_empty(line) => HunkLine::Kept(line.to_owned()),
             _ => {
                 let what = format!(
@@ -138,7 +138,7 @@ fn hunk(lines: &mut Lines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
         });
         lines.next();
     }
-    // An empty line before the next file belongs to nobody.
+    // An empty line before the next file is not part of the hunk.
     let is_last = lines.peek().is_none_or(|line| line.starts_with("*** "));
     if is_last && is_empty(lines.lines[lines.next - 1]) {
         hunk.lines.pop();

@@ -1,9 +1,10 @@
-//! Names in quotes, as git and GNU diff write those that hold more than plain characters.
+//! Parses quoted names. git and GNU diff quote names with special characters.
 
-/// Reads the quoted name that a text begins with, and what follows it; `None` where there are no quotes.
+/// Parses the quoted name at the beginning of a text, and returns it with the rest of the text. Returns `None` if there
+/// are no quotes.
 ///
 /// # Errors
-/// What is wrong with it, to go on after "the name".
+/// Describes the error by the end of a sentence that begins with "the name".
 pub(super) fn unquoted(text: &str) -> Option<Result<(String, &str), &'static str>> {
     text.strip_prefix('"').map(|inner| {
         let (bytes, rest) = bytes_of(inner)?;
@@ -15,7 +16,7 @@ pub(super) fn unquoted(text: &str) -> Option<Result<(String, &str), &'static str
     })
 }
 
-/// The bytes that the text stands for up to its closing quote, and what follows that.
+/// Decodes the bytes up to the closing quote, and returns them with the rest of the text.
 fn bytes_of(inner: &str) -> Result<(Vec<u8>, &str), &'static str> {
     const UNKNOWN: &str = "has an escape that git does not write";
     let mut bytes = Vec::with_capacity(inner.len());

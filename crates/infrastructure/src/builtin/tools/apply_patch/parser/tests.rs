@@ -1,4 +1,4 @@
-//! Which texts are patches, and what is wrong with the others.
+//! Tests of valid patches and of the errors of invalid ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn refused(text: &str, expected: &str) {
     assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text}");
 }
 
-/// A hunk from its text; `@` begins an anchor.
+/// Creates a hunk from its text; `@` begins an anchor.
 fn hunk(line: usize, lines: &[&str]) -> Hunk {
     let mut hunk = Hunk { line, ..Hunk::default() };
     for line in lines {

@@ -1,10 +1,10 @@
-//! A unified diff, as `diff -u` and `git diff` write it.
+//! Parses a unified diff, as `diff -u` and `git diff` write it.
 
 use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, quoted::unquoted};
 
 const NOWHERE: &str = "/dev/null";
 
-/// Whether a patch that begins with this line is a unified diff.
+/// Returns `true` if a patch that begins with this line is a unified diff.
 pub(super) fn begins(line: &str) -> bool {
     line.starts_with("--- ") || line.starts_with("diff --git ")
 }
@@ -21,7 +21,7 @@ pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError>
     Ok(files)
 }
 
-/// One file: what git says of it, its names, and its hunks; or some of these.
+/// Parses the part of one file: git's header, the names and the hunks, of which some may be missing.
 fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
     let header = GitHeader::read(lines)?;
     let line = lines.number();
@@ -43,7 +43,7 @@ fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
             {
                 return Err(PatchError::new(line, unexpected(other)));
             }
-            // Without hunks the file is empty, before and after; or only its mode changes.
+            // Without hunks, the file is empty before and after, or only its mode changes.
             let action = match (header.is_new, header.is_deleted, header.executable) {
                 (true, ..) => Action::Add(String::new()),
                 (_, true, _) => Action::Delete { was: Some(Vec::new()) },
@@ -56,18 +56,18 @@ fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
     Ok(FilePatch { executable: header.executable, ..file })
 }
 
-/// What `git diff` says of a file before its names.
+/// Header of a file in a `git diff`, before its names.
 #[derive(Default)]
 struct GitHeader<'a> {
-    /// Where it begins.
+    /// First line of the header, from 1.
     line: usize,
-    /// Both names, behind `diff --git`.
+    /// Both names, as they follow `diff --git`.
     names: Option<&'a str>,
-    /// The line that says so, the old name and the new one.
+    /// Line of the rename (from 1), the old name and the new one.
     rename: Option<(usize, String, String)>,
     is_new: bool,
     is_deleted: bool,
-    /// Whether the file is to be executable; `None` where nothing changes.
+    /// New execute permission; `None` if it does not change.
     executable: Option<bool>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> GitHeader<'a> {
         loop {
             let line = lines.number();
             if let Some(mode) = lines.after("new file mode ") {
-                // Without execution a new file gets the bits that new files get.
+                // A new file that is not executable gets the usual mode of new files.
                 (header.is_new, header.executable) = (true, executable(mode, line)?.then_some(true));
             } else if let Some(mode) = lines.after("deleted file mode ") {
                 executable(mode, line)?;
@@ -101,7 +101,7 @@ impl<'a> GitHeader<'a> {
     }
 }
 
-/// Whether git's mode is that of a file that is executed.
+/// Returns `true` if git's mode is that of an executable file.
 fn executable(mode: &str, line: usize) -> Result<bool, PatchError> {
     match mode.trim() {
         "100755" => Ok(true),
@@ -116,7 +116,7 @@ fn executable(mode: &str, line: usize) -> Result<bool, PatchError> {
     }
 }
 
-/// What to say of a line where a file was to begin.
+/// Describes a line that is not the beginning of a file.
 fn unexpected(line: &str) -> String {
     let reason = match line {
         _ if line.starts_with("copy from ") => ". Git's copies are not made: add the file with its whole content",
@@ -128,7 +128,7 @@ fn unexpected(line: &str) -> String {
     format!("`--- path` was expected, not `{}`{reason}", cut(line.trim_end()))
 }
 
-/// The name of a file that has only one, from the line in which git says it twice.
+/// Returns the name of a file from its `diff --git` line, which states the same name twice.
 fn git_name(names: Option<&str>, line: usize) -> Result<String, PatchError> {
     let names = names.unwrap_or_default();
     let both = match quoted(names, line)? {
@@ -147,14 +147,14 @@ fn git_name(names: Option<&str>, line: usize) -> Result<String, PatchError> {
     some(below(&only.ok_or_else(unclear)?), line)
 }
 
-/// Two names of the same length with a blank between them.
+/// Splits a text into two names of the same length with a space between them.
 fn halves(names: &str) -> Option<(&str, &str)> {
     let (old, new) = names.split_at_checked(names.len() / 2)?;
     Some((old, new.strip_prefix(' ')?))
 }
 
-/// A file's name without what `diff -u` writes after it, the time behind a tab. Git puts a tab there where there are
-/// blanks in the name, so that all of them are the name's; where there is none, those at its ends are a slip.
+/// Parses the name of a file. `diff -u` writes the time after it, separated by a tab. Git adds a tab to a name with
+/// spaces, so that all of them belong to the name; without a tab, spaces at the ends are a mistake and are trimmed.
 fn name(text: &str, line: usize) -> Result<String, PatchError> {
     Ok(match (quoted(text, line)?, text.split_once('\t')) {
         (Some((name, _)), _) => name,
@@ -163,31 +163,32 @@ fn name(text: &str, line: usize) -> Result<String, PatchError> {
     })
 }
 
-/// A name that goes to the end of its line.
+/// Parses a name that extends to the end of its line.
 fn whole_name(text: &str, line: usize) -> Result<String, PatchError> {
     let name = quoted(text, line)?.map_or_else(|| text.to_owned(), |(name, _)| name);
     some(below(&name), line)
 }
 
-/// The quoted name that a text begins with, and what follows it.
+/// Parses the quoted name at the beginning of a text, and returns it with the rest of the text.
 fn quoted(text: &str, line: usize) -> Result<Option<(String, &str)>, PatchError> {
     let wrong = |what| PatchError::new(line, format!("the name `{}` {what}", cut(text)));
     unquoted(text).transpose().map_err(wrong)
 }
 
-/// A name below the folder where a patch belongs, which is never the home folder.
+/// Returns the name as a path below the folder of the patch: a leading `~` does not mean the home folder.
 fn below(name: &str) -> String {
     if name.starts_with('~') { format!("./{name}") } else { name.to_owned() }
 }
 
-/// A name that there has to be.
+/// Rejects an empty name.
 fn some(name: String, line: usize) -> Result<String, PatchError> {
     if name.is_empty() { Err(PatchError::new(line, "the path is missing")) } else { Ok(name) }
 }
 
 fn changed(lines: &mut Lines<'_>, line: usize, old: &str, new: &str) -> Result<FilePatch, PatchError> {
     let hunks = hunks(lines)?;
-    // Git puts `a/` and `b/` before the names, and only both together are that.
+    // Git puts `a/` and `b/` before the names. Only both together are such prefixes, unless the other name is
+    // `/dev/null`.
     let (old, new) = match (old.strip_prefix("a/"), new.strip_prefix("b/")) {
         (Some(old), Some(new)) => (&*below(old), &*below(new)),
         (Some(old), None) if new == NOWHERE => (&*below(old), new),
@@ -219,12 +220,12 @@ fn hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
             let what = format!("`@@ -line,count +line,count @@` was expected, not `@@{}`", cut(header));
             return Err(PatchError::new(hunk.line, what));
         };
-        // `-0,0` stands before the first line, and `-5,0` behind the fifth.
+        // `-0,0` is before the first line, and `-5,0` after the fifth.
         hunk.at = Some(if old == 0 { at.saturating_add(1) } else { at });
         while old > 0 || new > 0 || lines.peek().is_some_and(|line| line.starts_with('\\')) {
             let number = lines.number();
             let line = lines.next().unwrap_or("\n");
-            // Editors take the space of an empty line away.
+            // Editors remove the space from an empty line.
             let (sign, text) =
                 if is_empty(line) { (" ", line) } else { line.split_at_checked(1).unwrap_or((line, "")) };
             let wrong = |what: String| Err(PatchError::new(number, what));
@@ -233,7 +234,8 @@ fn hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
                 "-" => (1, 0),
                 "+" => (0, 1),
                 "\\" => {
-                    // It speaks of the line before it. Behind a removed line the new end may follow, which has a break.
+                    // The marker refers to the line before it. After a removed line the new last line may follow, which
+                    // has a line break.
                     hunk.ends_in_break = Some(matches!(hunk.lines.last(), Some(HunkLine::Removed(_))));
                     continue;
                 }
