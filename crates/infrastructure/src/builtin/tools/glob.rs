@@ -31,17 +31,17 @@ use toolstead_domain::{
     tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// As many patterns without braces may a pattern stand for.
+/// Maximum number of patterns without braces that a pattern may expand to.
 const MAX_ALTERNATIVES: usize = 1000;
-/// "Unlimited" depth ends here: paths cannot be much deeper.
+/// Depth of an unlimited search. Paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
-/// Maximum number of names that are compared with a missing one, and a timeout that only a slow disk reaches.
+/// Maximum number of names that are compared with a missing one, and the timeout, which only a slow disk reaches.
 const NAMES_LOOKED_AT: usize = 10_000;
 const LOOKING_TIME: Duration = Duration::from_secs(1);
 
-/// Patterns that every path matches, which need not be asked about each.
+/// Patterns that match every path, so that they are not evaluated.
 const EVERYTHING: [&str; 2] = ["**", "**/*"];
-/// What does not stand for itself in a pattern.
+/// Characters with a special meaning in a pattern.
 const WILDCARDS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 /// Finds files by name.
@@ -172,12 +172,12 @@ impl BuiltInTool for Glob {
     }
 }
 
-/// Where to begin and what to look for there: folders that the pattern names outright are not searched for.
+/// Start folder and pattern of a search. Folders that the pattern names literally are part of the start folder.
 struct Plan {
     start: String,
-    /// `None` where everything matches.
+    /// `None` if everything matches.
     globs: Option<GlobSet>,
-    /// The last name of the pattern, if it has no wildcard.
+    /// Last name of the pattern, if it has no wildcard.
     name: Option<String>,
     depth: usize,
     wanted: Wanted,
@@ -208,7 +208,7 @@ impl Plan {
         };
         let mut start = start.to_owned();
         let mut rest = pattern;
-        // The last part stays, so that there is something to match.
+        // The last part remains, so that there is something to match.
         while let Some((folder, tail)) = rest.split_once('/')
             && !folder.contains(WILDCARDS)
         {
@@ -238,7 +238,7 @@ impl Plan {
     }
 }
 
-/// For how many patterns without braces a pattern stands, at most.
+/// Returns the maximum number of patterns without braces that a pattern expands to.
 fn alternatives(pattern: &str) -> usize {
     let mut groups = Vec::new();
     let mut product: usize = 1;
@@ -258,7 +258,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
     let files = files.with_stop(files.stop().within(Duration::from_millis(input.timeout_ms)));
     let found = match files.find(&plan.start) {
         Ok(found) => found,
-        // A folder in the pattern that does not exist holds no match; one that was named as such is a mistake.
+        // A missing folder in the pattern contains no match; a missing `path` is an error.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
             let told = format!("{}\n", ToolFailure::from(error).text());
             return Ok(Findings { hits: Vec::new(), walked: Walked::default(), told, limit: input.limit });
@@ -280,7 +280,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
     Ok(Findings { hits, walked, told, limit: input.limit })
 }
 
-/// What may have been meant, for a caller who found nothing.
+/// Suggests what the caller may have meant, after a search without matches.
 fn hint(files: &GrantedWorkspace, folder: &Found, input: &Input, plan: &Plan) -> String {
     if let Some(name) = &plan.name {
         let files = files.with_stop(files.stop().within(LOOKING_TIME));
@@ -336,14 +336,14 @@ struct Hit {
 }
 
 impl Hit {
-    /// The last changed first, and by name where that says nothing.
+    /// Compares by time of change, latest first, and then by path.
     fn by_age(&self, other: &Self) -> Ordering {
         (Reverse(self.modified), &self.path).cmp(&(Reverse(other.modified), &other.path))
     }
 }
 
 impl Search<'_> {
-    /// The facts of an entry if it is what is wanted. A link is what it leads to, as far as that may be read.
+    /// Returns the facts of an entry of the requested type. A link has the type of its target, if that may be read.
     fn wanted(&self, entry: &Entry<'_>) -> Option<FileFacts> {
         let wanted = self.plan.wanted;
         let is_wanted = |kind| match wanted {
@@ -388,24 +388,24 @@ impl Visitor for Search<'_> {
     }
 }
 
-/// What a search came to.
+/// Result of a search.
 struct Findings {
-    /// The last changed first.
+    /// Sorted by time of change, latest first.
     hits: Vec<Hit>,
     walked: Walked,
-    /// What to say where nothing was found.
+    /// Message if nothing was found.
     told: String,
-    /// As many are shown.
+    /// Maximum number of paths that are shown.
     limit: usize,
 }
 
 impl Findings {
-    /// The paths of all that were found, each on a line, where not all are shown.
+    /// Returns all paths, one per line, if not all of them are shown.
     fn rest(&self) -> Option<String> {
         (self.hits.len() > self.limit).then(|| lines(&self.hits))
     }
 
-    /// `all` is the handle under which the paths are kept that are not all shown.
+    /// Formats the result. `all` is the handle of the stored list of all paths, if not all are shown.
     fn answered(mut self, all: Option<String>) -> Result<ToolResult, ToolFailure> {
         let Walked { entries, refused, unreadable, ended } = self.walked;
         let total_seen = self.hits.len();
@@ -444,7 +444,7 @@ impl Findings {
     }
 }
 
-/// The paths, each on a line.
+/// Returns the paths, one per line.
 fn lines(hits: &[Hit]) -> String {
     hits.iter().map(|hit| format!("{}\n", on_one_line(&hit.path))).collect()
 }

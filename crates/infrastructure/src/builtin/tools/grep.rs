@@ -155,7 +155,7 @@ impl BuiltInTool for Grep {
             let start = source.name(files);
             rendering::answered(&input, &start, &search::run(files, source, &input, &limits)?)
         });
-        // A stored output may be an attachment or a text of the web, as it came.
+        // A stored output may hold the unprocessed text of an attachment or a web page.
         result.await.map(|result| if is_output { cleaned_result(result, 0) } else { result })
     }
 }

@@ -1,4 +1,4 @@
-//! What `glob` promises.
+//! Tests of the tool `glob`.
 
 use super::*;
 use crate::builtin::tests::Bench;

@@ -1,4 +1,4 @@
-//! What `grep` finds, within bounds.
+//! Collects the matches of a search, within limits.
 
 use crate::{builtin::tools::grep::OutputMode, sandbox::workspace::stop::Stop};
 use grep_matcher::Matcher;
@@ -13,19 +13,19 @@ use std::{
 };
 use toolstead_domain::ports::clock::Timestamp;
 
-/// As many lines around matches are kept for each line that matches, on the average.
+/// Maximum number of stored lines per matching line, on average. Context lines count.
 const LINES_PER_HIT: usize = 2;
-/// Longer lines are cut around their match.
+/// Maximum length of a line, in characters. Longer lines are cut around their match.
 const MAX_LINE_CHARS: usize = 500;
-/// As many characters are kept before a match in a long line.
+/// Number of characters before the match in a cut line.
 const LEAD_CHARS: usize = 150;
 
-/// As many matches of a line are told apart.
+/// Maximum number of matches per line that are reported separately.
 const MAX_PLACES: usize = 1000;
-/// As much of what follows a block is looked at to find its matches again, for what a pattern says of that (`\b`).
+/// Number of bytes after a block that are read when its matches are located again, for assertions like `\b`.
 const LOOK_AHEAD_BYTES: usize = 128;
 
-/// How much may still be found, for all threads together.
+/// Remaining capacity of a search, shared by all threads.
 #[derive(Debug)]
 pub(super) struct Bounds {
     hits: AtomicUsize,
@@ -33,18 +33,18 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// As many lines that match are taken, or files where lines are not asked for.
+    /// Allows `hits` matching lines, or matching files if lines are not requested.
     pub(super) fn new(hits: usize) -> Self {
         Self { hits: AtomicUsize::new(hits), lines: AtomicUsize::new(hits.saturating_mul(LINES_PER_HIT)) }
     }
 }
 
-/// Takes one of what is left; false when nothing is.
+/// Takes one from what is left; returns `false` if nothing is.
 fn take(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-/// What one thread searches with, and found.
+/// Matcher, searcher and findings of one thread.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) matcher: RegexMatcher,
@@ -54,15 +54,15 @@ pub(super) struct Worker {
     pub(super) findings: Findings,
 }
 
-/// All that was found.
+/// Findings of one thread, or of the whole search.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) files: Vec<FileFindings>,
-    /// Lines that match; where lines are not asked for, files.
+    /// Number of matching lines; number of matching files if lines are not requested.
     pub(super) total_matches: u64,
     pub(super) binary_files: usize,
     pub(super) unreadable_files: usize,
-    /// Why not everything was searched.
+    /// Reason why not everything was searched.
     pub(super) ended: Option<Ended>,
 }
 
@@ -72,16 +72,16 @@ pub(super) enum Ended {
     Hits,
 }
 
-/// Where something was found.
+/// File or stored output that has matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    /// The path as it is shown, or the handle.
+    /// Path as it is displayed, or the handle.
     pub(super) shown: String,
-    /// The path itself; nothing for a stored output.
+    /// Full path; empty for a stored output.
     pub(super) lexical: PathBuf,
 }
 
-/// What was found in one file.
+/// Findings in one file.
 #[derive(Debug)]
 pub(super) struct FileFindings {
     pub(super) place: Place,
@@ -95,14 +95,14 @@ pub(super) struct FileFindings {
 pub(super) struct FoundLine {
     pub(super) number: u64,
     pub(super) text: String,
-    /// The match in the text, in characters; `None` for a line around a match.
+    /// Range of the match in the text, in characters; `None` for a context line.
     pub(super) place: Option<(usize, usize)>,
-    /// Whether lines are left out before it.
+    /// `true` if lines before this one are omitted.
     pub(super) follows_gap: bool,
 }
 
 impl Findings {
-    /// Adds what another thread found.
+    /// Adds the findings of another thread.
     pub(super) fn absorb(&mut self, other: Self) {
         self.files.extend(other.files);
         self.total_matches += other.total_matches;
@@ -111,12 +111,12 @@ impl Findings {
         self.ended = self.ended.or(other.ended);
     }
 
-    /// Puts the files that changed last first.
+    /// Sorts the files by time of change, latest first.
     pub(super) fn sort(&mut self) {
         self.files.sort_unstable_by(|a, b| (Reverse(a.modified), &a.place).cmp(&(Reverse(b.modified), &b.place)));
     }
 
-    /// The length of all lines, about as they are shown.
+    /// Returns the approximate number of characters that all lines take when displayed.
     pub(super) fn chars(&self) -> usize {
         let chars = |file: &FileFindings| -> usize {
             file.lines.iter().map(|line| line.text.chars().count() + file.place.shown.len() + 8).sum()
@@ -126,7 +126,7 @@ impl Findings {
 }
 
 impl Worker {
-    /// Searches one file. Its place is asked for if something is found.
+    /// Searches one file. `place` is called only if there is a match.
     pub(super) fn search(
         &mut self,
         content: impl Read,
@@ -156,7 +156,7 @@ impl Worker {
             findings.unreadable_files += 1;
         }
         findings.binary_files += usize::from(is_binary);
-        // Lines before the first NUL are text; a count of them would be half of one.
+        // Lines before the first NUL are text, but a count of them would be incomplete.
         if matches > 0 && (!is_binary || self.mode == OutputMode::Content) {
             findings.total_matches += matches;
             findings.files.push(FileFindings { place: place(), modified, matches, lines });
@@ -167,7 +167,7 @@ impl Worker {
     }
 }
 
-/// A file that ends when the time is over. Its end is asked for once: the engine looks for it twice in every file.
+/// Reader that ends at the deadline. It reports the end of the file without reading again: the engine reads it twice.
 struct UntilStopped<'a, R> {
     content: R,
     stop: &'a Stop,
@@ -198,7 +198,7 @@ struct FileSink<'a> {
 }
 
 impl FileSink<'_> {
-    /// Keeps a line; false when there is no more room.
+    /// Stores a line; returns `false` if the capacity is used up.
     fn keep(&mut self, number: u64, line: &[u8], place: Option<(usize, usize)>) -> bool {
         if !take(&self.bounds.lines) {
             self.is_full = true;
@@ -210,8 +210,8 @@ impl FileSink<'_> {
         true
     }
 
-    /// Keeps the lines of a block, each with the matches in it; false when there is no more room. The matches are looked
-    /// for as the searcher did: across lines, and with what stands around the block.
+    /// Stores the lines of a block, each with its matches; returns `false` if the capacity is used up. The matches are
+    /// located as the searcher did: across lines, and with the text around the block.
     fn keep_block(&mut self, found: &SinkMatch<'_>) -> bool {
         let (matcher, range) = (self.matcher, found.bytes_range_in_buffer());
         let end = range.end.saturating_add(LOOK_AHEAD_BYTES).min(found.buffer().len());
@@ -226,7 +226,7 @@ impl FileSink<'_> {
         let Some((first, mut line)) = lines.next() else { return true };
         let (mut number, kept) = (first, self.lines.len());
         let (mut places, mut is_through, mut has_room) = (Vec::new(), false, true);
-        // Keeps the lines that end before the place, and notes it for those that it lies in.
+        // Stores the lines that end before the match, and records the match for each line that it overlaps.
         let mut meet = |place: Range<usize>| {
             while !is_through {
                 if place.start < line.end {
@@ -246,23 +246,23 @@ impl FileSink<'_> {
             }
             false
         };
-        // The engine's errors are of a kind that cannot happen.
+        // This matcher never returns an error.
         let _ = matcher.find_iter_at(buffer, range.start, |place| meet(place.start()..place.end()));
         meet(usize::MAX..usize::MAX);
-        // Where no character matches, the place does.
+        // If no match has characters, its position is stored.
         if has_room && self.lines.len() == kept {
             has_room = self.keep(first, b"", Some((0, 0)));
         }
         has_room
     }
 
-    /// Keeps a line that matches at these places, or each of them; false when there is no more room.
+    /// Stores a line with these matches, or each match by itself; returns `false` if the capacity is used up.
     fn keep_line(&mut self, number: u64, buffer: &[u8], line: &Range<usize>, places: &[Range<usize>]) -> bool {
         if !self.take_hit() {
             return false;
         }
         let text = without_break(&buffer[line.clone()]);
-        // Of a match in the line break nothing is shown.
+        // The part of a match in the line break is not shown.
         let shown = |place: &Range<usize>| {
             let within = |at: usize| (at - line.start).min(text.len());
             let shown = (within(place.start), within(place.end));
@@ -277,7 +277,7 @@ impl FileSink<'_> {
         parts.all(|(start, end)| self.keep(number, &text[start..end], Some((0, end - start))))
     }
 
-    /// Takes one line, or file, of what may be found; false when there is no more room.
+    /// Takes one line or file from the capacity; returns `false` if it is used up.
     fn take_hit(&mut self) -> bool {
         let is_taken = take(&self.bounds.hits);
         self.matches += u64::from(is_taken);
@@ -296,7 +296,7 @@ impl Sink for FileSink<'_> {
                 self.take_hit();
                 Ok(false)
             }
-            // A file counts as one, however many lines of it match.
+            // A file takes one from the capacity, however many of its lines match.
             OutputMode::Count => {
                 let is_known = self.matches > 0;
                 if is_known || self.take_hit() {
@@ -327,7 +327,7 @@ fn without_break(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The line as text, a long one cut around the match; the match in it, counted in characters.
+/// Returns the line as text, cut around the match if it is long, and the range of the match in characters.
 fn cut(line: &[u8], place: Option<(usize, usize)>) -> (String, Option<(usize, usize)>) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let place = place.map(|(start, end)| {

@@ -1,4 +1,4 @@
-//! What `grep` looks for, and in which files.
+//! Compiles the pattern and the file filters of a search.
 
 use crate::builtin::tools::grep::{
     Input, OutputMode,
@@ -13,12 +13,12 @@ use ignore::{
 use std::path::Path;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// The largest program that a pattern may become, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const MAX_PROGRAM_BYTES: usize = 10 << 20;
-/// The longest line, or file where matches go over lines, that is searched.
+/// Maximum length in bytes of a searched line, or of a searched file if matches may span lines.
 const MAX_BUFFER_BYTES: usize = 16 << 20;
 
-/// A search, made ready.
+/// A compiled search.
 #[derive(Debug)]
 pub(super) struct Plan {
     matcher: RegexMatcher,
@@ -30,7 +30,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `start` is where the globs are anchored.
+    /// Compiles a search whose globs are anchored at `start`.
     pub(super) fn of(input: &Input, start: &Path) -> Result<Self, ToolFailure> {
         Ok(Self {
             matcher: matcher(input)?,
@@ -42,12 +42,12 @@ impl Plan {
         })
     }
 
-    /// For one file that is named: no glob is anchored anywhere.
+    /// Compiles the search of a single named file, to which no glob applies.
     pub(super) fn of_one(input: &Input) -> Result<Self, ToolFailure> {
         Self::of(input, Path::new("/"))
     }
 
-    /// Whether an entry is searched, or entered.
+    /// Returns `true` if a file is to be searched, or a folder to be entered.
     pub(super) fn is_wanted(&self, path: &Path, is_folder: bool) -> bool {
         if self.globs.matched(path, is_folder).is_ignore() {
             return false;
@@ -55,7 +55,7 @@ impl Plan {
         is_folder || self.types.as_ref().is_none_or(|types| types.matched(path, false).is_whitelist())
     }
 
-    /// What one thread searches with. It shares nothing with others, so that none waits.
+    /// Creates the worker of one thread. It shares nothing with other workers, so that none waits.
     pub(super) fn worker(&self) -> Worker {
         Worker {
             matcher: self.matcher.clone(),
@@ -134,8 +134,8 @@ fn globs(input: &Input, start: &Path) -> Result<Override, ToolFailure> {
     builder.build().map_err(wrong)
 }
 
-/// The patterns in a list with commas. What stands in braces or behind a backslash belongs to its pattern. A blank is a
-/// part of a name, and separates patterns only where each of them shows that it is one.
+/// Splits a list of globs at commas. A comma in braces or after a backslash belongs to its pattern. A space is part of
+/// a name; it separates patterns only if each part is recognizably a pattern.
 pub(super) fn separated(list: &str) -> Vec<String> {
     let by_commas = split(list, ',').into_iter().map(|pattern| pattern.trim().to_owned());
     let by_blanks = by_commas.flat_map(|pattern| {
@@ -146,7 +146,7 @@ pub(super) fn separated(list: &str) -> Vec<String> {
     by_blanks.filter(|pattern| !pattern.is_empty()).collect()
 }
 
-/// The parts between separators that stand neither in braces nor behind a backslash.
+/// Splits a list at the separators that are neither in braces nor after a backslash.
 fn split(list: &str, separator: char) -> Vec<String> {
     let mut parts = vec![String::new()];
     let (mut depth, mut is_escaped) = (0_usize, false);

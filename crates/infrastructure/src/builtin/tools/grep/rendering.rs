@@ -1,4 +1,4 @@
-//! What `grep` answers.
+//! Formats the result of a search.
 
 use crate::{
     builtin::{
@@ -17,11 +17,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// As many lines are shown, unless the caller says how many.
+/// Default maximum number of lines.
 const USUAL_LINES: usize = 250;
-/// As many files.
+/// Default maximum number of files.
 const USUAL_FILES: usize = 100;
-/// As many characters are shown, unless the caller wants all: what a model gets of any result.
+/// Maximum length of the text unless the caller requests everything. It is the limit of every result for a model.
 const MAX_CHARS: usize = 30_000;
 
 #[derive(Serialize, JsonSchema)]
@@ -56,7 +56,7 @@ struct Count {
     count: u64,
 }
 
-/// The answer of a search that began at the path that is shown as `start`.
+/// Formats the result of a search that began at the path displayed as `start`.
 pub(super) fn answered(input: &Input, start: &str, searched: &Searched) -> Result<ToolResult, ToolFailure> {
     let Searched { findings, few, .. } = searched;
     let page = match few {
@@ -108,7 +108,7 @@ fn limit(input: &Input, usual: usize) -> usize {
     }
 }
 
-/// What there is in passed-over files, for a caller who found nothing.
+/// Describes the matches in ignored and hidden paths to a caller without other matches.
 fn told_aside(input: &Input, searched: &Searched) -> String {
     let flags = match (input.no_ignore, input.show_hidden) {
         (false, true) => "`no_ignore`",
@@ -136,21 +136,21 @@ fn counted_lines(lines: u64) -> String {
     if lines == 1 { "1 line matches".into() } else { format!("{lines} lines match") }
 }
 
-/// What is shown of everything.
+/// The part of the findings that is shown.
 #[derive(Default)]
 struct Page {
     text: String,
     files: Vec<String>,
     matches: Vec<MatchedLine>,
     counts: Vec<Count>,
-    /// How many lines or files are shown.
+    /// Number of lines or files that are shown.
     shown: usize,
-    /// How many there are in all.
+    /// Number of lines or files that were found.
     available: usize,
 }
 
 impl Page {
-    /// Whether there is room for one more.
+    /// Returns `true` if one more line or file fits.
     fn has_room(&self, input: &Input, limit: usize) -> bool {
         self.shown < limit && (self.text.len() < MAX_CHARS || input.head_limit == Some(0))
     }
@@ -198,7 +198,7 @@ fn lines(input: &Input, found: &[FileFindings], limit: usize) -> Page {
     page
 }
 
-/// `path:12:text`, with `-` for lines around a match.
+/// Appends `path:12:text`, with `-` instead of `:` for a context line.
 fn push_line(text: &mut String, input: &Input, file: &FileFindings, line: &FoundLine) {
     let mark = if line.place.is_some() { ':' } else { '-' };
     text.push_str(&on_one_line(&file.place.shown));

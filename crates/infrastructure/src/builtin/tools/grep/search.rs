@@ -1,4 +1,5 @@
-//! One search: the walk, a second look where little was found, and a look aside where nothing was.
+//! Runs a search. Few matches are searched again for their context; without matches, ignored and hidden files are
+//! searched.
 
 use crate::{
     builtin::{
@@ -33,33 +34,33 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Paths cannot be much deeper.
+/// Maximum depth of folders. Paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
-/// As many matches are shown with what stands around them where the caller left it open what to show.
+/// Maximum number of matches that are shown with context, if the caller did not choose an output mode.
 const FEW: usize = 3;
-/// What is shown around them is no longer, in characters.
+/// Maximum number of characters of these matches with their context.
 const MAX_FEW_CHARS: usize = 8000;
-/// A look into what is passed over ends then.
+/// Timeout of the search in ignored and hidden files.
 const ASIDE_TIME: Duration = Duration::from_millis(500);
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Default)]
 pub(super) struct Searched {
     pub(super) findings: Findings,
     pub(super) walked: Walked,
-    /// Entries that ignore files leave out, or that are hidden.
+    /// Number of entries that are hidden or excluded by ignore files.
     pub(super) passed_over: usize,
-    /// What there would be to find in those, if nothing else was found.
+    /// Matches in those entries, if there are no others.
     pub(super) aside: Option<Aside>,
-    /// All matches with what stands around them, where there are few and the caller left it open what to show.
+    /// All matches with context, if there are few and the caller did not choose an output mode.
     pub(super) few: Option<Findings>,
 }
 
-/// What a look into the passed-over files found.
+/// Number of matches in ignored and hidden files.
 pub(super) struct Aside {
     pub(super) lines: u64,
     pub(super) files: usize,
-    /// Whether it saw all of them.
+    /// `true` if all of these files were searched.
     pub(super) is_whole: bool,
 }
 
@@ -81,7 +82,7 @@ pub(super) fn run(
             }
             searched
         }
-        // A file that is named is searched whatever the filters say.
+        // A file that the caller names is searched regardless of the filters.
         Source::File(found) => {
             let place = Place { shown: name.clone(), lexical: found.path().lexical.clone() };
             in_one(files, place, found.open_file()?, found.facts().modified, &Plan::of_one(input)?, limits)
@@ -133,7 +134,7 @@ fn in_one(
     Searched { findings: worker.findings, ..Searched::default() }
 }
 
-/// Looks for the same in everything, whatever ignore files say, to tell whether it is worth asking for.
+/// Searches everything, including ignored and hidden files, to report whether the caller should include them.
 fn aside(files: &GrantedWorkspace, folder: &Found, input: &Input, limits: &FileLimits) -> Option<Aside> {
     let files = files.with_stop(files.stop().within(ASIDE_TIME));
     let input = Input { no_ignore: true, show_hidden: true, output_mode: Some(OutputMode::Count), ..input.clone() };
@@ -142,8 +143,8 @@ fn aside(files: &GrantedWorkspace, folder: &Found, input: &Input, limits: &FileL
     Some(Aside { lines: findings.total_matches, files: findings.files.len(), is_whole })
 }
 
-/// The matches with what stands around them, if there are few: a caller who gets them needs not ask again. They are of
-/// the stored output, if there is one, or else of files.
+/// Returns the matches with context if there are few, which saves the caller another call. They are read from the
+/// stored output if there is one, otherwise from the files.
 fn few(
     files: &GrantedWorkspace,
     found: &Findings,
@@ -151,7 +152,7 @@ fn few(
     input: &Input,
     limits: &FileLimits,
 ) -> Option<Findings> {
-    // What the caller wants no more of than that is not shown in another form.
+    // More matches than the caller's `head_limit` are not shown in this form either.
     let few = FEW.min(input.head_limit.filter(|limit| *limit > 0).unwrap_or(FEW));
     if found.files.is_empty() || found.files.len() > few || found.ended.is_some() || input.offset > 0 {
         return None;
@@ -173,7 +174,7 @@ fn few(
                     output.rewind().ok()?;
                     output
                 }
-                // The path is what it is: text that is shown could be taken for a handle or for the home folder.
+                // Opens the full path: the displayed one could be read as a handle or as the home folder.
                 None => {
                     opened = files.find_lexical(&file.place.lexical).ok()?.open_file().ok()?;
                     &mut opened
@@ -227,7 +228,7 @@ impl Visitor for Search<'_> {
         if !self.plan.is_wanted(&entry.path().lexical, is_folder) {
             return Visit::Skip;
         }
-        // Links are left to what they lead to, so that nothing is found twice.
+        // Links are not searched: their targets are, and no match is found twice.
         if entry.kind() != FileKind::File {
             return Visit::Continue;
         }

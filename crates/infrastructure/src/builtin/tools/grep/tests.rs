@@ -1,4 +1,4 @@
-//! What `grep` promises.
+//! Tests of the tool `grep`.
 
 use crate::builtin::tests::Bench;
 use proptest::prelude::*;
