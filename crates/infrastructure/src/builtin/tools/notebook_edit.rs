@@ -30,7 +30,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The mark that some editors put at the beginning of a file in UTF-8.
+/// UTF-8 byte order mark, which some editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Changes one cell of a Jupyter notebook.
@@ -87,7 +87,7 @@ enum EditMode {
 }
 
 impl CellType {
-    /// As notebooks have it.
+    /// Returns the name that notebooks use.
     fn name(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -162,7 +162,8 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
     let Some(content) = set.content(0, limit)?.map(|content| content.into_owned()) else {
         return Err(missing(files, &input.path));
     };
-    // A cell is named by what was read. When the notebook is another one by now, so may be the cell.
+    // The caller names a cell of the notebook that was read. If the file changed since, the name may refer to another
+    // cell.
     if set.is_stale(0, digest_of(&content), recording)? {
         let message = format!("`{path}` was changed since it was read");
         return Err(ToolFailure::new(ErrorKind::StaleFile, message)
@@ -202,7 +203,7 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
     answer(text, &output)
 }
 
-/// What a model reads: which cell it was, and how it reads now.
+/// Describes the changed cell and its new source to the model.
 fn told(edited: &EditedNotebook, path: &str, input: &Input, how_to_undo: Option<String>) -> String {
     let verb = match (input.edit_mode, input.dry_run) {
         (EditMode::Replace, false) => "Replaced",
@@ -230,7 +231,7 @@ fn told(edited: &EditedNotebook, path: &str, input: &Input, how_to_undo: Option<
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Sources end without a line break, which is not what a diff is to speak of.
+/// Adds a final line break. Sources have none, and the diff is not to mention it.
 fn ended(mut source: String) -> String {
     if !source.is_empty() && !source.ends_with('\n') {
         source.push('\n');

@@ -1,4 +1,4 @@
-//! One cell of a notebook, and where it stands.
+//! One cell of a notebook, and its range in the text.
 
 use serde::{
     Deserialize, Deserializer,
@@ -7,10 +7,10 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 use std::{fmt, ops::Range};
 
-/// No object that is looked into has more members. Jupyter writes five or six.
+/// Maximum number of members of an object. Jupyter writes five or six.
 const MAX_MEMBERS: usize = 1000;
 
-/// A cell: its text, and what has to be known of it.
+/// A cell: its JSON text, and the parsed members that an edit needs.
 #[derive(Debug)]
 pub(super) struct Cell<'a> {
     text: &'a str,
@@ -22,7 +22,7 @@ pub(super) struct Cell<'a> {
     has_source_as_list: bool,
 }
 
-/// The members of an object in their order, their values as they are written.
+/// Members of an object in their order, with their values as JSON text.
 #[derive(Debug)]
 pub(super) struct Members<'a>(Vec<(String, &'a RawValue)>);
 
@@ -65,7 +65,7 @@ impl<'a> Cell<'a> {
         &self.source
     }
 
-    /// Whether it holds what running it left.
+    /// Returns `true` if the cell has outputs or an execution count.
     pub(super) fn has_outputs(&self) -> bool {
         let is = |name: &str, empty: &str| self.members.get(name).is_none_or(|raw| raw.get() == empty);
         !(is("outputs", "[]") && is("execution_count", "null"))
@@ -77,7 +77,7 @@ impl<'a> Cell<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// The members of an object.
+    /// Parses the members of an object.
     pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -90,7 +90,7 @@ impl<'a> Members<'a> {
         self.0.iter().position(|(other, _)| other == name)
     }
 
-    /// The members with their values as text.
+    /// Returns the members with their values as text.
     pub(super) fn to_texts(&self) -> Vec<(String, String)> {
         self.0.iter().map(|(name, value)| (name.clone(), value.get().to_owned())).collect()
     }
@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// A string as JSON text.
+/// Returns a string as JSON text.
 pub(super) fn member_text(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! What an edit makes of a notebook's text.
+//! Applies an edit to the text of a notebook.
 
 use crate::builtin::{
     text::wording::counted,
@@ -11,30 +11,30 @@ use crate::builtin::{
 use std::collections::HashMap;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_input_schema::nearest_name};
 
-/// As many cells are listed when the one that was asked for is not there.
+/// Maximum number of cells that are listed if the requested one does not exist.
 const LISTED_CELLS: usize = 20;
-/// As much is shown of a cell's first line.
+/// Maximum number of characters shown of a cell's first line.
 const SHOWN_CHARS: usize = 60;
-/// The longest id that the format allows.
+/// Maximum length of an id in the notebook format, in characters.
 const MAX_ID_CHARS: usize = 64;
 
-/// A notebook after its edit, and the cell that it was about.
+/// A notebook after its edit, and the edited cell.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EditedNotebook {
     pub(super) text: String,
-    /// Its place, counted from 0; of a deleted cell, the place that it had.
+    /// Index of the cell, from 0; for a deleted cell, the index that it had.
     pub(super) index: usize,
     pub(super) id: Option<String>,
     pub(super) cell_type: String,
-    /// How many cells there are now.
+    /// Number of cells after the edit.
     pub(super) cells: usize,
     pub(super) source_before: String,
     pub(super) source_after: String,
-    /// What else is to be said, as sentences.
+    /// Further remarks for the result, as sentences.
     pub(super) notes: Vec<String>,
 }
 
-/// Carries out the edit on JSON text without a byte order mark.
+/// Applies the edit to JSON text without a byte order mark.
 pub(super) fn edited(text: &str, path: &str, input: &Input) -> Result<EditedNotebook, ToolFailure> {
     let notebook = Notebook::parse(text).map_err(|error| not_editable(path, &error))?;
     let place = find(&notebook, path, input)?;
@@ -130,7 +130,7 @@ fn deleted(notebook: &Notebook<'_>, index: usize) -> EditedNotebook {
     }
 }
 
-/// Gives a member a value, at its place or at the end.
+/// Sets a member at its place, or appends it.
 fn set(members: &mut Vec<(String, String)>, name: &str, value: String) {
     match members.iter_mut().find(|(other, _)| other == name) {
         Some((_, old)) => *old = value,
@@ -138,7 +138,7 @@ fn set(members: &mut Vec<(String, String)>, name: &str, value: String) {
     }
 }
 
-/// The cell that was asked for; `None` if none was named.
+/// Returns the index of the requested cell; `None` if the call names none.
 fn find(notebook: &Notebook<'_>, path: &str, input: &Input) -> Result<Option<usize>, ToolFailure> {
     let cells = notebook.cells();
     let index = match (&input.cell_id, input.cell_index) {
@@ -177,7 +177,7 @@ fn unknown_id(notebook: &Notebook<'_>, path: &str, id: &str) -> ToolFailure {
         .next(listing(notebook, path))
 }
 
-/// The cells, one a line.
+/// Lists the cells, one per line.
 fn listing(notebook: &Notebook<'_>, path: &str) -> String {
     let cells = notebook.cells();
     if cells.is_empty() {
@@ -195,7 +195,7 @@ fn listing(notebook: &Notebook<'_>, path: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// Makes sure that the result is a notebook, in which all other cells have the bytes that they had.
+/// Checks that the result is a valid notebook in which all other cells have their old bytes.
 fn check_the_rest(before: &Notebook<'_>, edited: &EditedNotebook, mode: EditMode) -> Result<(), ToolFailure> {
     let after = Notebook::parse(&edited.text).map_err(|error| internal(&error.to_string()))?;
     let this = Some(edited.index);
@@ -210,7 +210,7 @@ fn check_the_rest(before: &Notebook<'_>, edited: &EditedNotebook, mode: EditMode
     Err(internal("other cells would have changed"))
 }
 
-/// The texts of all cells but one.
+/// Returns the texts of all cells but one.
 fn others<'a>(notebook: &Notebook<'a>, but: Option<usize>) -> Vec<&'a str> {
     let cells = notebook.cells().iter().enumerate().filter(|(index, _)| Some(*index) != but);
     cells.map(|(_, cell)| cell.text()).collect()
@@ -222,7 +222,8 @@ fn internal(reason: &str) -> ToolFailure {
         .caused_by(reason.to_owned())
 }
 
-/// What is wrong with the ids of a notebook whose cells must have some. Programs cope with it and do not repair it.
+/// Describes missing, shared and malformed ids in a notebook whose cells must have ids. Programs accept such ids and do
+/// not repair them.
 fn odd_ids(text: &str) -> Option<String> {
     let notebook = Notebook::parse(text).ok().filter(Notebook::has_ids)?;
     let mut times: HashMap<&str, usize> = HashMap::new();

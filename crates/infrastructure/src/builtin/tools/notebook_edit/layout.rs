@@ -1,23 +1,23 @@
-//! How the JSON text of a notebook is laid out, so that a new cell looks like the others.
+//! Detects the layout of a notebook's JSON text, so that a new cell looks like the others.
 
 use crate::builtin::tools::notebook_edit::cell::member_text;
 
-/// Cells stand in a list in the notebook's object, which makes two steps.
+/// Indentation level of a cell: a list in an object contains it.
 const CELL_DEPTH: usize = 2;
 
 /// Line breaks and spaces between the parts of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Line break and one step of indentation; `None`: all on one line.
+    /// Line break and indentation of one level; `None` if everything is on one line.
     lines: Option<(&'static str, String)>,
-    /// What stands between a name and its value.
+    /// Separator between a name and its value.
     colon: &'static str,
-    /// What stands between the parts when they are on one line.
+    /// Separator between parts on the same line.
     comma: &'static str,
 }
 
 impl Layout {
-    /// The layout, read off the beginning of a JSON object.
+    /// Detects the layout from the beginning of a JSON object.
     pub(super) fn of(text: &str) -> Self {
         let start = text.find('{').map_or(0, |at| at + 1);
         let spaces = &text[start..];
@@ -30,23 +30,23 @@ impl Layout {
         Self { lines, colon, comma: if is_tight { "," } else { ", " } }
     }
 
-    /// The same with every object on one line.
+    /// Returns the layout with every object on one line.
     pub(super) fn compact(&self) -> Self {
         Self { lines: None, ..self.clone() }
     }
 
-    /// A cell with these members, whose values are JSON text already.
+    /// Formats a cell with these members, whose values are JSON text.
     pub(super) fn object(&self, members: &[(String, String)]) -> String {
         let members = members.iter().map(|(name, value)| format!("{}{}{value}", member_text(name), self.colon));
         self.enclosed('{', members.collect(), '}', CELL_DEPTH)
     }
 
-    /// The list of cells, with one cell.
+    /// Formats a list of cells that has one cell.
     pub(super) fn list_of(&self, cell: &str) -> String {
         self.enclosed('[', vec![cell.to_owned()], ']', CELL_DEPTH - 1)
     }
 
-    /// The source of a cell, as a list of its lines or as one string.
+    /// Formats the source of a cell, as a list of its lines or as one string.
     pub(super) fn source(&self, source: &str, is_list: bool) -> String {
         if !is_list {
             return member_text(source);
@@ -54,12 +54,12 @@ impl Layout {
         self.enclosed('[', source.split_inclusive('\n').map(member_text).collect(), ']', CELL_DEPTH + 1)
     }
 
-    /// What stands between the comma behind a cell and the next cell.
+    /// Returns the white space between the comma after a cell and the next cell.
     pub(super) fn between_cells(&self) -> String {
         if self.lines.is_some() { self.line(CELL_DEPTH) } else { self.comma[1..].to_owned() }
     }
 
-    /// Parts in brackets that stand at a depth.
+    /// Formats parts in brackets at an indentation level.
     fn enclosed(&self, open: char, parts: Vec<String>, close: char, depth: usize) -> String {
         if parts.is_empty() {
             return format!("{open}{close}");
@@ -73,7 +73,7 @@ impl Layout {
         }
     }
 
-    /// A line break and the indentation of a depth.
+    /// Returns a line break and the indentation of a level.
     fn line(&self, depth: usize) -> String {
         self.lines.as_ref().map(|(ending, step)| format!("{ending}{}", step.repeat(depth))).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! A notebook as text with known places: where its cells stand, and how it is laid out.
+//! A notebook as JSON text, with the ranges of its cells and its layout.
 //!
-//! A cell is changed by replacing its piece of the text. Nothing else is written anew, so that all other cells keep
-//! their bytes, whatever program wrote them.
+//! An edit replaces the range of one cell. The rest of the text is not rewritten, so that all other cells keep their
+//! bytes, whichever program wrote them.
 
 use crate::builtin::tools::notebook_edit::{
     cell::{Cell, Members, member_text},
@@ -11,24 +11,24 @@ use serde_json::value::RawValue;
 use std::ops::Range;
 use uuid::Uuid;
 
-/// The version from which on every cell has an id, as (`nbformat`, `nbformat_minor`).
+/// First version of the format in which every cell has an id, as (`nbformat`, `nbformat_minor`).
 const WITH_IDS: (u64, u64) = (4, 5);
 
-/// As many cells are looked at.
+/// Maximum number of cells.
 const MAX_CELLS: usize = 100_000;
 
-/// A notebook of version 4.
+/// A notebook in format 4.
 #[derive(Debug)]
 pub(super) struct Notebook<'a> {
     text: &'a str,
     version: (u64, u64),
-    /// Where the list of cells stands, with its brackets.
+    /// Range of the list of cells, including its brackets.
     list: Range<usize>,
     cells: Vec<Cell<'a>>,
     layout: Layout,
 }
 
-/// Why a text is no notebook that can be edited.
+/// Reason why a text is not a notebook that can be edited.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotebookError {
     #[error("it is no valid JSON: {0}")]
@@ -46,7 +46,7 @@ pub(super) enum NotebookError {
 }
 
 impl<'a> Notebook<'a> {
-    /// Reads a notebook from JSON text without a byte order mark.
+    /// Parses a notebook from JSON text without a byte order mark.
     pub(super) fn parse(text: &'a str) -> Result<Self, NotebookError> {
         let members = Members::parse(text).map_err(|error| NotebookError::Json(error.to_string()))?;
         let number = |name: &'static str| {
@@ -76,12 +76,12 @@ impl<'a> Notebook<'a> {
         &self.cells
     }
 
-    /// Whether cells have ids in this version of the format.
+    /// Returns `true` if cells have ids in this version of the format.
     pub(super) fn has_ids(&self) -> bool {
         self.version >= WITH_IDS
     }
 
-    /// An id that no cell has, in the form that Jupyter gives them.
+    /// Returns an unused id, in the form that Jupyter uses.
     pub(super) fn new_id(&self) -> String {
         loop {
             let mut id = Uuid::new_v4().simple().to_string();
@@ -92,17 +92,17 @@ impl<'a> Notebook<'a> {
         }
     }
 
-    /// The text with other members for one cell.
+    /// Returns the text with other members for one cell.
     pub(super) fn with_replaced(&self, index: usize, members: &[(String, String)]) -> String {
         self.spliced(self.cells[index].range().clone(), &self.layout_of(index).object(members))
     }
 
-    /// How a cell is laid out: some programs write each on a line of its own.
+    /// Returns the layout of a cell: some programs write each cell on one line.
     pub(super) fn layout_of(&self, index: usize) -> Layout {
         if self.cells[index].text().contains('\n') { self.layout.clone() } else { self.layout.compact() }
     }
 
-    /// The text with a new cell, which becomes the one at that index.
+    /// Returns the text with a new cell at this index.
     pub(super) fn with_inserted(&self, index: usize, members: &[(String, String)]) -> String {
         let cell = self.layout.object(members);
         if self.cells.is_empty() {
@@ -121,7 +121,7 @@ impl<'a> Notebook<'a> {
         }
     }
 
-    /// The text without a cell.
+    /// Returns the text without a cell.
     pub(super) fn without(&self, index: usize) -> String {
         let range = self.cells[index].range();
         match (index.checked_sub(1), self.cells.get(index + 1)) {
@@ -131,7 +131,7 @@ impl<'a> Notebook<'a> {
         }
     }
 
-    /// The members of a new cell, in the order in which the notebook's other cells have them.
+    /// Returns the members of a new cell, in the order of the notebook's other cells.
     pub(super) fn new_cell(&self, cell_type: &str, id: Option<&str>, source: &str) -> Vec<(String, String)> {
         let template = self.template(cell_type);
         let mut members = vec![("cell_type".to_owned(), member_text(cell_type))];
@@ -153,7 +153,7 @@ impl<'a> Notebook<'a> {
         members
     }
 
-    /// The cell that a new one of this type is made like.
+    /// Returns the cell that serves as the template for a new cell of this type.
     fn template(&self, cell_type: &str) -> Option<&Cell<'a>> {
         self.cells.iter().find(|cell| cell.cell_type() == cell_type).or(self.cells.first())
     }
@@ -163,7 +163,7 @@ impl<'a> Notebook<'a> {
     }
 }
 
-/// Where a piece stands in the text that it was cut from.
+/// Returns the range of a piece in the text that it is a slice of.
 fn range_in(text: &str, piece: &str) -> Range<usize> {
     let start = piece.as_ptr().addr() - text.as_ptr().addr();
     start..start + piece.len()

@@ -1,4 +1,4 @@
-//! What `notebook_edit` promises.
+//! Tests of the tool `notebook_edit`.
 
 use super::notebook::Notebook;
 use crate::builtin::tests::Bench;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolstead_domain::error_kind::ErrorKind;
 
-/// As Jupyter writes it.
+/// A notebook as Jupyter writes it.
 const NOTEBOOK: &str = r##"{
  "cells": [
   {
@@ -50,7 +50,7 @@ const NOTEBOOK: &str = r##"{
 }
 "##;
 
-/// Two cells in one line each, with ids of no cell and sources as strings.
+/// Two cells without ids on one line, with sources as strings.
 const COMPACT: &str = r#"{"nbformat":4,"nbformat_minor":4,"metadata":{},"cells":[{"source":"a","cell_type":"code","metadata":{"k":1.0},"outputs":[],"execution_count":null,"extra":true},{"source":"b","cell_type":"raw","metadata":{}}]}"#;
 
 fn arguments(mut arguments: Value) -> Value {
@@ -66,7 +66,7 @@ fn edited(before: &str, given: Value) -> String {
     String::from_utf8(bench.get("n.ipynb")).unwrap()
 }
 
-/// The edit is what becomes of one piece of the text, and of nothing else.
+/// Checks that the edit changes one piece of the text, and nothing else.
 #[track_caller]
 fn check(before: &str, given: Value, old: &str, new: &str) {
     assert_eq!(before.matches(old).count(), 1, "{old}");
@@ -337,11 +337,11 @@ fn a_notebook_that_changed_since_it_was_read_is_read_again_first() {
     assert_eq!(bench.get("n.ipynb"), before);
     given["dry_run"] = false.into();
     bench.call("notebook_edit", given.clone()).unwrap();
-    // What the session wrote it knows.
+    // The session knows what it wrote itself.
     bench.call("notebook_edit", given).unwrap();
 }
 
-/// A notebook with cells of all kinds, laid out in any way.
+/// Generates notebooks with cells of all kinds, in any layout.
 fn notebooks() -> impl Strategy<Value = (String, usize)> {
     let source = prop_oneof![
         "[a\n\"\\\\é]{0,8}".prop_map(Value::from),
@@ -417,7 +417,7 @@ proptest! {
             }
         }
         prop_assert_eq!(old, new);
-        // What stands around the cells is the same as well.
+        // The text around the cells does not change either.
         let around = |text: &str| {
             let notebook = Notebook::parse(text).unwrap();
             let cells = notebook.cells();
