@@ -1,4 +1,5 @@
-//! The tool `ask_user`: questions to the person, put by the client of the call, or kept until somebody answers them.
+//! The tool `ask_user`. The client of the call shows the questions to the user; without such a client, they are stored
+//! until the user answers.
 
 use crate::builtin::{
     answer::answer,
@@ -27,10 +28,11 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Asks the person.
+/// Asks the user.
 pub(crate) struct AskUser;
 
-/// A form of four questions is filled in within a minute or so; an hour is for those who were away.
+/// Maximum timeout, in milliseconds. A form of four questions takes about a minute; an hour is enough for a user who
+/// was away.
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -109,7 +111,7 @@ impl BuiltInTool for AskUser {
     const BRIEF: &str = "Asks the person what only they can decide; put what you recommend first.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["question"];
-    // A run ends with a question that waits, which a batch would hide.
+    // A run ends with a pending question, which a batch would hide.
     const STANDS_ALONE: bool = true;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"questions": [{"question": "Which database shall it use?", "header": "Database", "options": [{"label": "SQLite", "description": "One file, no server"}, {"label": "Postgres", "description": "For several machines"}]}]}"#;
@@ -131,10 +133,10 @@ impl BuiltInTool for AskUser {
     }
 }
 
-/// The questions as a person can tell them and their answers apart.
+/// Checks the questions, so that the user can distinguish them and their options.
 ///
 /// # Errors
-/// `invalid_input` for one that stands twice, or has one answer twice.
+/// `invalid_input` for a question that is empty or repeated, or that has an option twice.
 fn asked(questions: Vec<Asked>) -> Result<Vec<Question>, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     let mut known = HashSet::new();
@@ -203,7 +205,7 @@ fn not_answered(why: &NotAnswered) -> ToolFailure {
     ToolFailure::new(kind, format!("the questions have no answer: {why}")).next(next)
 }
 
-/// What the person said, question by question.
+/// Formats the user's answers, question by question.
 fn answered(questions: &[Question], answers: &[Option<String>]) -> Result<ToolResult, ToolFailure> {
     let mut told = serde_json::Map::new();
     let mut lines = Vec::with_capacity(questions.len());
@@ -219,7 +221,7 @@ fn answered(questions: &[Question], answers: &[Option<String>]) -> Result<ToolRe
     answer(lines.join("\n"), &Output { outcome: "answered", answers: told, id: None })
 }
 
-/// Keeps questions that nobody can be asked now.
+/// Stores questions for which no user is available now.
 async fn deferred(questions: Vec<Question>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
     let context = run.context();
     let kept = store(run.world())?.keep(context.principal, context.session, run.world().now(), questions).await;
@@ -233,7 +235,7 @@ async fn deferred(questions: Vec<Question>, run: &Run<'_>) -> Result<ToolResult,
     waiting(id, "Nobody can be asked here now, so the questions wait")
 }
 
-/// The answers to questions that waited.
+/// Returns the answers to stored questions, or that they are still pending.
 async fn resumed(id: &str, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
     let unknown = || {
         ToolFailure::new(ErrorKind::NotFound, format!("there are no questions `{id}` of yours"))
@@ -254,10 +256,10 @@ async fn resumed(id: &str, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
     }
 }
 
-/// Where questions wait.
+/// Returns the store of pending questions.
 ///
 /// # Errors
-/// `unavailable` where nobody could ever answer them.
+/// `unavailable` if there is no store, so that no user could ever answer.
 fn store(world: &World) -> Result<&dyn QuestionStore, ToolFailure> {
     world.questions().map(AsRef::as_ref).ok_or_else(|| {
         ToolFailure::new(ErrorKind::Unavailable, "nobody can be asked here, now or later")

@@ -55,7 +55,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Reads files of all kinds, and what was stored.
+/// Reads files of all kinds, and stored outputs.
 pub(crate) struct ReadFile;
 
 #[derive(Deserialize, JsonSchema)]
@@ -262,21 +262,21 @@ impl BuiltInTool for ReadFile {
                 document(*output, reader.read(*source, &wanted).await?)
             }
         };
-        // A stored output may be a document of the web or an attachment, as it came.
+        // A stored output may hold an unprocessed document from the web or an attachment.
         result.map(|result| if is_output { cleaned_result(result, 0) } else { result })
     }
 }
 
-/// What is shown of a file.
+/// Content to be shown.
 enum Shown {
     Done(ToolResult),
-    /// What was changed to be shown is still to be kept.
+    /// An image. If it was changed to be shown, its original is still to be stored.
     Picture(Box<picture::Picture>),
-    /// It is still to be read, by a process of its own.
+    /// A document that a separate process is still to read.
     Document(Box<documents::Source>, Box<Output>, Wanted),
 }
 
-/// The answer of a document.
+/// Formats the result of reading a document.
 fn document(mut output: Output, shown: documents::Shown) -> Result<ToolResult, ToolFailure> {
     let line = |number: u64| i64::try_from(number).ok();
     output.kind = shown.kind.into();
@@ -292,13 +292,13 @@ fn document(mut output: Output, shown: documents::Shown) -> Result<ToolResult, T
     answer(shown.text, &output)
 }
 
-/// What accompanies one reading.
+/// Services and limits of one reading.
 struct Reading {
     limits: FileLimits,
     lines: Arc<LineIndexes>,
     seen: Arc<dyn SeenFiles>,
     viewer: Viewer,
-    /// What the model is shown at most.
+    /// Maximum number of characters shown to the model.
     characters: usize,
     decoding: Arc<Semaphore>,
     runtime: Handle,
@@ -318,7 +318,7 @@ impl Reading {
         }
     }
 
-    /// Waits for leave to decode an image. Blocks.
+    /// Waits for a permit to decode an image. Blocks.
     fn seat(&self, stop: &Stop) -> Result<SemaphorePermit<'_>, ToolFailure> {
         let waiting = async { timeout(stop.left(), self.decoding.acquire()).await };
         self.runtime.block_on(waiting).ok().and_then(Result::ok).ok_or_else(|| {
@@ -351,7 +351,7 @@ impl Reading {
             return self.document(content, &sampled, input);
         }
         let named = |label: &str| text::encoding_named(label, &sampled.sample);
-        // The one place where a kind of file is handed to whatever shows it.
+        // The only place where a kind of file is dispatched to the code that shows it.
         let encoding = match (sampled.kind.clone(), &input.encoding) {
             (_, Some(label)) => named(label)?,
             (FileKindByContent::Text(encoding), None) => encoding,
@@ -368,10 +368,11 @@ impl Reading {
         self.text(&mut content, sampled, encoding, files, input)
     }
 
-    /// The session knows this content now, if it is still the same; without a digest it knows nothing of it any more.
+    /// Records that the session knows this content, if the file did not change. Without a digest, removes what the
+    /// session knew of the file.
     fn saw(&self, content: &Content, digest: Option<ContentDigest>) -> Option<ContentDigest> {
         let Some(digest) = digest else {
-            // What was known of it, when it was smaller, would make every later change look like somebody else's.
+            // The digest of an earlier, smaller version would make every later change appear as one by another process.
             if let Some(real) = &content.real {
                 let forgotten = self.seen.forget(&self.viewer.principal, &self.viewer.session, real);
                 self.remembered(forgotten);
@@ -387,14 +388,14 @@ impl Reading {
         Some(digest)
     }
 
-    /// What is read is told all the same: whoever changes the file is refused at worst. Blocks.
+    /// Waits for the store. An error is only logged: at worst, a later change of the file is refused. Blocks.
     fn remembered(&self, remembering: impl Future<Output = Result<(), StoreError>>) {
         if let Err(error) = self.runtime.block_on(remembering) {
             tracing::warn!(%error, "the session does not know what it has read");
         }
     }
 
-    /// What is to be handed to whoever reads documents.
+    /// Prepares a document for the process that reads it.
     fn document(&self, mut content: Content, sampled: &Sampled, input: &Input) -> Result<Shown, ToolFailure> {
         content.reader.rewind().map_err(|error| content.unreadable(error))?;
         let output = Output {
@@ -409,8 +410,8 @@ impl Reading {
         Ok(Shown::Document(Box::new(source), Box::new(output), wanted))
     }
 
-    /// What can be said of a file that is no text, and some of its bytes; without a word of what it is where the bytes
-    /// were asked for.
+    /// Describes a file that is not text, and shows some of its bytes. `what` is its kind, and empty if the caller
+    /// requested the bytes.
     fn bytes(&self, content: &mut Content, sampled: &Sampled, what: &str, input: &Input) -> Result<Shown, ToolFailure> {
         let asked = input.byte_offset.unwrap_or(0);
         let offset = match asked < 0 {
@@ -449,7 +450,7 @@ impl Reading {
     }
 }
 
-/// Parameters of one kind of file mean nothing for another.
+/// Rejects parameters that do not apply to this kind of file.
 fn refuse_foreign(kind: &FileKindByContent, is_document: bool, name: &str, input: &Input) -> Result<(), ToolFailure> {
     let is = match kind {
         FileKindByContent::Text(_) => "a text",

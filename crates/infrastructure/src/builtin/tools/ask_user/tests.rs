@@ -39,7 +39,7 @@ fn two() -> Value {
     asked
 }
 
-/// One call whose client says this.
+/// Calls the tool once with a client that responds with `said`.
 async fn called(arguments: Value, said: Result<Value, NotAnswered>) -> (TestRun, Result<Value, ErrorKind>) {
     let folder = tempfile::tempdir().unwrap();
     let caller = RecordingCaller::answering([said.map(InputResponse)]);
@@ -91,7 +91,7 @@ async fn who_does_not_answer_is_heard_and_no_answer_is_made_up() {
         (Ok(json!({"action": "accept"})), ErrorKind::UpstreamProtocol),
         (Ok(json!({"action": "yes"})), ErrorKind::UpstreamProtocol),
         (Ok(json!(null)), ErrorKind::UpstreamProtocol),
-        // Nobody can be asked, and nothing keeps questions.
+        // No user is available, and there is no store for questions.
         (Err(NotAnswered::Unsupported), ErrorKind::Unavailable),
     ] {
         let (_, told) = called(one(), said.clone()).await;

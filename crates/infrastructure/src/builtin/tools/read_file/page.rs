@@ -1,11 +1,11 @@
-//! The lines of a window that fit into an answer.
+//! Selects the lines of a text range that fit into a result.
 
 use crate::builtin::text::snippet::{MAX_LINE_CHARS, push_cut, push_numbered};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// The raw lines of a page have at most as many characters, even where the numbered text shows less of each.
+/// Maximum number of raw characters of a page, even if the numbered text shows less of each line.
 const MAX_CONTENT_CHARS: usize = 100_000;
 
 /// What stands between number and line.
@@ -17,30 +17,30 @@ pub(super) enum NumberStyle {
     Colon,
 }
 
-/// How lines are shown.
+/// Display options for lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LineStyle {
     pub(super) numbers: Option<NumberStyle>,
-    /// What marks the end of a line; each carriage return in it is marked then, too.
+    /// Mark for the end of a line. If it is set, carriage returns in the line are marked as well.
     pub(super) ends: Option<&'static str>,
     pub(super) squeeze_blank: bool,
 }
 
-/// Whole lines, both as they are and as they are shown.
+/// Whole lines, both raw and as they are displayed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page<'a> {
-    /// For the model, each with a line feed.
+    /// Text for the model; each line ends in a line feed.
     pub(super) text: String,
     pub(super) content: &'a str,
-    /// The number of the first line, as that of the window.
+    /// Number of the first line; a negative one counts from the end of the file.
     pub(super) first: i64,
     pub(super) lines: u64,
-    /// Whether the one line is longer than a page, and only its beginning is there.
+    /// `true` if the only line is longer than a page, and just its beginning is included.
     pub(super) is_line_cut: bool,
 }
 
-/// As many lines as the model is shown characters, from line `focus` (from 0) of the window on and then to both sides.
-/// That line is always there.
+/// Selects the lines that fit into `characters`, starting with the line `focus` (from 0) and extending alternately down
+/// and up. That line is always included.
 pub(super) fn page(content: &str, first: i64, focus: usize, style: LineStyle, characters: usize) -> Page<'_> {
     let whole: Vec<&str> = content.split_inclusive('\n').collect();
     let mut was_blank = false;

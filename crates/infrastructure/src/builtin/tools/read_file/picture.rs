@@ -1,4 +1,4 @@
-//! An image, as a model can look at it.
+//! Prepares an image for a model.
 
 use super::{Kind, Output};
 use crate::builtin::{
@@ -24,7 +24,7 @@ pub(super) struct Picture {
     is_stored: bool,
 }
 
-/// Decodes the image and makes it fit.
+/// Decodes an image and makes it fit the limits.
 pub(super) fn view(
     mut content: Content,
     format: ImageFormat,
@@ -38,7 +38,7 @@ pub(super) fn view(
 }
 
 impl Picture {
-    /// The image and what is to be said of it. What was changed to be shown is kept as it was.
+    /// Returns the image and its description. If the image was changed to be shown, its original is stored.
     pub(super) async fn answer(self, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let Self { name, format, view, original, is_stored } = self;
         let mime = format.to_mime_type();

@@ -1,4 +1,4 @@
-//! What `read_file` promises.
+//! Tests of the tool `read_file`.
 
 use super::*;
 use crate::builtin::{files::etag::digest_of, tests::Bench, text::text_encoding::TextEncoding};
@@ -129,7 +129,7 @@ proptest! {
         prop_assert_eq!(&read["content"], &json!(text));
         prop_assert_eq!(&told("file_info", json!({"path": "f"}))["lines"], &total);
         prop_assert_eq!(&told("write_file", json!({"path": "g", "content": text}))["lines"], &total);
-        // The end of the text stands in its last line.
+        // The last line contains the end of the text.
         let last = text.chars().last().unwrap().to_string();
         let edit = json!({"path": "f", "old_text": last, "new_text": "x", "replace_all": true, "start_line": total});
         let lines = told("edit_file", edit)["lines"].as_array().unwrap().clone();
@@ -381,7 +381,7 @@ proptest! {
     }
 }
 
-/// Lines as anybody would number them.
+/// Splits a text into lines in the usual way.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(if text.contains('\n') { '\n' } else { '\r' })
 }
@@ -437,7 +437,7 @@ fn a_file_that_grows_meanwhile_is_read_without_harm() {
         }
         writer.join().unwrap();
     });
-    // An index from before it grew does not count the new lines out.
+    // An index from before the file grew does not hide the new lines.
     let total = 300_000 + GROWTH;
     let text = bench.text("read_file", json!({"path": "log", "offset": -1}));
     assert_eq!(text, format!("{total:>6}\tline"));

@@ -1,4 +1,4 @@
-//! Lines of a text, whatever its encoding and however large.
+//! Reads lines of a text of any encoding and size.
 
 use super::{
     Input, Kind, Output, Reading, Shown,
@@ -24,12 +24,12 @@ use std::{
 };
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// As much of the beginning is looked at for the line ending.
+/// Number of bytes at the beginning of a text that are searched for its line ending.
 const TELLING_BYTES: usize = 64 << 10;
-/// Characters that are kept free for the notes below the lines; at most a quarter of all.
+/// Number of characters reserved for the notes below the lines; at most a quarter of all.
 const NOTES_CHARS: usize = 800;
 
-/// The encoding of that name, for a text that begins so.
+/// Returns the encoding with this name, for a text that begins with these bytes.
 pub(super) fn encoding_named(label: &str, beginning: &[u8]) -> Result<TextEncoding, ToolFailure> {
     TextEncoding::named(label, beginning).ok_or_else(|| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("`{label}` is no encoding that is known"))
@@ -111,11 +111,11 @@ impl Reading {
         for note in notes {
             text.push_str(&format!("[{note}]\n"));
         }
-        // A blank line at the end is a line, too.
+        // A blank line at the end counts as a line.
         answer(text.strip_suffix('\n').unwrap_or(&text), &output).map(Shown::Done)
     }
 
-    /// The lines that were asked for. They are still encoded, unless that hides line breaks: then they are UTF-8.
+    /// Returns the requested lines. They are still encoded, unless the encoding hides line breaks: then they are UTF-8.
     fn window(
         &self,
         content: &mut Content,
@@ -126,7 +126,7 @@ impl Reading {
     ) -> Result<TextWindow, ToolFailure> {
         let (wanted, start) = (wanted(input), encoding.mark_bytes());
         let Some(unit) = encoding.line_unit() else {
-            // What cannot be cut into lines before it is decoded is read whole and becomes UTF-8.
+            // A text that cannot be split into lines before it is decoded is read as a whole and converted to UTF-8.
             let bytes = content.read_whole(self.limits.text_bytes, &format!("a text in {}", encoding.name()))?;
             let text = encoding.decode(bytes.get(start..).unwrap_or_default()).0.into_owned();
             let mut text = in_memory(text.as_bytes(), 0, LineUnit::Byte, stop);
@@ -146,7 +146,7 @@ impl Reading {
     }
 }
 
-/// A text that is there as a whole.
+/// A text that is completely in memory.
 struct InMemory<'a> {
     bytes: &'a [u8],
     index: LineIndex,
@@ -165,7 +165,7 @@ impl InMemory<'_> {
     }
 }
 
-/// The lines that the caller asks for.
+/// Returns the lines that the caller requests.
 fn wanted(input: &Input) -> Wanted {
     match (input.around, input.offset) {
         (Some(line), _) => Wanted::Around(line),
@@ -178,7 +178,7 @@ fn unreadable(error: io::Error) -> ToolFailure {
     ToolFailure::new(ErrorKind::Io, format!("could not read on: {error}")).caused_by(error)
 }
 
-/// The text of a window, and whether some bytes were none. `is_decoded`: it is UTF-8 already.
+/// Decodes a range of text, and returns whether bytes were invalid. `is_decoded`: the range is UTF-8 already.
 fn decoded(window: &TextWindow, encoding: TextEncoding, is_decoded: bool) -> (Cow<'_, str>, bool) {
     if is_decoded {
         let text = String::from_utf8_lossy(&window.bytes);
@@ -192,7 +192,7 @@ fn decoded(window: &TextWindow, encoding: TextEncoding, is_decoded: bool) -> (Co
     }
 }
 
-/// Which lines these are, and where there are more.
+/// Describes which lines are shown, and how to read more.
 fn place_notes(output: &Output, window: &TextWindow, page: &Page<'_>, input: &Input) -> Vec<String> {
     let (mut notes, name) = (Vec::new(), &output.path);
     let asked = input.around.map_or(window.first, |line| i64::try_from(line).unwrap_or(i64::MAX));
@@ -226,7 +226,7 @@ fn place_notes(output: &Output, window: &TextWindow, page: &Page<'_>, input: &In
     notes
 }
 
-/// What is unusual about the text.
+/// Describes unusual properties of the text.
 fn form_notes(encoding: TextEncoding, line_ending: Option<&str>, is_malformed: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !encoding.is_plain() {
