@@ -35,7 +35,7 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// A repository's own configuration is data of strangers: these keys would make git run programs that it names.
+/// Overrides for the configuration of a repository, which is untrusted: these keys would make git run programs.
 const HARMLESS_CONFIG: &[&str] = &[
     "core.fsmonitor=",
     "core.hooksPath=/dev/null",
@@ -141,7 +141,7 @@ impl BuiltInTool for Git {
         let words = input.words()?;
         let (run_words, left_out) = closed_history::within_rules(&input, &repository).await?;
         let (command, mut output) = repository.git(run_words).await?;
-        // The settings are ours, and say nothing to anybody.
+        // These settings are not part of the command as the caller requested it.
         output.command = std::iter::once("git".to_owned()).chain(words).collect();
         let result = answer(&command, output, run).await?;
         Ok(match left_out {
@@ -156,13 +156,13 @@ impl Input {
         self.dir.as_deref().unwrap_or(".")
     }
 
-    /// The words after `git`.
+    /// Returns the arguments after `git`.
     fn words(&self) -> Result<Vec<String>, ToolFailure> {
         self.check()?;
         Ok(self.words_with(&[], str::to_owned, self.file.iter().cloned()))
     }
 
-    /// The commit and the path in it, where a file's content at that commit is asked for: `HEAD:a.txt`.
+    /// Returns the commit and the path if the call requests the content of a file at a commit: `HEAD:a.txt`.
     fn content(&self) -> Result<Option<(&str, &str)>, ToolFailure> {
         let wrong = |message: &str| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         let texts = [self.commit.as_deref(), self.range.as_deref()];
@@ -173,7 +173,7 @@ impl Input {
             _ if self.range.is_some() || self.file.is_some() => {
                 wrong("`COMMIT:PATH` stands alone, without `range` and `file`")
             }
-            // In braces a colon means something else.
+            // In braces a colon has another meaning.
             (Operation::Show, Some((commit, path)))
                 if !commit.is_empty() && !commit.contains(['{', '}']) && !path.is_empty() =>
             {
@@ -213,8 +213,8 @@ impl Input {
         }
     }
 
-    /// The words of arguments that were checked, with further options, its commits as `commit` writes them, and these
-    /// paths.
+    /// Returns the arguments of a checked call, with additional options, its commits as `commit` formats them, and
+    /// these paths.
     fn words_with(
         &self,
         options: &[&str],
@@ -248,17 +248,17 @@ impl Input {
     }
 }
 
-/// The repository around a folder.
+/// The repository that contains a folder.
 struct Repository<'a> {
-    /// A real path.
+    /// Real path of the folder.
     folder: PathBuf,
-    /// Settings that take the programs out of all filters for contents that its configuration knows.
+    /// Settings that disable the programs of all filters in the repository's configuration.
     settings: Vec<String>,
     run: &'a Run<'a>,
 }
 
 impl Repository<'_> {
-    /// Runs git to its end.
+    /// Runs git until it ends.
     async fn git(&self, words: Vec<String>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
         let settings = HARMLESS_CONFIG.iter().copied().chain(self.settings.iter().map(String::as_str));
         let mut args: Vec<String> = settings.flat_map(|setting| ["-c", setting]).map(str::to_owned).collect();
@@ -279,7 +279,7 @@ impl Repository<'_> {
         let printed = printed.whole().filter(|_| done.exit_code.is_some()).ok_or_else(unknown)?;
         let text = str::from_utf8(printed).map_err(|_| unknown())?;
         let names: Vec<&str> = text.split('\0').filter(|name| !name.is_empty()).collect();
-        // Of a setting that is given to git as `NAME=VALUE`, the name ends at the first sign.
+        // git ends the name at the first `=` of a setting of the form `NAME=VALUE`.
         if names.len() > 256 || names.iter().any(|name| name.contains('=')) {
             return Err(unknown());
         }
@@ -291,14 +291,14 @@ impl Repository<'_> {
 
 fn program(folder: &Path, args: Vec<String>, run: &Run<'_>) -> Program {
     let root = run.context().grant.roots().containing(folder).map(|(root, _)| root);
-    // A repository around the root is not the workspace's.
+    // A repository that contains the root does not belong to the workspace.
     let ceiling = root.and_then(Path::parent).map(|above| above.to_string_lossy().into_owned());
     let environment = BTreeMap::from([
         ("GIT_CEILING_DIRECTORIES".to_owned(), ceiling.unwrap_or_default()),
         ("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()),
         ("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()),
         ("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()),
-        // What it says is wrong is read here as well.
+        // git's error messages are parsed, so they must be in English.
         ("LC_ALL".to_owned(), "C".to_owned()),
     ]);
     let (working_dir, input) = (folder.to_path_buf(), StandardInput::Nothing);

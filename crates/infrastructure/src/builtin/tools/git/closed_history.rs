@@ -1,5 +1,5 @@
-//! Keeps what rules close from being read in a repository's history. Files stand there that are gone from the disk, and
-//! the contents of all are in `.git`: hiding the files themselves does not do.
+//! Applies the read rules to a repository's history. It contains files that are deleted from the disk, and the content
+//! of all files is in `.git`: hiding the files themselves is not enough.
 
 use super::{Input, Operation, Repository};
 use crate::{
@@ -21,15 +21,16 @@ use toolstead_domain::{
     workspace_roots::lexical,
 };
 
-/// A list of files that is longer, in bytes, is not looked through.
+/// Maximum size of a list of files, in bytes.
 const MAX_LIST: usize = 4 << 20;
-/// As many files can be left out, and as many bytes of their names.
+/// Maximum number of files that can be left out, and maximum size of their names, in bytes.
 const MAX_LEFT_OUT: usize = 1_000;
 const MAX_NAMES: usize = 64 << 10;
-/// Of what git says is wrong, so many characters are told.
+/// Maximum number of characters that are quoted from git's error messages.
 const LONGEST_FAULT: usize = 400;
 
-/// Where a path in a commit may lie on the disk: below the top of the repository, which is the folder or one around it.
+/// Returns the places on disk where a path in a commit may be: below the top of the repository, which is the folder or
+/// one of its ancestors.
 pub(super) fn places<'a>(
     folder: &'a PathAccess,
     path: &'a str,
@@ -48,17 +49,18 @@ fn tops(folder: &Path, is_within: impl Fn(&Path) -> bool) -> impl Iterator<Item 
     folder.ancestors().take_while(move |top| is_within(top))
 }
 
-/// The words for git with which it shows nothing that may not be read, and how many files they leave out.
+/// Returns the arguments with which git shows nothing that must not be read, and the number of files that they leave
+/// out.
 ///
 /// # Errors
-/// Where that cannot be made sure.
+/// Fails if that cannot be guaranteed.
 pub(super) async fn within_rules(
     input: &Input,
     repository: &Repository<'_>,
 ) -> Result<(Vec<String>, usize), ToolFailure> {
     let as_given = || input.words_with(&[], str::to_owned, file(input));
     let grant = &repository.run.context().grant;
-    // In any root: the history may be that of another one's files.
+    // All roots count: the history may be that of files in another root.
     if !grant.roots().all().any(|root| grant.reading_below(&PathAccess::plain(root)).is_limited()) {
         return Ok((as_given(), 0));
     }
@@ -66,7 +68,7 @@ pub(super) async fn within_rules(
     if let Some((commit, path)) = input.content()? {
         let is_relative = path.starts_with("./") || path.starts_with("../");
         kept.check(&if is_relative { format!("{}{path}", kept.prefix) } else { path.to_owned() }, repository)?;
-        // Of what is no file after all it shows no differences.
+        // Unlike `show`, `cat-file` shows no differences if the object is not a file.
         let object = format!("{}:{path}", as_commit(commit));
         return Ok((["cat-file", "-p", &object].map(str::to_owned).into(), 0));
     }
@@ -85,21 +87,21 @@ pub(super) async fn within_rules(
     }
 }
 
-/// Where the history of a folder's repository is kept.
+/// Working trees whose files are in the history of a folder's repository.
 struct Kept {
-    /// Of the folder in its working tree; ends with a slash, or is empty.
+    /// Path of the folder in its working tree; empty, or ends with a slash.
     prefix: String,
-    /// The tops of other working trees whose files are in that history, too: what rules close there is not shown under
-    /// paths of this one.
+    /// Tops of other working trees whose files are in that history. Files that rules close there are not shown under
+    /// paths of this working tree either.
     elsewhere: Vec<PathBuf>,
 }
 
 impl Kept {
-    /// Of the repository that the folder is in, if there is one.
+    /// Examines the repository that contains the folder, if there is one.
     ///
     /// # Errors
-    /// Where it is not known whose files are in the history: a `.git` that leads elsewhere would show what lies below
-    /// another folder under paths of this one.
+    /// Fails if the owner of the history is unknown: a `.git` that leads elsewhere would show the files below another
+    /// folder under paths of this one.
     async fn of(repository: &Repository<'_>) -> Result<Option<Self>, ToolFailure> {
         let query = [
             "rev-parse",
@@ -154,7 +156,7 @@ impl Kept {
         Ok(Some(Self { prefix: prefix.to_owned(), elsewhere }))
     }
 
-    /// Refuses a path below the top that may not be read in another working tree.
+    /// Refuses a path, relative to the top, that must not be read in another working tree.
     fn check(&self, below: &str, repository: &Repository<'_>) -> Result<(), ToolFailure> {
         let may_be_read = |top: &PathBuf| {
             let path = PathAccess::plain(lexical(top, Path::new(below))).whole_tree();
@@ -169,18 +171,18 @@ impl Kept {
     }
 }
 
-/// Whether a folder holds the history of a submodule: its files are where the submodule is, and nowhere else.
+/// Returns `true` if a folder contains the history of a submodule, whose files are in the submodule alone.
 fn is_of_submodule(kept: &Path) -> bool {
     let names: Vec<_> = kept.iter().collect();
     names.windows(3).any(|names| names[0] == ".git" && names[1] == "modules")
 }
 
-/// The tops of repositories that this one takes contents from (`objects/info/alternates`).
+/// Returns the tops of the repositories from which this one borrows objects (`objects/info/alternates`).
 ///
 /// # Errors
-/// Where these are not repositories of the workspace.
+/// Fails if one of them is not a readable repository in the workspace's roots.
 async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailure> {
-    // What git says is what it uses: also where a lender has lenders.
+    // git reports all the repositories that it uses, including those from which a lender borrows.
     let (asked, done) = repository.git(["count-objects", "-v"].map(str::to_owned).into()).await?;
     let told = asked.capture.ends(Stream::Stdout);
     let told = told.whole().filter(|_| done.exit_code == Some(0)).and_then(|told| str::from_utf8(told).ok());
@@ -207,13 +209,13 @@ async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailur
     Ok(tops)
 }
 
-/// The file or folder as git takes it, with nothing in its name that means something.
+/// Returns the file or folder as a path for git in which no character has a special meaning.
 fn file(input: &Input) -> Option<String> {
     let file = input.file.as_ref()?;
     Some(if input.operation == Operation::Blame { file.clone() } else { format!(":(literal){file}") })
 }
 
-/// The files that the call would show and may not be read, as paths for git that leave them out.
+/// Returns the files that the call would show but must not be read, as paths that exclude them in git.
 async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Result<Vec<String>, ToolFailure> {
     let mut options = vec!["--name-only", "-z", "--no-renames", "--no-relative"];
     if input.operation == Operation::Show {
@@ -221,7 +223,7 @@ async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Re
     }
     let (listed, done) = repository.git(input.words_with(&options, as_commits, file(input))).await?;
     if done.exit_code != Some(0) || listed.capture.fault().is_some() {
-        // It may have shown much before that.
+        // It may have shown many files before the error.
         let fault = listed.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
         return Err(closed(&format!("git did not list all of those that it would show: {}", fault.trim_end())));
     }
@@ -229,7 +231,7 @@ async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Re
     let list = on_blocking_thread(move || {
         let (start, list) = capture.read(0, MAX_LIST + 1).map_err(lost)?;
         let is_whole = start == 0 && list.len() <= MAX_LIST && capture.told_apart_from() == 0;
-        // A warning is no name.
+        // Warnings are not file names.
         Ok(is_whole.then(|| capture.of_stream(Stream::Stdout, 0, &list)))
     });
     let list = list.await?.ok_or_else(|| closed("too many files are shown to be judged"))?;
@@ -243,7 +245,7 @@ async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Re
     let (mut paths, mut bytes) = (BTreeSet::new(), 0);
     for name in list.split(|byte| *byte == 0) {
         let name = str::from_utf8(name).map_err(|_| closed("a file is shown whose name is no text"))?;
-        // Some versions of git end the line of a commit, which is empty here, before its first name.
+        // Some versions of git end the line of a commit, which is empty here, before the first name.
         let readings = [Some(name), name.strip_prefix('\n')].into_iter().flatten();
         for below in readings.filter(|below| !below.is_empty() && !may_be_read(below)) {
             let path = format!(":(top,literal,exclude){below}");
@@ -262,8 +264,8 @@ fn closed(reason: &str) -> ToolFailure {
         .next("Ask for less: one commit, one `file`.")
 }
 
-/// The name of a commit, or two with dots between them, so that nothing but commits is meant: the name of a file's
-/// content would show it without its path.
+/// Returns the name of a commit, or two with dots between them, in a form that matches commits only. The name of a blob
+/// would show the content of a file without its path.
 fn as_commits(text: &str) -> String {
     let dots = ["...", ".."].into_iter().find(|dots| text.contains(dots));
     match dots.and_then(|dots| Some((dots, text.split_once(dots)?))) {
@@ -273,6 +275,6 @@ fn as_commits(text: &str) -> String {
 }
 
 fn as_commit(text: &str) -> String {
-    // Nothing is `HEAD`.
+    // An empty name means `HEAD`.
     if text.is_empty() { String::new() } else { format!("{text}^{{commit}}") }
 }

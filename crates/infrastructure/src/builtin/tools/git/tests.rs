@@ -4,7 +4,7 @@ use crate::builtin::tests::Bench;
 use serde_json::{Value, json};
 use toolstead_domain::{error_kind::ErrorKind, permission::rule::Effect};
 
-/// A repository with two commits, as bash makes it.
+/// Creates a repository with two commits.
 fn repository() -> Bench {
     filled(Bench::new())
 }
@@ -118,7 +118,7 @@ fn what_it_runs_is_judged_and_a_repository_around_the_root_is_not_shown() {
     assert!(judged[1].to_string().ends_with("and everything below"), "{}", judged[1]);
 }
 
-/// A repository whose history holds what rules close, in the work tree and gone from it.
+/// Creates a repository whose history contains files that rules close, some of them deleted from the working tree.
 fn with_secrets(bench: Bench) -> Bench {
     let bench = filled(bench);
     let script = "export HOME=$PWD GIT_CONFIG_GLOBAL=/dev/null; git add . && mkdir -p sub/secret secret && \
@@ -154,7 +154,7 @@ fn history_shows_nothing_of_what_rules_close() {
         check(&bench, show("HEAD:sub/b.txt"), &["open"], &[]);
         check(&bench, json!({"operation": "show", "commit": "HEAD:./b.txt", "dir": "sub"}), &["open"], &[]);
         check(&bench, json!({"operation": "blame", "commit": "HEAD", "file": "a.txt"}), &["fourth"], &["fifth"]);
-        // A content has no path.
+        // A blob has no path.
         outside(&bench, "git rev-parse HEAD:secret/key > object");
         let object = String::from_utf8(bench.get("object")).unwrap();
         for content in [object.trim(), "HEAD~1^{tree}"] {
@@ -173,7 +173,7 @@ fn history_shows_nothing_of_what_rules_close() {
 fn nothing_is_shown_where_not_all_that_would_be_shown_is_known() {
     for bench in [Bench::with_deny(&["Read(secret/**)"]), Bench::with_ask(&["Read(secret)"])] {
         let bench = with_secrets(bench);
-        // The newest commit is shown before git finds that an older one is gone.
+        // git shows the newest commit before it detects that an older one is missing.
         outside(&bench, "tree=$(git rev-parse HEAD~2^{tree}); rm -f .git/objects/${tree:0:2}/${tree:2}");
         let refused = bench.call("git", json!({"operation": "show", "range": "HEAD~3..HEAD"})).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::PermissionDenied);
@@ -216,7 +216,7 @@ fn a_history_that_is_kept_elsewhere_is_not_shown_where_rules_close_files() {
     }
 }
 
-/// Repositories in folders of the root, one beside the other, under a rule on one of them.
+/// Creates repositories in sibling folders of the root, with a rule on one of them.
 fn beside_each_other(script: &str) -> Bench {
     with_main(Bench::new(), script)
 }
@@ -282,7 +282,7 @@ fn a_submodule_is_shown_as_far_as_rules_on_its_own_files_go() {
 
 #[test]
 fn contents_that_are_taken_from_what_may_not_be_judged_are_not_shown_where_rules_close_files() {
-    // Neither a repository's own folder, nor one that may be read.
+    // The first lender is not a repository's own folder, and the second must not be read.
     let moved =
         "git clone -q --shared main far; mv main/.git/objects lent; echo $PWD/lent > far/.git/objects/info/alternates";
     let hidden = "git clone -q --shared main far";
@@ -313,7 +313,7 @@ fn contents_that_lie_behind_a_link_are_not_shown_where_rules_close_files() {
         outside(&bench, &script);
         check(&bench, call.clone(), &["second"], &[]);
     }
-    // A folder that is not there is no link.
+    // A missing folder is not a link.
     let bench = filled(Bench::with_deny(&["Read(secret/**)"]));
     outside(&bench, "rmdir .git/objects/pack");
     check(&bench, call, &["second"], &[]);
@@ -343,7 +343,7 @@ fn a_file_that_is_named_is_read_as_far_as_rules_go() {
         let refused = bench.call("git", arguments.clone()).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{arguments}");
     }
-    // Who is asked about the file and says yes sees it.
+    // A user who approves reading the file sees it.
     let bench = with_secrets(Bench::with_ask(&["Read(secret/**)"]));
     check(&bench, json!({"operation": "show", "commit": "HEAD:secret/key"}), &["topsecret-4"], &["topsecret-5"]);
     check(&bench, json!({"operation": "diff", "file": "secret/key"}), &["topsecret-5"], &["topsecret-2"]);
