@@ -45,13 +45,13 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The system takes no longer argument (Linux, `MAX_ARG_STRLEN`).
+/// Maximum size of a command, in bytes. Linux accepts no longer argument (`MAX_ARG_STRLEN`).
 const MAX_COMMAND_BYTES: usize = 128 << 10;
-/// For `ready_when` without `yield_ms`.
+/// Default of `yield_ms` if `ready_when` is given.
 const TIME_TO_BE_READY: Duration = Duration::from_secs(30);
-/// Less than this is not told as a difference between the time that was asked for and the time that was given.
+/// Smallest difference between the requested and the granted time that is reported.
 const MOMENT: Duration = Duration::from_millis(100);
-/// The terminal that a command may have.
+/// Terminal of a command that requests one.
 const TERMINAL: StandardInput = StandardInput::Terminal { rows: 24, columns: 80 };
 
 /// Runs commands.
@@ -157,7 +157,7 @@ impl BuiltInTool for Bash {
     }
 
     fn time_wanted(&self, input: &Input) -> Option<Duration> {
-        // The command's own time begins when it does: until then its call prepares it.
+        // The time of the command begins when it starts. Before that, the call prepares it.
         Some(input.waits().or(input.timeout_ms.map(Duration::from_millis))? + SLACK)
     }
 
@@ -181,7 +181,7 @@ impl BuiltInTool for Bash {
             let end = offering(offered, ended_by(&command, run.context().caller, deadline)).await?;
             return report.ended(&command, end).await;
         };
-        // Until it is a task, it ends with the call. The tools that it may call end with that in any case.
+        // Until it is a task, the command ends with the call. The tools that it may call end with the call in any case.
         let seen = if wait.is_zero() {
             Ok(Seen::Running)
         } else {
@@ -206,18 +206,18 @@ impl BuiltInTool for Bash {
     }
 }
 
-/// A command on its way.
+/// A command that has started.
 struct Begun {
     command: Arc<Command>,
-    /// The socket that its program `tool` connects to.
+    /// Socket to which the program `tool` of the command connects.
     tools: Option<UnixListener>,
-    /// The end of its time, where it does not become a task.
+    /// Deadline of a command that does not become a task.
     deadline: Instant,
-    /// True where it gets less time than it asks for.
+    /// `true` if the command gets less time than it requests.
     is_reduced: bool,
 }
 
-/// What a call that waits for a task has seen of it.
+/// State of a command when the call stops waiting for it.
 enum Seen {
     Ended(End),
     Ready(String),
@@ -229,14 +229,15 @@ impl Input {
         self.working_dir.as_deref().unwrap_or(".")
     }
 
-    /// How long the call stays with a command that may become a task; `None` for one that may not.
+    /// Returns the time that the call waits for a command that may become a task; `None` for one that may not.
     fn waits(&self) -> Option<Duration> {
         let given = self.yield_ms.map(Duration::from_millis);
         let usual = self.ready_when.as_ref().map(|_| TIME_TO_BE_READY);
         given.or(usual).or((self.background || self.detach).then_some(Duration::ZERO))
     }
 
-    /// The command line with its variables before it, as a shell would take them: what is judged.
+    /// Returns the command line that permission rules check: the variables as assignments of a shell, and then the
+    /// command. Harmless variables are left out.
     fn line(&self) -> String {
         let variables =
             self.env.iter().filter(|(name, value)| !shell_analysis::catalogue::variables::is_harmless(name, value));
@@ -245,7 +246,7 @@ impl Input {
         format!("{assigned}{}", self.command)
     }
 
-    /// Refuses what would be a task and end with its call.
+    /// Rejects a command that would become a task and end with its call.
     fn check_life(&self, world: &World) -> Result<(), ToolFailure> {
         self.waits().map_or(Ok(()), |_| world.tasks().check_life(self.detach))
     }
@@ -303,13 +304,13 @@ async fn start(input: &Input, folder: PathBuf, is_task: bool, run: &Run<'_>) -> 
     let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);
     let text = input.stdin.clone().map(String::into_bytes);
     let tools = started.tools.take();
-    // A call watches the time of its own command.
+    // The call enforces the timeout of a command that is not a task.
     let own = wanted.filter(|_| is_task);
     let command = Arc::new(Command::of(started, capture, own, excess, text, is_task));
     Ok(Begun { command, tools, deadline, is_reduced })
 }
 
-/// What the command reads: nothing, unless something is given.
+/// Returns the standard input of the command: empty, unless the caller provides one.
 fn standard_input(input: &Input) -> StandardInput {
     match &input.stdin {
         _ if input.tty => TERMINAL,
@@ -318,7 +319,7 @@ fn standard_input(input: &Input) -> StandardInput {
     }
 }
 
-/// Stays with a command until it has ended, is ready, or the time is over.
+/// Waits until the command has ended, is ready, or the time is over.
 async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Run<'_>) -> Result<Seen, ToolFailure> {
     tokio::select! {
         end = ended_in_time(command, run.context().caller) => Ok(Seen::Ended(end)),
@@ -327,7 +328,8 @@ async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Ru
     }
 }
 
-/// Never returns without a pattern, or where the command ends without a line that fits.
+/// Returns the first line that matches the pattern. Waits forever without a pattern, or if the command ends without
+/// such a line.
 async fn ready_line(command: &Command, pattern: Option<&Regex>) -> Result<String, ToolFailure> {
     match pattern {
         Some(pattern) => match command.line_that_fits(pattern).await? {

@@ -39,9 +39,9 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Longer code stands in a file.
+/// Maximum size of the code, in bytes. Longer code belongs in a file.
 const MAX_CODE_BYTES: usize = 1 << 20;
-/// The tools of code that names none: those that read files, and run nothing for that.
+/// Tools of code that names none: they read files, and run no programs.
 const READING: [&str; 5] = ["read_file", "file_info", "list_directory", "glob", "grep"];
 
 /// Runs code that calls tools.
@@ -151,7 +151,7 @@ impl BuiltInTool for RunCode {
         let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
         let deadline = wanted.map_or(run.context().deadline, |wanted| wanted.min(run.context().deadline));
         let socket = started.tools.take();
-        // The call watches the time: what it waits for answers is no time of the code.
+        // The call enforces the timeout, since time spent waiting for answers does not count.
         let command = Command::of(started, capture, None, Excess::Ends, Some(text), false);
         let ended = ended_by(&command, run.context().caller, deadline);
         let end = offering(offered.as_ref().zip(socket), ended).await?;
@@ -164,12 +164,12 @@ impl Input {
         self.working_dir.as_deref().unwrap_or(".")
     }
 
-    /// The patterns that are judged.
+    /// Returns the patterns of tool names that permission rules check.
     fn tools(&self) -> Vec<String> {
         self.tools.clone().unwrap_or_else(|| READING.map(str::to_owned).into())
     }
 
-    /// The tools that the code gets. Of those that it has not named itself there may be some that the call may not use.
+    /// Returns the tools that the code gets. Default tools that the call may not use are left out.
     fn offer(&self, run: &Run<'_>) -> Result<Option<Offer>, ToolFailure> {
         let known = run.context().calls.list();
         let is_known = |name: &String| known.iter().any(|tool| tool.name().as_str() == name);
@@ -192,7 +192,7 @@ impl Input {
         Ok(())
     }
 
-    /// Refuses a language that is not there before anybody is asked about the code.
+    /// Rejects a language that is not installed, before the user is asked to approve the code.
     async fn check_installed(&self, world: &World) -> Result<(), ToolFailure> {
         let (language, world) = (self.language, world.clone());
         let installed = on_blocking_thread(move || Ok(installed(&world))).await?;
@@ -205,7 +205,7 @@ impl Input {
     }
 }
 
-/// The languages whose programs are there. Blocks.
+/// Returns the languages whose programs are installed. Blocks.
 fn installed(world: &World) -> Vec<Language> {
     let is_there = |language: &Language| {
         world.programs().availability(language.program(), world.workspace()) == Availability::Available

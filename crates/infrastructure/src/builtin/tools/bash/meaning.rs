@@ -1,6 +1,6 @@
-//! Exit codes that are no failures.
+//! Exit codes that are not failures.
 
-/// Programs whose exit code 1 is an answer, with what it means.
+/// Programs whose exit code 1 is a result, with its meaning.
 const ANSWERS: &[(&[&str], &str)] = &[
     (&["grep"], "nothing was found"),
     (&["egrep"], "nothing was found"),
@@ -16,7 +16,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     (&["[["], "the condition is false"),
 ];
 
-/// What an exit code other than 0 means, where it is no failure: that of the last command of a line counts.
+/// Returns the meaning of an exit code other than 0 that is not a failure. The exit code is that of the last command.
 pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
     if code != 1 {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
     ANSWERS.iter().find(|(program, _)| words.starts_with(program)).map(|(_, meaning)| *meaning)
 }
 
-/// What stands after the last separator that is not quoted.
+/// Returns the part after the last separator that is not quoted.
 fn last_command(line: &str) -> &str {
     let (mut quote, mut start, mut is_escaped) = (None, 0, false);
     let line = line.trim_end_matches([';', '\n', ' ', '\t']);
@@ -35,7 +35,7 @@ fn last_command(line: &str) -> &str {
             (None | Some('"'), '\\') => is_escaped = true,
             (None, '\'' | '"') => quote = Some(character),
             (Some(open), _) if open == character => quote = None,
-            // A redirection such as `2>&1` separates nothing.
+            // The `&` of a redirection such as `2>&1` is not a separator.
             (None, '&') if line[..at].ends_with('>') => {}
             (None, ';' | '|' | '&' | '\n' | '(' | '{') => start = at + 1,
             _ => {}

@@ -1,4 +1,4 @@
-//! What a call of `bash` answers.
+//! Formats the results of `bash`.
 
 use super::{Input, meaning::meaning};
 use crate::builtin::{
@@ -16,9 +16,9 @@ use serde_json::Value;
 use std::path::Path;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Characters that are kept free for what is said beside the output.
+/// Number of characters reserved for remarks beside the output.
 const ROOM_FOR_REMARKS: usize = 900;
-/// And for the members of the structured content beside the two streams.
+/// Number of characters reserved for the members of the structured content beside the two streams.
 const ROOM_FOR_MEMBERS: usize = 1_200;
 
 #[derive(Serialize, JsonSchema)]
@@ -64,17 +64,17 @@ pub(super) struct Output {
     ready_line: Option<String>,
 }
 
-/// One call, as far as its answer needs it.
+/// Data of one call that its result needs.
 pub(super) struct Report<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) input: &'a Input,
     pub(super) folder: &'a Path,
-    /// Whether it got less time than it asked for.
+    /// `true` if the command got less time than it requested.
     pub(super) is_reduced: bool,
 }
 
 impl Report<'_> {
-    /// Of a command that has ended.
+    /// Formats the result of a command that has ended.
     pub(super) async fn ended(&self, command: &Command, end: End) -> Result<ToolResult, ToolFailure> {
         let shown = self.shown(command).await?;
         let meaning = end.code.and_then(|code| meaning(&self.input.command, code));
@@ -123,7 +123,7 @@ impl Report<'_> {
         }
     }
 
-    /// Of a command that goes on as a task.
+    /// Formats the result of a command that continues as a task.
     pub(super) async fn running(&self, task: &Task, ready_line: Option<String>) -> Result<ToolResult, ToolFailure> {
         let command = &task.command;
         let shown = self.shown(command).await?;
@@ -168,7 +168,7 @@ impl Report<'_> {
         let cwd = self.folder.to_string_lossy().into_owned();
         let room = self.run.context().output_characters.saturating_sub(ROOM_FOR_MEMBERS + in_json(&cwd));
         let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));
-        // Each has half of the room, and what the other one does not need.
+        // Each stream gets half of the space, and what the other one does not need.
         let (first, _) = stderr.text(room / 2);
         let (stdout, stdout_cut) =
             stdout.text(room - if stderr.is_empty() { 0 } else { in_json(&first).min(room / 2) });
@@ -193,7 +193,7 @@ impl Report<'_> {
         }
     }
 
-    /// With the names that the caller's own system has for a task.
+    /// Converts the output to JSON. The id of a task is added under the name that the caller's own system uses.
     fn structured(&self, output: Output) -> Result<Value, ToolFailure> {
         let task = output.task_id.clone();
         let mut structured = serde_json::to_value(output).map_err(|error| {

@@ -26,19 +26,20 @@ fn structured(result: &ToolResult) -> &Value {
     result.structured_content().unwrap()
 }
 
-/// A time to sleep that no other test on this machine has: by it the command is known from outside of its sandbox.
+/// Returns a time to sleep that no other test on this machine uses, which identifies the command from outside its
+/// sandbox.
 fn long(test: u32) -> String {
     format!("300.{:07}{test}", std::process::id())
 }
 
-/// Whether a process runs whose command line holds the mark.
+/// Returns `true` if a process with the mark in its command line is running.
 fn lives(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     lines.any(|line| String::from_utf8_lossy(&line).contains(mark))
 }
 
-/// Returns when no such process is there any more.
+/// Waits until no such process is left.
 #[track_caller]
 fn gone(mark: &str) {
     let start = Instant::now();
@@ -84,7 +85,7 @@ fn the_streams_can_be_shown_apart() {
     let text = long.joined_text();
     assert!(text.starts_with("1\n2\n") && text.contains("\n100000\n[standard error]\ntwo\n1\n"), "{text}");
     assert!(text.chars().count() <= 30_000 && text.ends_with("\n100000\n"), "{}", text.chars().count());
-    // Both are kept whole.
+    // Both streams are stored completely.
     let kept = structured(&long);
     for (handle, first) in [("output", "1"), ("error_output", "two")] {
         let handle = kept[handle].as_str().unwrap();
@@ -98,7 +99,7 @@ fn the_streams_can_be_shown_apart() {
         assert!(first == "1" || lines(50_001).contains("\t50000\n"));
     }
     assert_ne!(kept["output"], kept["error_output"]);
-    // Of a task each stream is looked at for itself.
+    // Each stream of a task can be read separately.
     let task = start(&bench, json!({"command": "echo a; echo b >&2; echo c", "background": true}));
     bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
     for (stream, expected) in [("stdout", "a\nc\n["), ("stderr", "b\n[")] {
@@ -188,12 +189,12 @@ fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
     let started = Instant::now();
     let mark = long(4);
     let result = run(&bench, &format!("sleep {mark} & echo done"));
-    // What is left would run for much longer.
+    // The process in the background would run for much longer.
     assert!(started.elapsed() < Duration::from_secs(120));
     let text = result.joined_text();
     assert!(text.starts_with("done\n") && text.contains("`background: true`"), "{text}");
     gone(&mark);
-    // What prints nothing is not given a moment for it.
+    // Processes that cannot print get no extra time.
     let mark = long(5);
     let result = run(&bench, &format!("sleep {mark} > /dev/null 2>&1 & exec > /dev/null 2>&1; sleep 0.1"));
     assert!(result.joined_text().contains("`background: true`"));
@@ -339,7 +340,7 @@ fn each_command_starts_in_its_own_folder() {
     assert_eq!(run(&bench, "ls").joined_text(), "sub\n");
 }
 
-/// Starts a task and returns its name.
+/// Starts a task and returns its id.
 fn start(bench: &Bench, arguments: Value) -> String {
     let result = bench.call("bash", arguments).unwrap();
     structured(&result)["task_id"].as_str().unwrap_or_else(|| panic!("{}", result.joined_text())).to_owned()
@@ -415,7 +416,8 @@ fn a_task_is_stopped_once_and_for_all() {
         assert_eq!(structured(&stopped)["status"], "cancelled");
     }
     gone(&mark);
-    // The whole group gets it, and of a child that it ends the shell would tell: this one ignores it.
+    // The whole process group receives the signal. The shell would report a child that the signal ends: this one
+    // ignores it.
     let script = "trap '' USR1; sleep 300 & trap 'echo told' USR1; echo up; wait; wait";
     let task = start(&bench, json!({"command": script, "ready_when": "up"}));
     let signalled = bench.call("task_stop", json!({"task_id": task, "signal": "USR1"})).unwrap();
@@ -441,7 +443,7 @@ fn the_time_of_a_task_is_its_own() {
 fn the_end_of_a_task_is_told_once_with_the_next_result() {
     let bench = Bench::new();
     let next = || bench.call("echo", json!({"message": "x"})).unwrap().joined_text();
-    // It may be over before the call that started it is answered.
+    // The task may end before the call that started it returns.
     let first = bench.call("bash", json!({"command": "exit 7", "background": true})).unwrap();
     let (mut told, started) = (first.joined_text(), Instant::now());
     while !told.contains("ended with exit code 7") && started.elapsed() < Duration::from_secs(120) {
@@ -557,7 +559,7 @@ fn what_was_undone_of_a_task_is_told_with_its_end() {
     assert!(structured(&shown)["undone_or_refused"][0].as_str().unwrap().contains(".mcp.json"));
     let stopped = bench.text("task_stop", json!({"task_id": task}));
     assert!(stopped.contains("`.mcp.json.refused`"), "{stopped}");
-    // Nobody asks: it is told with the next result.
+    // Without a query for the task, the next result reports it.
     let bench = Bench::new();
     let (mut told, started) = (bench.text("bash", begin), Instant::now());
     while !told.contains("ended with exit code 0") && started.elapsed() < Duration::from_secs(120) {
@@ -571,7 +573,7 @@ fn a_command_that_leaves_what_must_not_be_trusted_fails() {
     let bench = Bench::new();
     bench.put(".mcp.json", "{}");
     let command = "touch ready; until [ -e go ]; do sleep 0.01; done; rm ready go";
-    // Somebody replaces it meanwhile; that it was not the command cannot be told.
+    // Another process replaces the file meanwhile. It cannot be determined that the command did not do so.
     let [ready, other, settings, go] = ["ready", "other", ".mcp.json", "go"].map(|name| bench.path(name));
     let replace = || {
         let start = Instant::now();
@@ -628,14 +630,14 @@ fn hosts_that_are_not_listed_or_that_a_rule_denies_are_refused_and_told() {
 fn a_command_that_does_not_read_its_input_holds_up_nobody() {
     let bench = Bench::new();
     let much = "x".repeat(1 << 20);
-    // More than the test's runtime has threads.
+    // There are more such tasks than threads in the test's runtime.
     for _ in 0..3 {
         start(&bench, json!({"command": "sleep 300", "stdin": much, "background": true}));
     }
     assert_eq!(run(&bench, "echo on").joined_text(), "on\n");
 }
 
-/// 2026-03-01 until the file is there, and a day later from then on.
+/// A clock that shows 2026-03-01 until the file exists, and a day later after that.
 struct ClockByFile(std::path::PathBuf);
 
 impl Clock for ClockByFile {

@@ -1,4 +1,4 @@
-//! The languages: how the code of each begins, and what is judged of it.
+//! Starts the code of each language, and returns the command line that permission rules check.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,15 +14,16 @@ pub(super) enum Language {
     Shell,
 }
 
-/// The beginning of a run. The code comes over the standard input, which nobody else reads: the arguments of a program are
-/// seen by all users of the machine, and its files by whoever shares the folder.
+/// Arguments and input with which a run starts. The code is passed through the standard input, which no other process
+/// reads: all users of the machine see the arguments of a program, and everyone who shares the folder can read its
+/// files.
 pub(super) struct Start {
     pub(super) args: Vec<String>,
-    /// The bytes before the standard input of the code itself.
+    /// Bytes before the standard input of the code itself.
     pub(super) input: Vec<u8>,
 }
 
-/// A tool as the clients know it: its name, its parameters in their order, and which of them must be there.
+/// A tool as the clients know it: its name, its parameters in their order, and its required parameters.
 #[derive(Debug, Serialize)]
 pub(super) struct Function(String, Vec<String>, Vec<String>);
 
@@ -44,7 +45,7 @@ impl Function {
 impl Language {
     pub(super) const ALL: [Self; 3] = [Self::Python, Self::Javascript, Self::Shell];
 
-    /// The program that runs it.
+    /// Returns the program that runs the language.
     pub(super) fn program(self) -> &'static str {
         match self {
             Self::Python => "python3",
@@ -53,7 +54,7 @@ impl Language {
         }
     }
 
-    /// The command line that is judged in place of the code: what `bash` would be given to run the same.
+    /// Returns the command line that is checked in place of the code: the one with which `bash` would run it.
     pub(super) fn line(self, code: &str) -> String {
         let text = |option| CommandAccess::program([self.program(), option, code]).text.to_string();
         match self {
@@ -74,7 +75,7 @@ impl Language {
             Self::Javascript => {
                 let input = given(include_str!("clients/tools.js"));
                 let (loader, length) = (include_str!("clients/loader.js"), input.len().to_string());
-                // The code is a module that stands in no file.
+                // The code is a module without a file.
                 Start { args: words(&["--experimental-vm-modules", "--no-warnings", "-e", loader, &length]), input }
             }
             Self::Shell => {
@@ -87,7 +88,7 @@ impl Language {
         }
     }
 
-    /// The line of the code that a failure is told of last: of several frames the innermost.
+    /// Returns the line of the code in the last error location of a text: that of the innermost frame.
     pub(super) fn line_of_failure(self, told: &str) -> Option<u64> {
         told.lines().rev().find_map(|line| {
             let rest = match self {

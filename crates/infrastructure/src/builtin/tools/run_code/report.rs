@@ -1,4 +1,4 @@
-//! The answer of a run of code.
+//! Formats the result of a run of code.
 
 use super::language::Language;
 use crate::builtin::{
@@ -17,9 +17,9 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// Characters that are kept free for what is said beside the output.
+/// Number of characters reserved for remarks beside the output.
 const ROOM_FOR_REMARKS: usize = 900;
-/// And for the members of the structured content beside the two streams.
+/// Number of characters reserved for the members of the structured content beside the two streams.
 const ROOM_FOR_MEMBERS: usize = 600;
 
 #[derive(Serialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub(super) struct Output {
     undone_or_refused: Vec<String>,
 }
 
-/// One run, as far as its answer needs it.
+/// Data of one run that its result needs.
 pub(super) struct Report<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) language: Language,
@@ -94,7 +94,7 @@ impl Report<'_> {
     fn output(&self, command: &Command, end: &End, shown: &Shown) -> Output {
         let room = self.run.context().output_characters.saturating_sub(ROOM_FOR_MEMBERS);
         let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));
-        // Each has half of the room, and what the other one does not need.
+        // Each stream gets half of the space, and what the other one does not need.
         let (first, _) = stderr.text(room / 2);
         let (stdout, stdout_cut) =
             stdout.text(room - if stderr.is_empty() { 0 } else { in_json(&first).min(room / 2) });

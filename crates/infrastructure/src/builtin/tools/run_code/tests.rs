@@ -153,11 +153,11 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
     assert!(bench.asked().iter().all(|asked| !asked.to_string().contains("node")), "{:?}", bench.asked());
 }
 
-/// Names that a language has room for, or has not.
+/// Names that are valid identifiers in some languages only.
 const NAMES: [&str; 10] =
     ["read_file", "mcp__git-hub__list", "a-b", "a_b", "x.y", "x-y", "from", "list", "1st", "grep"];
 
-/// The output of code that knows tools of these names, and can call none.
+/// Returns the output of code that has tools with these names, and cannot call any.
 async fn printed(language: Language, code: &str) -> String {
     let function = |name: &&str| {
         let schema = json!({"inputSchema": {"properties": {"b": {}, "a": {}}, "required": ["a"]}});
