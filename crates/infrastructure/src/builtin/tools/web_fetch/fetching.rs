@@ -1,4 +1,4 @@
-//! The request: from the cache or from the server.
+//! Fetches a page, from the cache or from the server.
 
 use super::Format;
 use crate::{
@@ -16,41 +16,41 @@ use std::time::{Duration, Instant};
 use toolstead_domain::{error_kind::ErrorKind, suggestion::Suggestion, tool_failure::ToolFailure};
 use url::Url;
 
-/// Bytes of what a server sends, unpacked.
+/// Maximum size of a response after decompression, in bytes.
 pub(super) const MAX_BYTES: usize = 5 << 20;
 const REDIRECTS: u32 = 5;
-/// As long a host is given to answer by https that was named with http.
+/// Timeout of the https request to a host that the caller named with http.
 const TIME_FOR_TLS: Duration = Duration::from_secs(5);
 
-/// The answer of a server.
+/// Response of a server.
 pub(super) struct Fetched {
     pub(super) answer: Answer,
     pub(super) from_cache: bool,
 }
 
 impl Fetched {
-    /// The media type with its parameters, as the server says it; empty for none.
+    /// Returns the media type with its parameters, as the server sent it; empty if there is none.
     pub(super) fn content_type(&self) -> &str {
         self.header(header::CONTENT_TYPE)
     }
 
-    /// The media type alone, in lower case.
+    /// Returns the media type without parameters, in lower case.
     pub(super) fn media_type(&self) -> String {
         self.content_type().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// The charset that the server names.
+    /// Returns the charset that the server declares.
     pub(super) fn charset(&self) -> Option<&str> {
         charset_of(self.content_type()).filter(|charset| !charset.is_empty())
     }
 
-    /// A header; empty for none.
+    /// Returns the value of a header; empty if there is none.
     pub(super) fn header(&self, name: header::HeaderName) -> &str {
         self.answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
-/// Fetches the page, unless it was fetched lately on behalf of the same principal. The host is judged either way.
+/// Fetches the page, unless the cache has a recent response for the same principal. The host is checked in both cases.
 pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: Instant) -> Result<Fetched, ToolFailure> {
     let world = run.world();
     run.may_reach(host(url))?;
@@ -64,7 +64,8 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
         Some(secure) => {
             let soon = deadline.min(Instant::now() + TIME_FOR_TLS);
             match send(&secure, accept, Again::Never, run, soon).await {
-                // Nobody speaks TLS there, or only port 80 of it is open: as it was asked.
+                // The host does not answer by TLS, or only its port 80 may be reached: the page is fetched as
+                // requested.
                 Err(Unanswered::Reach(error))
                     if is_silence(&error) || matches!(error, ReachError::Address(_) | ReachError::Port { .. }) =>
                 {
@@ -79,10 +80,10 @@ pub(super) async fn fetch(url: &Url, format: Format, run: &Run<'_>, deadline: In
     Ok(Fetched { answer, from_cache: false })
 }
 
-/// The reason why there is no answer.
+/// Reason why there is no response.
 enum Unanswered {
     Reach(ReachError),
-    /// The site keeps programs out.
+    /// The site's `robots.txt` excludes programs.
     Robots,
 }
 
@@ -133,7 +134,7 @@ async fn send(
     world.reach().send(asked, &judge).await.map_err(Unanswered::Reach)
 }
 
-/// The same page by https, which is tried first: for a host that has a name, at the usual port.
+/// Returns the https address of the page, which is tried first, if the host has a name and the port is the default.
 fn upgraded(url: &Url) -> Option<Url> {
     let is_plain = url.scheme() == "http" && url.port().is_none();
     let host = Host::parse(url.host_str()?).ok()?;
@@ -145,7 +146,7 @@ fn upgraded(url: &Url) -> Option<Url> {
     Some(secure)
 }
 
-/// Tells whether nobody answered there at all.
+/// Returns `true` if the host did not answer at all.
 fn is_silence(error: &ReachError) -> bool {
     match error {
         ReachError::TimedOut | ReachError::Silent(_) => true,

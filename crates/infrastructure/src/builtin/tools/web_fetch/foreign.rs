@@ -1,16 +1,17 @@
-//! Names and titles of texts of the web.
+//! Marks and titles of texts from the web.
 
 use crate::builtin::files::etag::digest_of;
 
-/// Digits of a text's digest in its name: so many that nobody finds a text by trial that holds its own.
+/// Number of digits of a text's digest in its mark: enough that an author cannot find a text that contains its own
+/// mark.
 const DIGITS: usize = 32;
 
-/// The name of a text, which it cannot hold itself.
+/// Returns the mark of a text, which the text itself cannot contain.
 pub(super) fn mark(text: &str) -> String {
     format!("web page {}", &digest_of(text.as_bytes()).to_string()[..DIGITS])
 }
 
-/// A text in one line and so many characters.
+/// Returns a text as one line, cut to this number of characters.
 pub(super) fn one_line(text: &str, characters: usize) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((at, _)) = line.char_indices().nth(characters) {

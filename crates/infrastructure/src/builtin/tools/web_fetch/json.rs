@@ -1,12 +1,12 @@
-//! JSON with line breaks and indents. All that is not white space stays as it was written: digits, order, repeated names.
+//! Indents JSON. Everything except white space is preserved: digits, order, repeated names.
 
 use serde::de::IgnoredAny;
 
-/// As large it may become: each level of what is nested deeply takes more blanks.
+/// Maximum size of the result, in bytes. Deep nesting multiplies the indentation.
 const MAX_BYTES: usize = 16 << 20;
 const INDENT: usize = 2;
 
-/// The text indented; `None` where it is no JSON, or would become too large.
+/// Returns the indented text; `None` if it is not valid JSON or would become too large.
 pub(super) fn indented(text: &str) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len() + text.len() / 4);

@@ -1,6 +1,6 @@
-//! The headings of a Markdown text, by their lines.
+//! Finds the headings of a Markdown text and their lines.
 
-/// A heading, and the line that it stands in, from 1.
+/// A heading, and its line, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Heading {
     pub(super) level: usize,
@@ -8,7 +8,7 @@ pub(super) struct Heading {
     pub(super) line: usize,
 }
 
-/// The headings that are marked with `#`, outside of code.
+/// Returns the headings that are marked with `#`, outside of code blocks.
 pub(super) fn outline(text: &str) -> Vec<Heading> {
     let mut fence: Option<&str> = None;
     let mut headings = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads the answer of a server, by its bytes and then by its name: as text where it has one.
+//! Reads the response of a server by its bytes, its media type and its address, as text if possible.
 
 use super::{
     Format, Processed,
@@ -22,35 +22,35 @@ use image::ImageFormat;
 use std::time::Instant;
 use toolstead_domain::{tool_failure::ToolFailure, unseen::removal_note};
 
-/// Characters of a title.
+/// Maximum number of characters of a title.
 const MAX_TITLE: usize = 200;
-/// Characters of a note on a page.
+/// Maximum number of characters of a note on a page.
 const MAX_NOTE: usize = 500;
 
-/// The content of an answer.
+/// Content of a response.
 pub(super) enum Read {
     Text(Text),
     Image(ImageFormat),
-    /// For the reader of documents.
+    /// Document, for the document reader.
     Document,
-    /// A kind without a text, in words.
+    /// Content without text, with a description of its kind.
     Binary(String),
-    /// There is none.
+    /// No content.
     Nothing,
 }
 
-/// A text of the web, cleaned.
+/// Cleaned text from the web.
 pub(super) struct Text {
     pub(super) title: Option<String>,
     pub(super) text: String,
     pub(super) outline: Vec<Heading>,
     pub(super) notes: Vec<String>,
     pub(super) processed: Processed,
-    /// It is a page, or Markdown: text to read, and no file of a program.
+    /// `true` for a page or Markdown, which are meant to be read; `false` for data and source code.
     pub(super) is_page: bool,
 }
 
-/// Reads what came. Pages are parsed in a process of their own.
+/// Reads the response. Pages are parsed in a separate process.
 pub(super) async fn read(
     fetched: &Fetched,
     format: Format,
@@ -72,7 +72,7 @@ pub(super) async fn read(
         let encoding = match (sniff(&body, true, &name), charset.and_then(|label| TextEncoding::named(&label, &body))) {
             (FileKindByContent::Image(format), _) => return Ok(Read::Image(format)),
             (FileKindByContent::Document(_), _) => return Ok(Read::Document),
-            // Bytes that are no text in any other encoding.
+            // UTF-16 looks binary in every other encoding.
             (FileKindByContent::Binary(_), Some(named)) if named.name().starts_with("utf-16") => named,
             (FileKindByContent::Binary(what), _) => return Ok(Read::Binary(what.into_owned())),
             (FileKindByContent::Text(_), Some(named)) => named,
@@ -83,7 +83,7 @@ pub(super) async fn read(
     .await
 }
 
-/// The kind of a text, by its name and its beginning.
+/// Kind of a text, by its media type or its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Page,
@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// Of what its server has no name for.
+    /// Returns the kind of content that the server does not declare.
     fn by_beginning(body: &Bytes) -> Self {
         let start = body.trim_ascii_start();
         let begins =
@@ -135,7 +135,7 @@ async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instan
         form,
     };
     let page = page::read(run.world().helpers(), PageLimits::default(), deadline, order).await?;
-    // Some name what the page says of itself, and all of them come from the process that read it.
+    // Some notes quote the page, and all of them come from the process that read it: none is trusted.
     let mut notes: Vec<String> = page.notes.iter().map(|note| one_line(&clean_text(note), MAX_NOTE)).collect();
     notes.extend(removal_note(page.removed));
     if page.is_article && form == Form::Article {
@@ -161,7 +161,7 @@ async fn page(fetched: &Fetched, format: Format, run: &Run<'_>, deadline: Instan
     Ok(Text { title: named(title), text, outline, notes, processed, is_page: true })
 }
 
-/// A text that is no page, or the source of one.
+/// Reads a text that is not a page, or the source of a page.
 fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut: bool) -> Text {
     let (decoded, is_malformed) = encoding.decode(&body[encoding.mark_bytes()..]);
     let mut notes = Vec::from_iter(cut_note(is_cut));
@@ -178,7 +178,7 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut
     Text { title: named(title), text, outline, notes, processed, is_page }
 }
 
-/// A title in one line.
+/// Returns a title as one line.
 fn named(title: Option<String>) -> Option<String> {
     title.map(|title| one_line(&clean_text(&title), MAX_TITLE)).filter(|title| !title.is_empty())
 }

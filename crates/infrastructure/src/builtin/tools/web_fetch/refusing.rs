@@ -1,4 +1,4 @@
-//! An answer that is no success.
+//! Converts an error response into a failure.
 
 use super::{
     Format,
@@ -11,11 +11,11 @@ use http::{StatusCode, header};
 use std::time::Instant;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// Characters of what a server says about an error.
+/// Maximum number of characters that are quoted from an error response.
 const TOLD: usize = 500;
 const TOLD_OF_A_WAIT: usize = 40;
 
-/// The failure that a status is, with what the server says of it.
+/// Returns the failure for an error status, with the text of the response.
 pub(super) async fn refused(fetched: &Fetched, run: &Run<'_>, deadline: Instant) -> ToolFailure {
     let Answer { url, status, .. } = &fetched.answer;
     let said = match reading::read(fetched, Format::Text, run, deadline).await {

@@ -1,5 +1,5 @@
-//! Saves the answer as a file of the workspace, byte by byte. The change is in the journal, so that `undo` takes it
-//! back.
+//! Saves the response as a file of the workspace, byte by byte. The change is in the journal, so that `undo` reverts
+//! it.
 
 use super::{Input, fetching::Fetched, reading::Read};
 use crate::{
@@ -23,12 +23,12 @@ use url::Url;
 
 const FOLDER: &str = "web-archives";
 const NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: false, mode: None };
-/// Files of one name in a folder.
+/// Maximum number of files with the same name in a folder.
 const MAX_NAMESAKES: usize = 1_000;
 const MAX_NAME: usize = 100;
 const MAX_ENDING: usize = 8;
 
-/// The endings of media types, where the address has none.
+/// File extensions for media types, if the address has none.
 const ENDINGS: &[(&str, &str)] = &[
     ("javascript", "js"),
     ("json", "json"),
@@ -47,7 +47,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("text/", "txt"),
 ];
 
-/// The access of saving: the file, or the folder of its host.
+/// Returns the access that saving requires: the file, or the folder of its host.
 pub(super) async fn access(input: &Input, url: &Url, world: &World) -> Result<Option<Access>, ToolFailure> {
     Ok(match &input.save_as {
         Some(path) => Some(Access::WritePath(world.access(path).await?)),
@@ -58,7 +58,7 @@ pub(super) async fn access(input: &Input, url: &Url, world: &World) -> Result<Op
     })
 }
 
-/// Saves what came, where that is wanted; the path as it is shown.
+/// Saves the response if the caller requests it, and returns the displayed path.
 pub(super) async fn save(
     input: &Input,
     fetched: &Fetched,
@@ -76,7 +76,7 @@ pub(super) async fn save(
     }
     let (recording, body) = (Recording::of(run), fetched.answer.body.to_vec());
     let path = input.save_as.clone();
-    // Its folder is that of the host which was judged.
+    // The folder is that of the host which was checked.
     let url = web_address(&input.url)?;
     let (stem, ending) = file_name(&fetched.answer.url, &fetched.media_type());
     let shown = run.on_files(move |files| match path {
@@ -96,7 +96,7 @@ fn save_as(files: &GrantedWorkspace, path: &str, body: Vec<u8>, recording: &Reco
     Ok(only(set.commit(recording, false)?)?.shown)
 }
 
-/// Under the first name that is free, or that holds just this.
+/// Saves under the first name that is free, or whose file has the same content.
 fn save_among(
     files: &GrantedWorkspace,
     folder: &str,
@@ -129,7 +129,7 @@ fn folder(url: &Url) -> String {
     format!("{FOLDER}/{}", plain(host(url).trim_matches(['[', ']'])))
 }
 
-/// The name of the file and its ending, of the address, and where it has none of the media type.
+/// Returns the name and the extension of the file: from the address, or else from the host and the media type.
 fn file_name(url: &Url, media_type: &str) -> (String, String) {
     let last = url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
     let (stem, ending) = match last.rsplit_once('.') {
@@ -147,7 +147,7 @@ fn is_ending(text: &str) -> bool {
     (1..=MAX_ENDING).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// A name that is one on every disk, and leads nowhere.
+/// Replaces all characters that a file system may reject or that could lead to another folder.
 fn plain(text: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_');
     text.chars().map(|char| if is_plain(char) { char } else { '_' }).collect()
