@@ -23,7 +23,7 @@ use toolstead_domain::{
     access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// As many lines before the new ones are shown.
+/// Number of lines shown before the new ones.
 const RADIUS: usize = 3;
 
 /// Adds text to the end of a file.

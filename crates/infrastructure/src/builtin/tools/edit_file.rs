@@ -27,7 +27,7 @@ use toolstead_domain::{
     access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// As many lines are named for programs.
+/// Maximum number of line numbers in the structured content.
 const NAMED_LINES: usize = 1000;
 
 /// Replaces text in a file.

@@ -30,16 +30,16 @@ use url::Url;
 /// Reads a message of Gmail.
 pub(crate) struct GmailRead;
 
-/// Pieces of text that are fetched or turned from HTML into text.
+/// Maximum number of text parts that are fetched or converted from HTML.
 const PIECES: usize = 16;
-/// Bytes of all pieces of text.
+/// Maximum size of all text parts, in bytes.
 const TEXT_BYTES: usize = 8 << 20;
-/// Attachments that are kept by one call, and bytes of them together.
+/// Maximum number of attachments that one call stores, and maximum size of all of them, in bytes.
 const KEPT: usize = 20;
 const KEPT_BYTES: usize = 2 * ATTACHMENT_BYTES;
-/// Stands for the address of a mail, which has none.
+/// Placeholder for the address of a message, which has none.
 const NO_ADDRESS: &str = "about:blank";
-/// Stands where a message has no text.
+/// Placeholder for the text of a message that has none.
 const NO_TEXT: &str = "(no text content)";
 
 #[derive(Deserialize, JsonSchema)]
@@ -196,7 +196,7 @@ async fn body(
     Ok((texts.join("\n\n"), removed))
 }
 
-/// Returns HTML as text, made in the confined child that reads pages.
+/// Converts HTML to text, in the confined process that reads pages.
 async fn page_of_html(html: String, run: &Run<'_>) -> Result<Page, ToolFailure> {
     let order = PageOrder {
         html: html.into_bytes(),
@@ -218,7 +218,7 @@ fn forwarded(heading: &Heading) -> String {
     format!("[Message within the message]\nFrom: {from}\nTo: {}\nDate: {date}\nSubject: {subject}", to.join(", "))
 }
 
-/// The attachments, each kept under a handle as far as there is room.
+/// Returns the attachments. Each is stored under a handle, up to the limits.
 async fn kept(
     gmail: &Gmail<'_>,
     message: &Message,
@@ -236,7 +236,7 @@ async fn kept(
             continue;
         }
         let content = gmail.content(&message.id, &attachment.content).await?;
-        // Gmail may say a wrong size.
+        // Gmail may report a wrong size.
         bytes = (bytes + content.len()).min(KEPT_BYTES);
         let stored = context.outputs.store(context.principal, context.id, &attachment.mime, &content).await;
         match stored {
@@ -267,8 +267,8 @@ impl Listed {
 }
 
 impl Output {
-    /// Our words stand first, a line each, and say how long the message behind them is: nothing of it can pass for
-    /// them.
+    /// Formats the result. The lines of Toolstead come first and state the length of the message after them, so that no
+    /// part of the message can imitate them.
     fn text(&self) -> String {
         let mut text = format!("From: {}\nTo: {}\n", self.from, self.to.join(", "));
         if !self.cc.is_empty() {

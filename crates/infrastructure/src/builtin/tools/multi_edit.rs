@@ -31,9 +31,9 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// As many places are shown with their surroundings, in all files together.
+/// Maximum number of places that are shown with their surroundings, over all files.
 const SHOWN_PLACES: usize = 6;
-/// As many lines stand before and after a place that is shown.
+/// Number of lines shown before and after a place.
 const RADIUS: usize = 2;
 
 /// Makes several edits, or none of them.
@@ -165,7 +165,7 @@ impl BuiltInTool for MultiEdit {
     }
 }
 
-/// The path of each edit.
+/// Returns the path of each edit.
 fn paths(input: &Input) -> Result<Vec<&str>, ToolFailure> {
     let all = input.edits.len();
     let without = |index: usize| {
@@ -184,13 +184,13 @@ fn paths(input: &Input) -> Result<Vec<&str>, ToolFailure> {
         .collect()
 }
 
-/// The edits while they are made.
+/// State while the edits are made.
 struct Editing<'a> {
     files: &'a GrantedWorkspace,
     recording: &'a Recording,
     text_bytes: u64,
     set: ChangeSet<'a>,
-    /// What was done in each file of the set.
+    /// Changes in each file of the set.
     tallies: Vec<Tally>,
     notes: Vec<String>,
 }
@@ -260,7 +260,7 @@ impl Editing<'_> {
     }
 }
 
-/// The answer. Something was planned for each file of the set, so that both lists go together.
+/// Formats the result. A change is planned for each file of the set, so that both lists have the same order.
 fn told(
     changed: Vec<Changed>,
     tallies: &[Tally],

@@ -16,14 +16,14 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// So many characters of names and descriptions stand in the list of tools.
+/// Maximum number of characters of names and descriptions in the list of tools.
 const BUDGET: usize = 4_000;
-/// So many of one description.
+/// Maximum number of characters of one description.
 const LONGEST: usize = 250;
-/// The file that its instructions stand in.
+/// Name of the file that contains the instructions.
 const FILE: &str = "SKILL.md";
 
-/// Hands a model the instructions for a kind of work.
+/// Returns the instructions for a kind of work.
 pub(crate) struct Skill;
 
 #[derive(Deserialize, JsonSchema)]
@@ -67,7 +67,7 @@ impl BuiltInTool for Skill {
         let Some(skill) = input.name.as_deref().and_then(|name| find(&world.agents().skills(), name)) else {
             return Ok(Vec::new());
         };
-        // What lies in the workspace is read as any file of it: a rule that closes it closes it here.
+        // A skill in the workspace is read like any file there: a rule that closes the file closes the skill.
         match &skill.folder {
             Some(folder) if is_in_workspace(folder, world) => {
                 let file = folder.join(FILE);
@@ -106,7 +106,7 @@ fn names(skills: &[Arc<Written>]) -> String {
     skills.iter().map(|skill| format!("`{}`", skill.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// A line for each, as many as fit, and how many more there are.
+/// Formats one line per skill, up to the budget, and the number of skills left out.
 fn list(skills: &[Arc<Written>], longest: usize, budget: usize) -> String {
     let (mut text, mut left) = (String::new(), budget);
     for (at, skill) in skills.iter().enumerate() {
@@ -130,7 +130,7 @@ fn is_in_workspace(folder: &Path, world: &World) -> bool {
     world.workspace().contains(folder)
 }
 
-/// Where the files of a skill lie, and whether tools read them.
+/// Describes the folder of a skill's files, and whether tools can read them.
 fn told_folder(folder: &Path, run: &Run<'_>) -> String {
     let access = Access::ReadPath(PathAccess::plain(folder));
     let shown = json!(folder.to_string_lossy());

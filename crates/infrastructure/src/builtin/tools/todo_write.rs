@@ -24,10 +24,11 @@ use toolstead_domain::{
 /// Replaces the plan.
 pub(crate) struct TodoWrite;
 
-/// As many changes are told one by one.
+/// Maximum number of changes that are listed.
 const TOLD: usize = 12;
 
-/// A plan has so many characters in all. Thousands are kept, and each is read again when a conversation is made shorter.
+/// Maximum number of characters of a plan. Thousands of plans are stored, and each is read again when its conversation
+/// is shortened.
 const CHARACTERS: usize = 100_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -100,7 +101,7 @@ impl BuiltInTool for TodoWrite {
     const BRIEF: &str = "Replaces the whole plan; keep one step in_progress.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["plan"];
-    // Nothing but the caller's own notes changes.
+    // Only the caller's own notes change.
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"todos": [{"content": "Write the test", "status": "completed"}, {"content": "Make it pass", "status": "in_progress", "active_form": "Making it pass"}]}"#;
     type Input = Input;
@@ -137,10 +138,10 @@ impl BuiltInTool for TodoWrite {
     }
 }
 
-/// The plan of these items.
+/// Creates the plan from these items.
 ///
 /// # Errors
-/// `invalid_input` for content without a word, for an id that stands twice, and for more than a plan holds.
+/// `invalid_input` for empty content, for a repeated id, and for more characters than a plan may have.
 fn plan(items: Vec<Item>, before: &TodoList) -> Result<TodoList, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     let texts = items.iter().flat_map(|item| [Some(&item.content), item.active_form.as_ref()]).flatten();
@@ -167,7 +168,7 @@ fn plan(items: Vec<Item>, before: &TodoList) -> Result<TodoList, ToolFailure> {
             Some(id) => id,
             None => loop {
                 number += 1;
-                // A number of the plan before meant something else.
+                // The same number had another meaning in the previous plan.
                 let is_old = before.0.iter().any(|old| old.id == number.to_string());
                 if !is_old && taken.insert(number.to_string()) {
                     break number.to_string();
@@ -191,7 +192,7 @@ fn warnings(plan: &TodoList) -> Vec<String> {
     many.into_iter().collect()
 }
 
-/// The counts, and what is not as before.
+/// Formats the counts, and the differences from the previous plan.
 fn told(old: &TodoList, new: &TodoList) -> String {
     let before = |id: &str| old.0.iter().find(|todo| todo.id == id);
     let mut changes: Vec<String> = Vec::new();
@@ -223,7 +224,7 @@ fn told(old: &TodoList, new: &TodoList) -> String {
     text
 }
 
-/// Whoever wrote it knows the rest.
+/// Shortens a change to one line: the model that wrote it knows the rest.
 fn shortened(change: &str) -> String {
     const CHARACTERS: usize = 100;
     let line = change.replace(['\n', '\r'], " ");

@@ -29,9 +29,9 @@ use toolstead_domain::{
     tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// What `if_match` says of a file that must not be there.
+/// Value of `if_match` for a file that must not exist.
 const ABSENT: &str = "absent";
-/// What `if_match` says of a file that this session must have read, if it is there.
+/// Value of `if_match` for a file that this session must have read, if it exists.
 const READ: &str = "read";
 
 /// Writes a whole file.
@@ -155,7 +155,7 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
         return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
             .next("Nothing was written; give `content`, which may be empty."));
     };
-    // What is to be kept is said to exist before it is said to be stale.
+    // A file that is not to be replaced is reported as existing, not as stale.
     if options.overwrite || input.if_match.is_some() {
         check_freshness(&set, input.if_match.as_deref(), recording)?;
     }
@@ -174,7 +174,7 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
     told(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None, recording)
 }
 
-/// Refuses to replace what this session has not seen as it is.
+/// Refuses to replace a file whose content is not the one that the caller expects.
 fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Recording) -> Result<(), ToolFailure> {
     let path = set.shown(0);
     let Some(now) = set.digest(0, recording.limit())? else {
@@ -211,7 +211,7 @@ fn stands_for(etag: &str, digest: &ContentDigest) -> bool {
     digest.to_string().starts_with(etag)
 }
 
-/// The content in the encoding and with the line endings of the file that is there.
+/// Converts the content to the encoding and the line endings of the existing file.
 fn in_format_of(set: &ChangeSet<'_>, content: String, limit: u64) -> Result<Vec<u8>, ToolFailure> {
     let Some(before) = set.content(0, limit)? else { return Ok(content.into_bytes()) };
     if before.is_empty() {
@@ -231,7 +231,7 @@ fn in_format_of(set: &ChangeSet<'_>, content: String, limit: u64) -> Result<Vec<
     file.encoding.encode_whole(content).map_err(|_| lacking(file.encoding, content))
 }
 
-/// The answer.
+/// Formats the result.
 fn told(
     changed: Changed,
     lines: usize,
@@ -479,7 +479,7 @@ mod tests {
             prop_assert_eq!(bench.get(&name), content.clone().into_bytes());
             let read = bench.call("read_file", json!({"path": name, "limit": 10_000, "encoding": "utf-8"})).unwrap();
             let found = read.structured_content().unwrap()["content"].as_str().unwrap().to_owned();
-            // The mark at the beginning of a file is no part of its text.
+            // The byte order mark at the beginning of a file is not part of its text.
             prop_assert_eq!(found, content.strip_prefix('\u{feff}').unwrap_or(&content));
         }
     }

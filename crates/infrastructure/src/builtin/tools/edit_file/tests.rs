@@ -1,4 +1,4 @@
-//! What `edit_file` promises.
+//! Tests of the tool `edit_file`.
 
 use super::*;
 use crate::builtin::{files::etag::etag, tests::Bench, text::text_encoding::TextEncoding};
@@ -153,7 +153,7 @@ fn a_carriage_return_that_is_there_is_found_and_taken_to_the_byte() {
     check("a\r\nb\r\n", edit("a\r", "a"), "a\nb\r\n");
     check("a\r\nb\rc\n", edit("b\rc", "b\n\nc"), "a\r\nb\r\rc\n");
     check("a\rb\na\rc\n", json!({"old_text": "a\r", "new_text": "", "start_line": 2}), "a\rb\nc\n");
-    // It ends no line of the file, so it stands for the one that does.
+    // A carriage return that ends no line of the file matches the line ending that the file uses.
     check("a\nb\n", edit("a\r", "x\r"), "x\nb\n");
     check("a\r\nb\n", edit("b\r", "x\r"), "a\r\nx\n");
     refused(
@@ -188,7 +188,7 @@ fn a_new_file_is_created_with_an_empty_old_text() {
     assert!(told.contains("`empty`"), "{told}");
 }
 
-/// The whole of what a model reads when an edit is refused; the file is untouched.
+/// Checks the whole text that a model reads when an edit is refused. The file is untouched.
 #[track_caller]
 fn told(before: &str, arguments: Value, expected: &str) {
     let bench = Bench::new();
@@ -396,7 +396,7 @@ fn fifty_edits_at_the_same_time_are_all_done() {
     assert_eq!(bench.get("f"), expected.into_bytes());
 }
 
-/// An encoding, what a file in it begins with so that it is known, and a character of its own.
+/// An encoding, the beginning of a file by which it is detected, and a character that it contains.
 const ENCODINGS: &[(&str, &[u8], &str, char)] = &[
     ("utf-8", b"", "plain\n", 'ß'),
     ("utf-8", b"\xef\xbb\xbf", "", '→'),
@@ -409,7 +409,7 @@ const ENCODINGS: &[(&str, &[u8], &str, char)] = &[
     ("shift_jis", b"", "これは日本語のテキストファイルです。編集の試験に使います。\n", '編'),
 ];
 
-/// The lines that a unified diff leaves alone: those of the old text, and those of the new one.
+/// Returns the lines that a unified diff does not change: those of the old text, and those of the new one.
 fn untouched<'t>(diff: &str, old: &[&'t str], new: &[&'t str]) -> (Vec<&'t str>, Vec<&'t str>) {
     let (mut olds, mut news) = (vec![true; old.len()], vec![true; new.len()]);
     let (mut at_old, mut at_new) = (0, 0);
@@ -486,7 +486,7 @@ proptest! {
                 let after = known.decode_exactly(&stored[mark.len()..]).unwrap();
                 let replaced = if replace_all { view.replace(&old, &new) } else { view.replacen(&old, &new, 1) };
                 if view.contains('\r') {
-                    // A line feed behind a lone carriage return makes one line ending of two.
+                    // A line feed after a lone carriage return turns two line endings into one.
                     let letters = |text: &str| text.replace(['\r', '\n'], "");
                     prop_assert_eq!(letters(&after), letters(&replaced));
                 } else {
@@ -503,7 +503,7 @@ proptest! {
     }
 }
 
-/// A text as the tool looks at it.
+/// Returns a text as the tool compares it.
 fn view_of(text: &str) -> String {
     match text.contains('\n') {
         true => text.replace("\r\n", "\n"),
