@@ -28,10 +28,10 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Tells usage and cost of an organisation at Anthropic.
+/// Tool that reports usage and cost of an organisation at Anthropic.
 pub(crate) struct AnthropicUsage;
 
-/// The time for one page; more of them have more.
+/// Time per page of a report; `LONGEST` limits the total.
 const TIME: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -142,7 +142,7 @@ impl BuiltInTool for AnthropicUsage {
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        // Nobody is asked about a report that there is not.
+        // The user is not asked to approve an invalid report.
         query(input)?;
         let host = settings(world)?.base_url.host_str();
         Ok(host.map(|host| Access::ReachHost(host.into())).into_iter().collect())
@@ -179,7 +179,7 @@ fn settings(world: &World) -> Result<&AnthropicAdmin, ToolFailure> {
     settings.map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
 
-/// The report that is asked for.
+/// Returns the query for the requested report.
 fn query(input: &Input) -> Result<ReportQuery, ToolFailure> {
     let action = match input.action {
         Report::Usage => Action::Usage,
@@ -203,7 +203,7 @@ fn query(input: &Input) -> Result<ReportQuery, ToolFailure> {
     action.query(&wish).map_err(|error| ToolFailure::new(ErrorKind::InvalidInput, error.to_string()))
 }
 
-/// The report for a model: the sums, then a bucket or record a line.
+/// Formats the report for a model: the totals, then one bucket or record per line.
 fn shown(output: &Output) -> String {
     let totals: Vec<String> = output
         .totals
@@ -215,7 +215,7 @@ fn shown(output: &Output) -> String {
         .collect();
     let mut text = format!("Totals: {}", totals.join(", "));
     for item in &output.data {
-        // Writing to a text does not fail; a map of JSON is always JSON.
+        // Writing to a string does not fail, and a JSON object can always be written as JSON.
         let _ = write!(text, "\n{}", serde_json::to_string(item).unwrap_or_default());
     }
     if output.data.is_empty() {
@@ -248,7 +248,7 @@ mod tests {
         run
     }
 
-    /// The structured answer and the text of a call that the API answers with this data.
+    /// Returns the structured result and the text of a call that the API answers with `data`.
     async fn told(arguments: Value, data: Value) -> (Value, String) {
         let folder = tempfile::tempdir().unwrap();
         let answer = json!({"data": data, "has_more": true, "next_page": "page_2"});

@@ -26,7 +26,7 @@ use toolstead_domain::{
 /// Number of lines shown before the new ones.
 const RADIUS: usize = 3;
 
-/// Adds text to the end of a file.
+/// Tool that adds text to the end of a file.
 pub(crate) struct AppendFile;
 
 #[derive(Deserialize, JsonSchema)]

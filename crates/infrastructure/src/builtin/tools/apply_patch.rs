@@ -34,7 +34,7 @@ use toolstead_domain::{
 /// Maximum number of changed places shown, over all files.
 const SHOWN_PLACES: usize = 6;
 
-/// Changes several files by one patch.
+/// Tool that changes several files by one patch.
 pub(crate) struct ApplyPatch;
 
 #[derive(Deserialize, JsonSchema)]

@@ -18,7 +18,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Asks a configured model once, without tools.
+/// Tool that asks a configured model once, without tools.
 pub(crate) struct AskModel;
 
 const MAX_MS: u64 = 600_000;
@@ -177,7 +177,7 @@ mod tests {
         tool::Availability,
     };
 
-    /// One model, which is also the weak one.
+    /// A single model, which is the weak one as well.
     struct One(Arc<ScriptedModel>);
 
     impl Models for One {

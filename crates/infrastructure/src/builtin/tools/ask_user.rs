@@ -28,7 +28,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Asks the user.
+/// Tool that asks the user.
 pub(crate) struct AskUser;
 
 /// Maximum timeout, in milliseconds. A form of four questions takes about a minute; an hour is enough for a user who

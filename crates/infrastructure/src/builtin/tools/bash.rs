@@ -54,7 +54,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// Terminal of a command that requests one.
 const TERMINAL: StandardInput = StandardInput::Terminal { rows: 24, columns: 80 };
 
-/// Runs commands.
+/// Tool that runs commands.
 pub(crate) struct Bash;
 
 #[derive(Debug, Deserialize, JsonSchema)]

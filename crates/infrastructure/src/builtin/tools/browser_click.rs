@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Click.
+/// Tool that clicks an element of the open page.
 pub(crate) struct BrowserClick;
 
 #[derive(Deserialize, JsonSchema)]

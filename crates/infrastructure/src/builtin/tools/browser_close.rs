@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Close the browser.
+/// Tool that closes the browser of the session.
 pub(crate) struct BrowserClose;
 
 #[derive(Deserialize, JsonSchema)]

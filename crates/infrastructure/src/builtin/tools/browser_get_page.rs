@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Look at the page.
+/// Tool that returns the open page.
 pub(crate) struct BrowserGetPage;
 
 #[derive(Deserialize, JsonSchema)]

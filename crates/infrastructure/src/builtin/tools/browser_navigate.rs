@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Open a page.
+/// Tool that opens a page.
 pub(crate) struct BrowserNavigate;
 
 #[derive(Deserialize, JsonSchema)]
@@ -78,7 +78,7 @@ impl BrowserTool for BrowserNavigate {
                 let said = browsing::Said::new(lease.session()?, None, input.save_as.is_some());
                 let opened = lease.session()?.open(url, input.new_tab, end).await;
                 let done = match (&input.save_as, opened) {
-                    // What is downloaded opens no page.
+                    // A download opens no page.
                     (Some(path), Ok(()) | Err(SessionError::Aborted)) => {
                         browsing::save_download(&lease, &said, path, end, run).await?;
                         format!("The download is saved as `{path}`.")

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Shows the page as a picture, or saves it as a file.
+/// Tool that shows the page as a picture, or saves it as a file.
 pub(crate) struct BrowserScreenshot;
 
 #[derive(Deserialize, JsonSchema)]
@@ -146,7 +146,7 @@ impl BrowserTool for BrowserScreenshot {
     }
 }
 
-/// The handle under which the original is kept; none where nothing is kept.
+/// Stores the original and returns its handle; `None` if it cannot be stored.
 async fn kept(run: &Run<'_>, format: ImageFormat, original: &[u8]) -> Option<String> {
     let context = run.context();
     let stored = context.outputs.store(context.principal, context.id, format.to_mime_type(), original).await.ok()?;

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Choose in a list.
+/// Tool that chooses options of a list.
 pub(crate) struct BrowserSelect;
 
 #[derive(Deserialize, JsonSchema)]

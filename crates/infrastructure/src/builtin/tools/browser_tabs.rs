@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Tabs.
+/// Tool that lists, selects and closes tabs.
 pub(crate) struct BrowserTabs;
 
 #[derive(Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ impl BrowserTool for BrowserTabs {
         }
         let host = |number| session.state().tabs.get(&number).and_then(|tab| tab.host());
         if let Some(number) = input.select {
-            // Its page may be of another host than that of the current one.
+            // The page of this tab may be on another host than the current page.
             if let Some(host) = host(number) {
                 run.may_reach(&host)?;
             }

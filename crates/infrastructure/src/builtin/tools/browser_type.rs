@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Type.
+/// Tool that types text, presses keys and attaches files.
 pub(crate) struct BrowserType;
 
 #[derive(Deserialize, JsonSchema)]
@@ -59,7 +59,7 @@ pub(crate) struct Input {
     timeout_ms: u64,
 }
 
-/// Told where a password was given as any other text.
+/// Hint for a password that was passed as ordinary text.
 const ON_RECORD: &str =
     " It is a field for a password, and `text` stands in the audit trail: `secret` in its place does not.";
 
@@ -137,7 +137,7 @@ impl BrowserTool for BrowserType {
     }
 }
 
-/// The keys, of a call that says one thing to do.
+/// Parses the keys. The call must have text, keys or both, or else files.
 fn keys(input: &Input) -> Result<Vec<Key>, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     if input.text.is_some() && input.secret.is_some() {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use std::time::Duration;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Wait for the page.
+/// Tool that waits for a condition of the page.
 pub(crate) struct BrowserWaitFor;
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ fn usual_time() -> u64 {
     30_000
 }
 
-/// A page is idle that asked for nothing for so long.
+/// Time without requests after which a page is idle.
 const STILL: Duration = Duration::from_millis(500);
 
 /// What is waited for.

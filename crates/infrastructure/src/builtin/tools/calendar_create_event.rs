@@ -28,7 +28,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Creates an event in Google Calendar.
+/// Tool that creates an event in Google Calendar.
 pub(crate) struct CalendarCreateEvent;
 
 #[derive(Deserialize, JsonSchema, Clone)]
@@ -159,10 +159,10 @@ impl BuiltInTool for CalendarCreateEvent {
     }
 }
 
-/// The event that the arguments mean.
+/// Returns the event that the arguments describe.
 ///
 /// # Errors
-/// `invalid_input`.
+/// `invalid_input` for an invalid time, zone or other argument.
 async fn draft(input: Input, world: &World) -> Result<EventDraft, ToolFailure> {
     let now = DateTime::<Utc>::from_timestamp_micros(world.now().0).unwrap_or_default();
     let invalid = |wrong: String| ToolFailure::new(ErrorKind::InvalidInput, wrong);

@@ -23,7 +23,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Reads an event of Google Calendar.
+/// Tool that reads an event of Google Calendar.
 pub(crate) struct CalendarGetEvent;
 
 #[derive(Deserialize, JsonSchema)]

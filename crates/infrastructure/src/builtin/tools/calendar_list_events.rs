@@ -27,7 +27,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Lists events of Google Calendar.
+/// Tool that lists events of Google Calendar.
 pub(crate) struct CalendarListEvents;
 
 #[derive(Deserialize, JsonSchema)]
@@ -134,7 +134,7 @@ impl BuiltInTool for CalendarListEvents {
     }
 }
 
-/// The query that the arguments mean. Blocks for moments.
+/// Returns the query that the arguments describe. Blocks for a short time.
 fn asked(input: Input, now: DateTime<Utc>) -> Result<EventQuery, WrongTime> {
     let zone = match &input.time_zone {
         Some(name) => Zone::parse(name, now)?,

@@ -20,7 +20,7 @@ use toolstead_domain::{
 };
 use tz::TimeZone;
 
-/// Tells the time.
+/// Tool that returns the current time.
 pub(crate) struct CurrentTime;
 
 #[derive(Deserialize, JsonSchema)]
@@ -101,7 +101,7 @@ impl BuiltInTool for CurrentTime {
     }
 }
 
-/// The time in a zone, and the zone's own name for that time.
+/// Returns the time in a zone, and the zone's own abbreviation for that time.
 fn in_zone(now: DateTime<Utc>, zone: &str) -> Result<(DateTime<FixedOffset>, String), ToolFailure> {
     let unknown = || {
         ToolFailure::new(ErrorKind::InvalidInput, format!("`{zone}` is no time zone that this machine knows"))
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_zone_of_the_system_knows_past_and_future() {
-        // Systems without the database know no zone by name; the tool says so.
+        // On systems without the database, no zone has a name, and the tool reports that.
         if time_zone("Europe/Berlin").is_none() {
             return;
         }

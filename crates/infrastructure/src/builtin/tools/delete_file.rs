@@ -22,7 +22,7 @@ use toolstead_domain::{
     access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// Removes a file.
+/// Tool that removes a file.
 pub(crate) struct DeleteFile;
 
 #[derive(Deserialize, JsonSchema)]

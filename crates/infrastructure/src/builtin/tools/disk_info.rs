@@ -18,12 +18,12 @@ use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// A disk that is not measured by then hangs: its server is gone.
+/// Timeout of measuring one disk. A disk that takes longer hangs, as one whose server is unavailable does.
 const TIME_FOR_A_DISK: Duration = Duration::from_secs(2);
-/// As many are measured at once.
+/// Maximum number of disks that are measured at the same time.
 const AT_ONCE: usize = 8;
 
-/// Tells the disks and the room on them.
+/// Tool that lists the disks and the space on them.
 pub(crate) struct DiskInfo;
 
 #[derive(Deserialize, JsonSchema)]
@@ -82,7 +82,7 @@ impl BuiltInTool for DiskInfo {
     async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let mounts = on_blocking_thread(move || Ok(mounts(input.all))).await?;
         let disks: Vec<(Mount, Option<Space>)> = stream::iter(mounts).map(measured).buffered(AT_ONCE).collect().await;
-        // A file system without any room is none that anybody asks about.
+        // Unless the caller requests all, file systems without any space are left out.
         let disks = disks.into_iter().filter(|(_, space)| input.all || space.is_none_or(|space| space.total_bytes > 0));
         let mut report = Report::titled("Disk Information");
         let mut output = Output { disks: Vec::new() };
@@ -114,10 +114,10 @@ impl BuiltInTool for DiskInfo {
     }
 }
 
-/// A disk with its room; `None` where it cannot be told in time.
+/// Returns a disk with its space; `None` if it is not measured in time.
 async fn measured(mount: Mount) -> (Mount, Option<Space>) {
     let asked = mount.clone();
-    // A thread that hangs is left behind: the system gives no way to call it back.
+    // A thread that hangs is abandoned: the system offers no way to cancel it.
     let measuring = on_blocking_thread(move || Ok(asked.space().ok()));
     let space = tokio::time::timeout(TIME_FOR_A_DISK, measuring).await;
     (mount, space.ok().and_then(Result::ok).flatten())
@@ -126,7 +126,8 @@ async fn measured(mount: Mount) -> (Mount, Option<Space>) {
 impl Room {
     fn of(space: Space) -> Self {
         let used = space.total_bytes.saturating_sub(space.free_bytes);
-        // Of what anybody may use: what is reserved for the system counts as neither used nor free.
+        // Percentage of the space that users can allocate. Space reserved for the system counts as neither used nor
+        // free.
         let usable = used.saturating_add(space.available_bytes).max(1);
         Self {
             total_bytes: space.total_bytes,

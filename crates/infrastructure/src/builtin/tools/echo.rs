@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Gives a message back.
+/// Tool that returns a message.
 pub(crate) struct Echo;
 
 #[derive(Deserialize, JsonSchema)]

@@ -30,7 +30,7 @@ use toolstead_domain::{
 /// Maximum number of line numbers in the structured content.
 const NAMED_LINES: usize = 1000;
 
-/// Replaces text in a file.
+/// Tool that replaces text in a file.
 pub(crate) struct EditFile;
 
 #[derive(Deserialize, JsonSchema)]

@@ -31,10 +31,10 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// As much of it for the line ending.
+/// Number of bytes at the beginning of a text that are searched for its line ending.
 const TELLING_BYTES: usize = 64 << 10;
 
-/// Says what is known of a file.
+/// Tool that describes a file.
 pub(crate) struct FileInfo;
 
 #[derive(Deserialize, JsonSchema)]

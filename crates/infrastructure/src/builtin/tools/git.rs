@@ -54,7 +54,7 @@ const HARMLESS_CONFIG: &[&str] = &[
     "safe.directory=*",
 ];
 
-/// Reads a git repository.
+/// Tool that reads a git repository.
 pub(crate) struct Git;
 
 #[derive(Deserialize, JsonSchema)]

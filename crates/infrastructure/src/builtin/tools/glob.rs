@@ -44,7 +44,7 @@ const EVERYTHING: [&str; 2] = ["**", "**/*"];
 /// Characters with a special meaning in a pattern.
 const WILDCARDS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
-/// Finds files by name.
+/// Tool that finds files by name.
 pub(crate) struct Glob;
 
 #[derive(Deserialize, JsonSchema)]

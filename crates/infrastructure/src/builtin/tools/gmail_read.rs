@@ -27,7 +27,7 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// Reads a message of Gmail.
+/// Tool that reads a message of Gmail.
 pub(crate) struct GmailRead;
 
 /// Maximum number of text parts that are fetched or converted from HTML.

@@ -22,7 +22,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Finds messages in Gmail.
+/// Tool that finds messages in Gmail.
 pub(crate) struct GmailSearch;
 
 #[derive(Deserialize, JsonSchema)]

@@ -20,7 +20,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Sends a message by Gmail.
+/// Tool that sends a message by Gmail.
 pub(crate) struct GmailSend;
 
 #[derive(Deserialize, JsonSchema)]

@@ -26,7 +26,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Runs the go command.
+/// Tool that runs the go command.
 pub(crate) struct GoTool;
 
 #[derive(Deserialize, JsonSchema)]

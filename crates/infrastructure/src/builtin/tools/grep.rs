@@ -23,7 +23,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Finds text in files.
+/// Tool that finds text in files.
 pub(crate) struct Grep;
 
 #[derive(Deserialize, JsonSchema, Clone)]

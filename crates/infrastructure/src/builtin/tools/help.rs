@@ -13,7 +13,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Explains the tools to a model.
+/// Tool that explains the other tools to a model.
 pub(crate) struct Help;
 
 #[derive(Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ pub(crate) struct Input {
     topic: Option<String>,
 }
 
-/// Topics beside the tools: name, one line for the list, text.
+/// Topics other than tools: name, summary for the list, text.
 const TOPICS: &[(&str, &str, &str)] = &[
     (
         "paths",
@@ -88,7 +88,7 @@ impl BuiltInTool for Help {
     type Input = Input;
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        // What this caller could never call is not talked about.
+        // Tools that this caller may never call are not mentioned.
         let grant = run.context().grant;
         let tools: Vec<&Tool> = run.tools().filter(|tool| tool.is_callable() && grant.advertises(tool)).collect();
         let topic = input.topic.as_deref().map(str::trim).unwrap_or_default();

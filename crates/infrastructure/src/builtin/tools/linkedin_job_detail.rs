@@ -22,10 +22,10 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Reads one job at LinkedIn.
+/// Tool that reads one job at LinkedIn.
 pub(crate) struct LinkedinJobDetail;
 
-/// The time for the page, with the pauses that LinkedIn wants.
+/// Timeout of a call, including the pauses that LinkedIn requires.
 const TIME: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// The job that is meant.
+    /// Returns the requested job.
     fn job(&self) -> Result<JobId, ToolFailure> {
         let named = match (&self.url, self.job_id) {
             (Some(url), None) => Some(JobId::parse(url)?),

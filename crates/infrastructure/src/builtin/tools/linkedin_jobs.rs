@@ -25,12 +25,12 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Searches the guest pages of LinkedIn for jobs.
+/// Tool that searches the guest pages of LinkedIn for jobs.
 pub(crate) struct LinkedinJobs;
 
-/// The time for a page with the pause before it.
+/// Time per page, including the pause before it.
 const TIME_OF_PAGE: Duration = Duration::from_secs(5);
-/// The time for pauses that LinkedIn wants.
+/// Additional time for pauses that LinkedIn requires.
 const TIME_TO_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize, JsonSchema)]

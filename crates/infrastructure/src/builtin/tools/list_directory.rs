@@ -18,7 +18,7 @@ use toolstead_domain::{
     access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// Shows what a folder holds.
+/// Tool that lists the content of a folder.
 pub(crate) struct ListDirectory;
 
 #[derive(Deserialize, JsonSchema)]

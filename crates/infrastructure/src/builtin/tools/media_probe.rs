@@ -26,7 +26,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Looks into sound and video.
+/// Tool that describes audio and video files.
 pub(crate) struct MediaProbe;
 
 #[derive(Deserialize, JsonSchema)]
@@ -70,7 +70,7 @@ fn yes() -> bool {
 }
 
 impl Input {
-    /// The words after `ffprobe`. Other files and hosts that the file names are not opened.
+    /// Returns the arguments after `ffprobe`. They prevent it from opening other files and hosts that the file names.
     fn words(&self, file: &Path) -> Result<Vec<String>, ToolFailure> {
         let format = match self.format {
             Format::Json => "json",

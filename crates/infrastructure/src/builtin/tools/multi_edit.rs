@@ -36,7 +36,7 @@ const SHOWN_PLACES: usize = 6;
 /// Number of lines shown before and after a place.
 const RADIUS: usize = 2;
 
-/// Makes several edits, or none of them.
+/// Tool that makes several edits, or none of them.
 pub(crate) struct MultiEdit;
 
 #[derive(Deserialize, JsonSchema)]

@@ -16,7 +16,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Tells the network interfaces that are up.
+/// Tool that lists the active network interfaces.
 pub(crate) struct NetworkInfo;
 
 #[derive(Deserialize, JsonSchema)]

@@ -33,7 +33,7 @@ use toolstead_domain::{
 /// UTF-8 byte order mark, which some editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Changes one cell of a Jupyter notebook.
+/// Tool that changes one cell of a Jupyter notebook.
 pub(crate) struct NotebookEdit;
 
 #[derive(Deserialize, JsonSchema)]

@@ -55,7 +55,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Reads files of all kinds, and stored outputs.
+/// Tool that reads files of all kinds, and stored outputs.
 pub(crate) struct ReadFile;
 
 #[derive(Deserialize, JsonSchema)]

@@ -20,7 +20,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Does again what was undone.
+/// Tool that repeats a change that was undone.
 pub(crate) struct Redo;
 
 impl BuiltInTool for Redo {

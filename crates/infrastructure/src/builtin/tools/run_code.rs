@@ -44,7 +44,7 @@ const MAX_CODE_BYTES: usize = 1 << 20;
 /// Tools of code that names none: they read files, and run no programs.
 const READING: [&str; 5] = ["read_file", "file_info", "list_directory", "glob", "grep"];
 
-/// Runs code that calls tools.
+/// Tool that runs code that calls tools.
 pub(crate) struct RunCode;
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -23,7 +23,7 @@ const LONGEST: usize = 250;
 /// Name of the file that contains the instructions.
 const FILE: &str = "SKILL.md";
 
-/// Returns the instructions for a kind of work.
+/// Tool that returns the instructions for a kind of work.
 pub(crate) struct Skill;
 
 #[derive(Deserialize, JsonSchema)]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Tells what machine this is.
+/// Tool that describes the machine.
 pub(crate) struct SystemInfo;
 
 #[derive(Deserialize, JsonSchema)]

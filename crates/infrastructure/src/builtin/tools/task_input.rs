@@ -18,7 +18,7 @@ use toolstead_domain::{
 
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Writes to a task.
+/// Tool that writes to the standard input of a task.
 pub(crate) struct TaskInput;
 
 #[derive(Deserialize, JsonSchema)]
@@ -65,7 +65,7 @@ impl BuiltInTool for TaskInput {
         Some(output_schema::<Output>())
     }
 
-    /// A text can make a shell or an interpreter run anything, so it is judged as a command of which nothing is known.
+    /// A text can make a shell or an interpreter run anything, so it is checked like a command that cannot be parsed.
     async fn accesses(&self, input: &Input, _: &World) -> Result<Vec<Access>, ToolFailure> {
         let Some(text) = &input.text else { return Ok(Vec::new()) };
         let whole = format!("{}: {text}", input.task_id);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Lists tasks.
+/// Tool that lists tasks.
 pub(crate) struct TaskList;
 
 #[derive(Deserialize, JsonSchema)]

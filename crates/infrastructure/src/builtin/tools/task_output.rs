@@ -23,10 +23,10 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Characters that are kept free for what is said beside the output, and the members beside it.
+/// Number of characters reserved for remarks and members beside the output.
 const ROOM_FOR_REMARKS: usize = 900;
 
-/// Shows what a task has printed.
+/// Tool that returns the output of a task.
 pub(crate) struct TaskOutput;
 
 #[derive(Deserialize, JsonSchema)]
@@ -125,7 +125,7 @@ impl BuiltInTool for TaskOutput {
         let filter = input.filter.as_deref().map(pattern).transpose()?;
         let from = input.since.unwrap_or_else(|| task.cursor.load(Ordering::Relaxed));
         let _ = timeout(Duration::from_millis(input.wait_ms), something_after(&task, from)).await;
-        // Before its output is read: what it printed before its end must not be missed.
+        // Read before the output: nothing that the task printed before its end may be missed.
         let end = task.command.end();
         let room = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
         let part = Part { from, stream: input.stream.only(), filter, tail_lines: input.tail_lines };
@@ -143,7 +143,7 @@ impl BuiltInTool for TaskOutput {
             status: task.status(),
             exit_code: end.as_ref().and_then(|end| end.code),
             signal: end.as_ref().and_then(|end| end.signal),
-            // Where it would not fit as JSON, the text block and the handle have it.
+            // If the output does not fit as JSON, only the text block and the handle have it.
             output: if in_json(&seen.text) <= room { seen.text.clone() } else { String::new() },
             cursor: seen.end,
             dropped_bytes: seen.dropped,
@@ -160,7 +160,7 @@ impl BuiltInTool for TaskOutput {
     }
 }
 
-/// Returns when the task has printed more, or has ended.
+/// Returns once the task has printed more, or has ended.
 async fn something_after(task: &Task, from: u64) {
     let mut grows = task.command.capture.grows();
     tokio::select! {

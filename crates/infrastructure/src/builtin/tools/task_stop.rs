@@ -18,12 +18,12 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Time for a signal that may be ignored to have an effect.
+/// Grace period after a signal that the process may ignore.
 const EFFECT: Duration = Duration::from_millis(500);
-/// Time for a kill to have an effect. No process can ignore it, so only a busy machine takes long.
+/// Grace period after a kill. No process can ignore it, so that only an overloaded machine takes long.
 const KILL_EFFECT: Duration = Duration::from_secs(30);
 
-/// Ends a task.
+/// Tool that ends a task, or sends it a signal.
 pub(crate) struct TaskStop;
 
 #[derive(Deserialize, JsonSchema)]

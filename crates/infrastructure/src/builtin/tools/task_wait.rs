@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Waits for tasks.
+/// Tool that waits for tasks.
 pub(crate) struct TaskWait;
 
 #[derive(Deserialize, JsonSchema)]

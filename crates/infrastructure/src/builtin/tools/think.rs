@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Takes a thought, and does nothing with it.
+/// Tool that accepts a thought, and does nothing.
 pub(crate) struct Think;
 
 #[derive(Deserialize, JsonSchema)]

@@ -18,7 +18,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Tells the plan.
+/// Tool that returns the plan.
 pub(crate) struct TodoRead;
 
 #[derive(Deserialize, JsonSchema)]
@@ -81,13 +81,13 @@ impl BuiltInTool for TodoRead {
     }
 }
 
-/// A heading and a table with tabs, in kodelet's order.
+/// Formats a heading and a table with tabs, in the order that kodelet uses.
 fn table(plan: &TodoList) -> String {
     let mut sorted: Vec<&Todo> = plan.0.iter().collect();
     sorted.sort_by_key(|todo| (place(todo.status), urgency(todo.priority)));
     let mut text = String::from("# Todos\n\nID\tStatus\tPriority\tContent\n");
     for todo in sorted {
-        // Whatever a line or a column would end with is a space.
+        // Tabs and line breaks would end a cell.
         let cell = |text: &str| text.replace(['\t', '\n', '\r'], " ");
         let (status, priority) = (todo.status.as_str(), todo.priority.as_str());
         text.push_str(&format!("{}\t{status}\t{priority}\t{}\n", cell(&todo.id), cell(&todo.content)));

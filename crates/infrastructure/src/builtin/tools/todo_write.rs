@@ -21,7 +21,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Replaces the plan.
+/// Tool that replaces the plan.
 pub(crate) struct TodoWrite;
 
 /// Maximum number of changes that are listed.

@@ -20,7 +20,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Takes back what a call did to files.
+/// Tool that reverts the file changes of a call.
 pub(crate) struct Undo;
 
 impl BuiltInTool for Undo {

@@ -30,7 +30,7 @@ use toolstead_domain::{
     access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// Fetches a page.
+/// Tool that fetches a page.
 pub(crate) struct WebFetch;
 
 const MAX_MS: u64 = 120_000;

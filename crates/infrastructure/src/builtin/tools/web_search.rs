@@ -24,11 +24,11 @@ use toolstead_domain::{
 };
 use url::Host;
 
-/// Searches the web.
+/// Tool that searches the web.
 pub(crate) struct WebSearch;
 
 const TIME: Duration = Duration::from_secs(30);
-/// Words of a query.
+/// Maximum number of words of a query.
 const WORDS: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
@@ -124,7 +124,7 @@ impl BuiltInTool for WebSearch {
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        // Nobody is asked about a search that cannot be made.
+        // The user is not asked to approve an invalid search.
         query(input)?;
         let search = world.web_search().map_err(unavailable)?;
         Ok(search.host().map(|host| Access::ReachHost(host.into())).into_iter().collect())
@@ -155,7 +155,7 @@ fn invalid(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(ErrorKind::InvalidInput, message)
 }
 
-/// The search that is asked for.
+/// Returns the query for the requested search.
 fn query(input: &Input) -> Result<WebQuery, ToolFailure> {
     let text = input.query.trim();
     if text.chars().count() < 2 {
@@ -184,7 +184,7 @@ fn query(input: &Input) -> Result<WebQuery, ToolFailure> {
     Ok(WebQuery { text: text.to_owned(), count: input.count, page, domains, freshness })
 }
 
-/// The domains as hosts bear them.
+/// Parses the domains and returns them in the form of host names.
 fn domains(parameter: &str, given: &[String]) -> Result<Vec<String>, ToolFailure> {
     let domain = |text: &String| {
         let host = Host::parse(text.trim().trim_end_matches('.')).ok();
@@ -196,7 +196,7 @@ fn domains(parameter: &str, given: &[String]) -> Result<Vec<String>, ToolFailure
     given.iter().map(domain).collect()
 }
 
-/// The hits for a model, numbered.
+/// Formats the results for a model, numbered.
 fn shown(query: &WebQuery, results: &[Found]) -> String {
     if results.is_empty() {
         let narrowed = query.domains != Domains::All || query.freshness.is_some() || query.page > 0;
@@ -207,7 +207,7 @@ fn shown(query: &WebQuery, results: &[Found]) -> String {
     for (at, hit) in results.iter().enumerate() {
         let line = if at > 0 { "\n" } else { "" };
         let age = hit.age.as_ref().map_or(String::new(), |age| format!(" ({age})"));
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = write!(text, "{line}{}. {}{age}\n   {}", at + 1, hit.title, hit.url);
         if !hit.description.is_empty() {
             let _ = write!(text, "\n   {}", hit.description);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// Tells where relative paths start, and which folders there are.
+/// Tool that returns the folder for relative paths, and the roots of the workspace.
 pub(crate) struct WorkingDirectory;
 
 #[derive(Deserialize, JsonSchema)]

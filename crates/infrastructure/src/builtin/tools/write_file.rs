@@ -34,7 +34,7 @@ const ABSENT: &str = "absent";
 /// Value of `if_match` for a file that this session must have read, if it exists.
 const READ: &str = "read";
 
-/// Writes a whole file.
+/// Tool that writes a whole file.
 pub(crate) struct WriteFile;
 
 #[derive(Deserialize, JsonSchema)]

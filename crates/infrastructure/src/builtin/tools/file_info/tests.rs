@@ -1,4 +1,4 @@
-//! What `file_info` promises.
+//! Tests of the tool `file_info`.
 
 use super::*;
 use crate::builtin::{files::etag::digest_of, tests::Bench};

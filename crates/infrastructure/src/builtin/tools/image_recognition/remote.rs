@@ -1,4 +1,5 @@
-//! An image on the web: asked about first, then fetched; without a redirect, from the very address that was judged.
+//! Fetches an image from the web: a `HEAD` request first, then a `GET` request, both without redirects, so that the
+//! host is always the one that was checked.
 
 use crate::{
     builtin::run::Run,
@@ -10,17 +11,17 @@ use std::time::{Duration, Instant};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
-/// Bytes of an image that is fetched.
+/// Maximum size of a fetched image, in bytes.
 const MAX_BYTES: usize = 5 << 20;
-/// Characters of a media type that are told.
+/// Maximum number of characters of a media type in a message.
 const MAX_CONTENT_TYPE: usize = 100;
 const TIME: Duration = Duration::from_secs(30);
 
-/// The bytes of the image.
+/// Returns the bytes of the image.
 ///
 /// # Errors
-/// `unsupported_type` where the server says that it is none, `too_large` beyond 5 MiB, `upstream_http` for a redirect or
-/// an error, and whatever is in the way of a request.
+/// `unsupported_type` if the server declares another media type, `too_large` beyond 5 MiB, `not_found` if there is no
+/// image, `upstream_http` for a redirect or another error status, and every failure of a request.
 pub(super) async fn fetch(url: &Url, run: &Run<'_>) -> Result<Bytes, ToolFailure> {
     let told = ask(Method::HEAD, url, run).await?;
     let header = |name| told.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();

@@ -1,9 +1,9 @@
-// The tools of this run as functions. Each call is a line of JSON over a socket that this run alone has.
+// The tools of this run as functions. Each call is a line of JSON over a socket that only this run can use.
 (given, require, load) => {
   const net = require('node:net'), path = require('node:path'), url = require('node:url'), vm = require('node:vm');
   const AT_ONCE = 8, place = process.env.TOOLSTEAD_TOOLS;
 
-  /** A call that failed. `kind` says how, `message` what happened, and `data` more, if there is more. */
+  /** Error of a failed call: its `kind`, a `message`, and `data` with further facts, if there are any. */
   class ToolError extends Error {
     constructor(kind, message, data) {
       super(message);
@@ -13,7 +13,7 @@
   }
   ToolError.prototype.name = 'ToolError';
 
-  /** One connection: one request and one answer at a time. An idle one keeps nothing alive. */
+  /** A connection with at most one request at a time. An idle connection does not keep the process alive. */
   class Connection {
     constructor() {
       this.parts = [];
@@ -69,7 +69,7 @@
     } catch (why) {
       throw new ToolError('unavailable', `the tools of this run cannot be reached: ${why}`);
     } finally {
-      // The turn goes to the next one, or is free again.
+      // The next waiting call takes over the slot; without one, the slot is free again.
       if (waiting.length > 0) waiting.shift()();
       else busy -= 1;
     }
@@ -77,7 +77,7 @@
     return answer;
   }
 
-  /** The structured content of a result, else its text; blocks that are no text stay as they are. */
+  /** Returns the structured content of a result, or else its text, or its blocks if some are not text. */
   function value(result) {
     const blocks = result.content ?? [];
     const text = blocks.filter((block) => block.type === 'text').map((block) => block.text).join('\n');
@@ -92,7 +92,7 @@
 
   const isPlain = (thing) => thing !== null && typeof thing === 'object' && !Array.isArray(thing);
 
-  /** The function of a tool: its parameters as one object, or one by one in their order. */
+  /** Returns the function of a tool, which takes the parameters as one object, or one by one in their order. */
   function functionOf([name, parameters, required]) {
     const one = async (...args) => {
       if (args.length > parameters.length && !(args.length === 1 && isPlain(args[0]))) {
@@ -107,7 +107,7 @@
   const signature = (parameters, required) =>
     `{${parameters.map((name) => name + (required.includes(name) ? '' : '?')).join(', ')}}`;
 
-  /** Functions of this object, which no tool takes the name of. */
+  /** Functions of `tools` itself. They take precedence over tools of the same names. */
   const own = {
     ToolError,
     call,
@@ -150,7 +150,7 @@
 
   const tools = new Proxy(Object.freeze({ ...own }), {
     get(target, name) {
-      // A promise has a function of that name, and this is none.
+      // With a function `then`, the object would be taken for a promise.
       if (typeof name === 'symbol' || name === 'then' || name === 'toJSON') return undefined;
       if (Object.hasOwn(target, name)) return target[name];
       if (named.has(name)) return named.get(name);
@@ -164,7 +164,7 @@
     has: (target, name) => Object.hasOwn(target, name) || named.has(name) || attributes.has(name),
   });
 
-  /** What is said of what was thrown, with the line of the code and without what is not the caller's own. */
+  /** Describes a thrown value with its line of the code, and without the stack frames of other files. */
   function shown(error) {
     if (!(error instanceof Error) || typeof error.stack !== 'string') {
       return `Uncaught ${require('node:util').inspect(error)}\n`;
@@ -213,7 +213,7 @@
   })().catch((error) => {
     isSettled = true;
     if (error instanceof SyntaxError && !/code\.mjs:/.test(error.stack)) {
-      // Node knows the place, and tells it of what nobody catches.
+      // Node knows the location, and prints it only for an error that nothing catches.
       error.stack = `${error.name}: ${error.message}`;
       setImmediate(() => { throw error; });
       return;

@@ -1,4 +1,4 @@
-# The tools of this run as functions. Each call is a line of JSON over a socket that this run alone has.
+# The tools of this run as functions. Each call is a line of JSON over a socket that only this run can use.
 import difflib, json, keyword, linecache, os, pydoc, re, socket, sys, threading, traceback, types
 
 AT_ONCE = 8
@@ -43,7 +43,7 @@ class Wire:
                     connection.write(line)
                     connection.flush()
                 finally:
-                    # What was not taken whole may have an answer that says why.
+                    # A line that was not received completely may have an answer with the reason.
                     answer = connection.readline()
             except OSError as error:
                 if not answer:
