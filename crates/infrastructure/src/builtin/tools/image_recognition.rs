@@ -192,7 +192,8 @@ impl BuiltInTool for ImageRecognition {
     }
 }
 
-/// Returns the cheapest configured model that accepts images, or the reason why there is none.
+/// Returns the model for small tasks if it accepts images, or else the default model if that one does. Returns the
+/// reason if neither does.
 fn with_eyes(world: &World) -> Result<Arc<dyn ModelProvider>, String> {
     let sees = |model: &Arc<dyn ModelProvider>| model.facts().takes_images;
     if let Some(cheap) = world.models().model(Some(CHEAP)).ok().filter(sees) {

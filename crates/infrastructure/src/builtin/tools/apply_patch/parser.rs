@@ -46,7 +46,7 @@ pub(super) struct Hunk {
     pub(super) lines: Vec<HunkLine>,
     /// `true` if the hunk is at the end of the file.
     pub(super) is_at_end: bool,
-    /// `true` if the file must end in a line break; `None` leaves its end as it was.
+    /// `true` if the file must end in a line break, `false` if it must not; `None` leaves its end as it was.
     pub(super) ends_in_break: Option<bool>,
 }
 

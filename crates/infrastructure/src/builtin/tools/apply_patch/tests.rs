@@ -547,7 +547,7 @@ proptest! {
                 None => {}
             }
         }
-        // The end of the file does not change: an envelope cannot express that.
+        // An envelope does not change the end of the file.
         let mut wanted: String = wanted.iter().map(|line| format!("{}\n", line.trim_end_matches('\n'))).collect();
         if !is_ended {
             wanted.pop();

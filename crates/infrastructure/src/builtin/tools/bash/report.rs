@@ -64,7 +64,7 @@ pub(super) struct Output {
     ready_line: Option<String>,
 }
 
-/// Data of one call that its result needs.
+/// Data of a call that is needed for its result.
 pub(super) struct Report<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) input: &'a Input,

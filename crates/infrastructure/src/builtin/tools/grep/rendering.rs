@@ -21,7 +21,8 @@ use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
 const USUAL_LINES: usize = 250;
 /// Default maximum number of files.
 const USUAL_FILES: usize = 100;
-/// Maximum length of the text unless the caller requests everything. It is the limit of every result for a model.
+/// Length of the text, in bytes, at which it ends unless the caller requests everything. A model gets at most this many
+/// characters of any result.
 const MAX_CHARS: usize = 30_000;
 
 #[derive(Serialize, JsonSchema)]

@@ -45,7 +45,7 @@ pub(super) struct Output {
     undone_or_refused: Vec<String>,
 }
 
-/// Data of one run that its result needs.
+/// Data of a run that is needed for its result.
 pub(super) struct Report<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) language: Language,
