@@ -1,8 +1,8 @@
-//! The built-in tools, and what they stand on.
+//! The built-in tools, their contract and the code that they share.
 //!
-//! [`built_in_tool::BuiltInTool`] is the contract of a tool, [`provider::BuiltInTools`] offers a list of them. The tools
-//! stand in `tools/`, one file each; `commands/`, `files/` and `text/` hold what several of them need. Tools reach files
-//! through `sandbox/` alone.
+//! [`built_in_tool::BuiltInTool`] is the contract of a tool, [`provider::BuiltInTools`] offers a list of them. The
+//! tools are in `tools/`, one file each; `commands/`, `files/` and `text/` contain what several tools use. Tools reach
+//! files through `sandbox/` alone.
 
 pub mod added_tool;
 mod aliases;
@@ -44,30 +44,30 @@ pub use tools::all;
 use std::sync::LazyLock;
 use toolstead_domain::alias::Alias;
 
-/// Every name and alias of a built-in tool.
+/// Returns every name and alias of a built-in tool.
 pub fn spellings() -> Vec<&'static str> {
     let names = || tools::NAMES.iter().map(|(name, _)| *name);
     let aliases = names().flat_map(aliases::aliases_of).map(|alias| alias.name);
     aliases.chain(names()).collect()
 }
 
-/// The other spellings of a tool, by its name: also of one that calls other tools.
+/// Returns the aliases of a tool by its name, including those of a tool that calls other tools.
 pub fn aliases_of(tool: &str) -> Vec<Alias> {
     aliases::aliases_of(tool)
 }
 
-/// The names of each built-in tool, its own first.
+/// Returns the name and the aliases of each built-in tool, its name first.
 pub fn spellings_by_tool() -> Vec<Vec<&'static str>> {
     tools::NAMES.iter().map(|(name, _)| spellings_of(name)).collect()
 }
 
-/// The names of the built-in tools that change nothing.
+/// Returns the names of the built-in tools that change nothing.
 pub fn names_that_only_read() -> Vec<&'static str> {
     let reads = tools::HINTS.iter().filter(|(_, hints)| hints.read_only_hint == Some(true));
     reads.map(|(name, _)| *name).collect()
 }
 
-/// Every name and alias of a built-in tool that takes command lines.
+/// Returns every name and alias of a built-in tool that takes command lines.
 pub fn command_tools() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         tools::NAMES.iter().filter(|(_, takes_lines)| *takes_lines).flat_map(|(name, _)| spellings_of(name)).collect()

@@ -21,13 +21,13 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// A tool: its definition and what it does, in one type.
+/// A tool: its definition and its implementation, in one type.
 ///
-/// A program writes less with [`TypedTool`](crate::builtin::typed_tool::TypedTool) and
-/// [`tool_fn`](crate::builtin::added_tool::tool_fn), and is asked about what it forgets to say.
+/// [`TypedTool`](crate::builtin::typed_tool::TypedTool) and [`tool_fn`](crate::builtin::added_tool::tool_fn) need less
+/// code in an embedding application. Calls of such a tool that declares no accesses require approval.
 ///
-/// Arguments are validated against the schema of [`Input`](Self::Input) before a tool sees them. A tool touches nothing
-/// beyond what [`accesses`](Self::accesses) said and the grant permits; files are reached through
+/// Arguments are validated against the schema of [`Input`](Self::Input) before a tool receives them. A tool touches
+/// nothing beyond what [`accesses`](Self::accesses) returned and the grant permits; it reaches files through
 /// [`Run::on_files`] alone.
 ///
 /// ```
@@ -62,59 +62,60 @@ use toolstead_domain::{
 /// }
 /// ```
 pub trait BuiltInTool: Send + Sync + 'static {
-    /// The canonical name, in lower snake case.
+    /// Canonical name, in lower snake case.
     const NAME: &'static str;
-    /// The name for people.
+    /// Name for display.
     const TITLE: &'static str;
-    /// What it does, when to use it and how, for a model. The first sentence stands alone in lists.
+    /// Description for a model: what the tool does, when and how to use it. Lists show the first sentence alone.
     const DESCRIPTION: &'static str;
-    /// The same in a sentence or two, for the list that models carry along in every conversation; the tool `help` tells
-    /// the rest.
+    /// Description in a sentence or two, for the list that models carry along in every conversation. The tool `help`
+    /// shows the full description.
     const BRIEF: &'static str = Self::DESCRIPTION;
-    /// What it is for.
+    /// Category of the tool.
     const CATEGORY: Category;
     /// Free words to filter by, sorted.
     const TAGS: &'static [&'static str] = &[];
-    /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
-    /// name it.
+    /// `true` if the tool runs a command line from its arguments. Permission rules for it then take a command pattern
+    /// in parentheses.
     const TAKES_COMMAND_LINES: bool = false;
     /// See [`Tool::stands_alone`].
     const STANDS_ALONE: bool = false;
     /// See [`Tool::reads_outputs`].
     const READS_OUTPUTS: Option<OutputReading> = None;
-    /// MCP's hints.
+    /// Annotations of MCP.
     const ANNOTATIONS: ToolAnnotations;
     /// Arguments of a typical call, as JSON text, for the documentation and the tool `help`.
     const EXAMPLE: &'static str;
-    /// The arguments. Doc comments on its fields are what a model reads of them.
+    /// Type of the arguments. Models read the doc comments on its fields.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
-    /// Whether a call with `dry_run` changes nothing, fails as the call itself would, and answers with a unified diff in
-    /// members `diff` of its structured content: then whoever is asked about the call sees the change.
+    /// `true` if a call with `dry_run` changes nothing, fails as the call itself would, and returns a unified diff in
+    /// members `diff` of its structured content. The approver of the call then sees the change.
     const TELLS_CHANGE: bool = false;
 
-    /// The schema of the structured content, if every success has one
+    /// Returns the schema of the structured content, if every success has one
     /// ([`output_schema`](crate::builtin::schema::output_schema)).
     fn output_schema(&self) -> Option<Value> {
         None
     }
 
-    /// Tells whether its availability and [`told_here`](Self::told_here) may change while it stands in a list.
+    /// `true` if the availability and [`told_here`](Self::told_here) may change after the provider is created.
     const IS_LIVE: bool = false;
 
-    /// The text that stands behind its description here, if there is one.
+    /// Returns a text that depends on the environment and is appended to the description, if there is one.
     fn told_here(&self, world: &World) -> Option<String> {
         let _ = world;
         None
     }
 
-    /// Tells whether it can work here. Asked once, when its provider is made, unless it is live.
+    /// Returns the availability of the tool in this environment. Called once, when its provider is created, unless the
+    /// tool is live.
     fn availability(&self, world: &World) -> Availability {
         let _ = world;
         Availability::Available
     }
 
-    /// What a call would touch. Nothing, unless it says so.
+    /// Returns what a call would touch. By default nothing.
     ///
     /// # Errors
     /// A failure for the model when the arguments cannot be understood.
@@ -127,7 +128,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
-    /// The same, for a tool that has to know whose call it is.
+    /// Returns what a call would touch, for a tool whose accesses depend on the principal or session of the call.
     ///
     /// # Errors
     /// As [`accesses`](Self::accesses).
@@ -141,8 +142,8 @@ pub trait BuiltInTool: Send + Sync + 'static {
         self.accesses(input, world)
     }
 
-    /// How long the call asks to run; `None`: as long as calls of this tool do. [`CallContext::deadline`] says what it
-    /// got.
+    /// Returns the time that the call requests; `None` for the default of the tool. [`CallContext::deadline`] is the
+    /// time that it received.
     ///
     /// [`CallContext::deadline`]: toolstead_domain::ports::tool_provider::CallContext::deadline
     fn time_wanted(&self, input: &Self::Input) -> Option<Duration> {
@@ -150,24 +151,24 @@ pub trait BuiltInTool: Send + Sync + 'static {
         None
     }
 
-    /// Does it.
+    /// Runs a call.
     ///
     /// # Errors
     /// A failure for the model: what was wrong, and what to do next.
     fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
 }
 
-/// A [`BuiltInTool`] whose types are forgotten, so that unlike tools stand in one list. Every tool is one.
+/// A [`BuiltInTool`] without its types, so that different tools fit into one list. Every tool implements it.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no tool",
     note = "a `TypedTool` becomes one by `typed(..)`, a closure by `tool_fn(..)`; a `BuiltInTool` is one"
 )]
 pub trait AnyBuiltInTool: Send + Sync {
-    /// Its canonical name.
+    /// Returns the canonical name.
     fn name(&self) -> &str;
 
-    /// Arguments of a typical call, as JSON text, if its author gave some.
+    /// Returns the arguments of a typical call, as JSON text, if its author gave some.
     fn example(&self) -> Option<&str>;
 
     /// See [`BuiltInTool::TELLS_CHANGE`].
@@ -178,7 +179,7 @@ pub trait AnyBuiltInTool: Send + Sync {
         false
     }
 
-    /// Its definition under a name, from a source. That of a built-in tool is built when it is read first.
+    /// Returns its definition under a name, from a source. The definition of a built-in tool is built on first use.
     fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &World) -> Tool;
 
     /// See [`BuiltInTool::accesses_of`].
@@ -225,7 +226,8 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         let here = self.told_here(world).map_or(String::new(), |here| format!("\n{here}"));
         let availability = self.availability(world);
         let mut tool = match source {
-            // Texts that depend on the environment, and those of other programs, are searched for hidden characters.
+            // Texts that depend on the environment, and those of embedding applications, are searched for hidden
+            // characters.
             ToolSource::BuiltIn if !T::IS_LIVE && here.is_empty() => {
                 let own_name = name.clone();
                 let whole = move || whole::<T>(&self, &own_name, "");
@@ -257,7 +259,7 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
     }
 }
 
-/// The definition that calls are validated against.
+/// Returns the definition that calls are validated against.
 fn whole<T: BuiltInTool>(tool: &T, name: &ToolName, here: &str) -> Map<String, Value> {
     let mut definition = Map::new();
     definition.insert("name".into(), name.as_str().into());
@@ -275,7 +277,7 @@ fn whole<T: BuiltInTool>(tool: &T, name: &ToolName, here: &str) -> Map<String, V
     definition
 }
 
-/// The definition for models, without the schema of the result: what a tool answers, its answers show.
+/// Returns the definition for models. It omits the schema of the result, because each result shows its own structure.
 fn brief<T: BuiltInTool>(here: &str) -> Map<String, Value> {
     let mut brief = Map::new();
     brief.insert("name".into(), T::NAME.into());
@@ -286,7 +288,7 @@ fn brief<T: BuiltInTool>(here: &str) -> Map<String, Value> {
     brief
 }
 
-/// The arguments as the type that the tool takes.
+/// Deserializes the arguments into the input type of the tool.
 ///
 /// # Errors
 /// `invalid_input` when they do not fit it.
@@ -297,10 +299,10 @@ pub(super) fn parsed<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Res
     })
 }
 
-/// The name of a tool, checked.
+/// Returns the name of a tool after validation.
 ///
 /// # Errors
-/// [`InvalidToolName`] when a program that embeds Toolstead named its tool against MCP's rule.
+/// [`InvalidToolName`] when an embedding application gave its tool a name that MCP does not allow.
 pub(super) fn checked_name(tool: &dyn AnyBuiltInTool) -> Result<ToolName, InvalidToolName> {
     ToolName::parse(tool.name())
 }

@@ -1,4 +1,4 @@
-//! The path that a call takes to a tool, for the tests of whoever writes one (feature `testing`).
+//! Runs calls of tools on the path that real calls take, for the tests of tool authors (feature `testing`).
 
 use crate::{
     builtin::{built_in_tool::AnyBuiltInTool, into_tool::IntoTool, provider::BuiltInTools, run::Run, world::World},
@@ -44,12 +44,12 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// How long a call may take that is given no time of its own.
+/// Timeout of a call that specifies none.
 const TIME: Duration = Duration::from_secs(600);
 
-/// Tools in a folder, and all that a call of them meets on its path: its arguments are validated, what it would touch is
-/// judged, and its result is held to its schema. It is 2026-03-01T12:00:00Z, the default rules hold, and somebody is there
-/// who says yes to whatever is asked.
+/// Tools in a folder, with the steps of a real call: its arguments are validated, its accesses are checked against the
+/// policy, and its result is checked against its schema. The clock always shows 2026-03-01T12:00:00Z, the default rules
+/// apply, and an approver approves every request.
 ///
 /// ```
 /// # use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
@@ -99,10 +99,10 @@ impl TestRun {
         Self::of_tools(vec![Box::new(tool.into_tool())], folder)
     }
 
-    /// Several tools, such as [`all`](crate::builtin::all), in a folder that they may read and write.
+    /// Returns a run of several tools, such as [`all`](crate::builtin::all), in a folder that they may read and write.
     ///
     /// # Panics
-    /// When there is no such folder, or the tools' names are none, or not their own.
+    /// When the folder does not exist, or names of tools are invalid or not unique.
     pub fn of_tools(tools: Vec<Box<dyn AnyBuiltInTool>>, folder: impl AsRef<Path>) -> Self {
         let root = folder.as_ref().canonicalize().expect("the folder is there");
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
@@ -137,10 +137,10 @@ impl TestRun {
         }
     }
 
-    /// The same under one rule more, as in `(Effect::Deny, "Read(.env)")`.
+    /// Returns this run with one more rule, as in `(Effect::Deny, "Read(.env)")`.
     ///
     /// # Panics
-    /// When it is no rule.
+    /// When the rule is invalid.
     #[must_use]
     pub fn under(mut self, effect: Effect, rule: &str) -> Self {
         let rule = PermissionRule::parse(effect, rule, RuleOrigin::CommandLine, &PatternBase::default());
@@ -148,76 +148,76 @@ impl TestRun {
         self
     }
 
-    /// The same with nobody there: what would be asked is refused.
+    /// Returns this run without an approver: calls that require approval are refused.
     #[must_use]
     pub fn unattended(self) -> Self {
         Self { is_attended: false, ..self }
     }
 
-    /// The same for a caller that answers questions.
+    /// Returns this run with a caller that answers questions.
     #[must_use]
     pub fn with_caller(self, caller: RecordingCaller) -> Self {
         Self { caller, ..self }
     }
 
-    /// The same in another session, perhaps of somebody else.
+    /// Returns this run in another session, optionally of another principal.
     #[must_use]
     pub fn in_session(self, principal: Principal, session: &str) -> Self {
         Self { principal, session: session.into(), ..self }
     }
 
-    /// What calls told their caller and asked it.
+    /// Returns the caller, which records the messages and questions that it received from calls.
     pub fn caller(&self) -> &RecordingCaller {
         &self.caller
     }
 
-    /// What calls recorded of their changes of files.
+    /// Returns the file changes that calls have recorded.
     pub fn journal(&self) -> &InMemoryChangeJournal {
         &self.journal
     }
 
-    /// What is kept under handles.
+    /// Returns the outputs that are stored under handles.
     pub fn outputs(&self) -> &InMemoryOutputStore {
         &self.outputs
     }
 
-    /// What somebody was asked about so far, in order.
+    /// Returns the accesses that required approval so far, in order.
     pub fn asked(&self) -> Vec<Access> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The definition of a tool, as clients see it.
+    /// Returns the definition of a tool, as clients see it.
     ///
     /// # Panics
-    /// When there is none of that name.
+    /// When no tool has that name.
     pub fn definition(&self, tool: &str) -> &Tool {
         let found = self.tools.definitions().iter().find(|other| other.name().as_str() == tool);
         found.unwrap_or_else(|| panic!("there is no tool `{tool}`"))
     }
 
-    /// What a call would touch, judged by nobody.
+    /// Returns what a call would touch, without a decision by the policy.
     ///
     /// # Errors
-    /// What the tool fails with.
+    /// The failure of the tool.
     ///
     /// # Panics
-    /// When there is no such tool, or the arguments are no object.
+    /// When no tool has that name, or the arguments are not an object.
     pub async fn accesses(&self, tool: &str, arguments: Value) -> Result<Vec<Access>, ToolFailure> {
         self.tools.accesses(&self.new_call(Arc::new(self.definition(tool).clone()), object(arguments))).await
     }
 
-    /// One call, from its arguments to its result.
+    /// Runs a call, from its arguments to its result.
     ///
     /// # Errors
-    /// Arguments that do not fit the schema, what is not permitted, and what the tool fails with.
+    /// Arguments that do not fit the schema, accesses that are not permitted, and the failure of the tool.
     ///
     /// # Panics
-    /// When there is no such tool, the arguments are no object, or the result breaks the tool's own schema.
+    /// When no tool has that name, the arguments are not an object, or the result breaks the tool's own schema.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         self.called(tool, arguments, TIME, &NoCalls, || ()).await
     }
 
-    /// The same within a time.
+    /// Runs a call with a timeout.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -228,16 +228,16 @@ impl TestRun {
         self.called(tool, arguments, time, &NoCalls, || ()).await
     }
 
-    /// Gives the [`Run`] of a call of one of the tools to work that needs one, without judging the call. What it does
-    /// while running is judged as ever.
+    /// Passes the [`Run`] of a call of a tool to a function, without a decision on that call. Accesses while it runs
+    /// are checked as usual.
     ///
     /// # Panics
-    /// When there is no such tool.
+    /// When no tool has that name.
     pub async fn with_run<T>(&self, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         self.with_run_among(&NoCalls, tool, work).await
     }
 
-    /// The same with these calls out of it.
+    /// Passes the [`Run`] of a call to a function. The run makes nested calls through `calls`.
     pub(super) async fn with_run_among<T>(
         &self,
         calls: &dyn Calls,
@@ -253,7 +253,7 @@ impl TestRun {
         work(&run).await
     }
 
-    /// One call, with these calls out of it, and something that happens between judging and running it.
+    /// Runs a call. Nested calls are made through `calls`, and `between` runs after the decision and before the call.
     pub(super) async fn called(
         &self,
         tool: &str,
@@ -308,7 +308,7 @@ impl TestRun {
         context
     }
 
-    /// A call with an id of its own; ids sort as the calls were made.
+    /// Returns a call with a new id. Ids sort in the order of the calls.
     pub(super) fn new_call(&self, tool: Arc<Tool>, arguments: Map<String, Value>) -> ToolCall {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         ToolCall {
@@ -322,19 +322,19 @@ impl TestRun {
         }
     }
 
-    /// The id of the call that was made last.
+    /// Returns the id of the latest call.
     pub fn last_call(&self) -> CallId {
         call_id(self.calls.load(Ordering::Relaxed))
     }
 }
 
-/// Surroundings in which it is 2026-03-01T12:00:00Z, always.
+/// Returns a tool environment whose clock always shows 2026-03-01T12:00:00Z.
 pub(super) fn test_world(workspace: Workspace) -> World {
     let clock = FixedClock::at(Timestamp(1_772_366_400_000_000));
     World::new(Arc::new(workspace), Arc::new(clock), "Toolstead test".into())
 }
 
-/// A client that speaks no MCP.
+/// Returns the profile of a client that does not use MCP.
 pub(super) fn client() -> ClientProfile {
     ClientProfile::without_protocol("test")
 }

@@ -1,4 +1,4 @@
-//! Commands and other work in the background, and whose they are.
+//! Commands and other work in the background, and their owners.
 
 mod kept;
 mod telling;
@@ -34,46 +34,47 @@ use toolstead_domain::{
     error_kind::ErrorKind, ports::clock::Timestamp, suggestion::Suggestion, tool_failure::ToolFailure,
 };
 
-/// Tasks of one session that run at once.
+/// Maximum number of running tasks of one session.
 const RUNNING_OF_A_SESSION: usize = 16;
-/// Tasks that run at once in all.
+/// Maximum number of running tasks of all sessions.
 const RUNNING_IN_ALL: usize = 256;
-/// Tasks of one session that are known, the ended ones with their output. The oldest of these are forgotten first.
+/// Maximum number of known tasks of one session, including ended ones with their output. The oldest ended tasks are
+/// forgotten first.
 const KNOWN_OF_A_SESSION: usize = 64;
-/// Tasks that are known in all. Each that has ended holds its output, in memory and on the disk.
+/// Maximum number of known tasks of all sessions. Each ended task holds its output, in memory and on disk.
 const KNOWN_IN_ALL: usize = 512;
-/// At shutdown tasks have so long to end by themselves.
+/// Time for tasks to end by themselves at shutdown.
 const LAST_GRACE: Duration = Duration::from_millis(250);
-/// And to be gone once they were killed.
+/// Time for killed tasks to disappear at shutdown.
 const LAST_KILLS: Duration = Duration::from_millis(400);
-/// And those that this process keeps to be on record.
+/// Time to record the detached tasks of this process at shutdown.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
-/// So much of a command is shown in lists.
+/// Maximum number of characters of a command in lists.
 const SHOWN_COMMAND: usize = 120;
-/// And of what is told of its end without being asked for.
+/// Maximum number of characters in an unrequested notification that a task has ended.
 const NEWS_CHARACTERS: usize = 800;
 
 /// All tasks of this process.
 #[derive(Debug)]
 pub struct Tasks {
     known: Mutex<Known>,
-    /// Each tells of one task until that has ended.
+    /// Futures that publish the events of a task, one for each task, until it has ended.
     stories: Mutex<JoinSet<()>>,
-    /// Large outputs are rendered one after the other: each is in memory for a moment.
+    /// Large outputs are rendered one after the other, because each is in memory for a moment.
     pub(crate) rendering: Semaphore,
-    /// Where detached tasks are kept, where sessions go on from process to process.
+    /// Store of detached tasks, if the session continues in other processes.
     kept: Option<Kept>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The number of the last task. It never goes back.
+    /// Number of the latest task. It never decreases.
     last: u64,
     tasks: BTreeMap<u64, Arc<Task>>,
     is_closed: bool,
 }
 
-/// The name of a task: `task_3`. It is never given twice by one process.
+/// Name of a task, such as `task_3`. A process never assigns it twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskId(u64);
 
@@ -83,17 +84,17 @@ pub(crate) struct Task {
     pub(crate) id: TaskId,
     pub(crate) kind: Kind,
     owner: Viewer,
-    /// Whether it outlives its session.
+    /// `true` if the task outlives its session.
     pub(crate) is_detached: bool,
     pub(crate) text: String,
     pub(crate) description: Option<String>,
     started_at: Timestamp,
     pub(crate) command: Arc<Command>,
-    /// Where the last look at its output ended.
+    /// Position in the output up to which its session has read.
     pub(crate) cursor: AtomicU64,
-    /// Its session has heard of its end.
+    /// Set once the session was notified that the task has ended.
     told: Once,
-    /// The way to it, where another process has it in charge.
+    /// Connection to the task, if another process owns it.
     far: Option<Far>,
 }
 
@@ -105,7 +106,7 @@ pub(crate) enum Kind {
     Agent,
 }
 
-/// What is to become a task.
+/// Values for a new task.
 #[derive(Debug)]
 pub(crate) struct NewTask {
     pub(crate) kind: Kind,
@@ -125,7 +126,7 @@ pub(crate) enum Status {
     Succeeded,
     // Ended with another code than 0, by a signal, because it printed too much, left what must not be trusted, or is lost.
     Failed,
-    // Stopped by somebody.
+    // Stopped by a caller.
     Cancelled,
     TimedOut,
 }
@@ -167,28 +168,28 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// Tasks of a session that goes on in other processes: detached ones are kept there. `outlives` says whether this
-    /// process may live on for those that it starts.
+    /// Returns the tasks of a session that continues in other processes; detached tasks are recorded at `place`.
+    /// `outlives` is `true` if this process may stay alive for the tasks that it starts.
     pub fn of_session_that_goes_on(place: DetachedTasks, outlives: bool) -> Self {
         Self { kept: Some(Kept::new(place, outlives)), ..Self::default() }
     }
 
-    /// Whether this process has tasks in charge that outlive their call.
+    /// Returns `true` if this process owns tasks that outlive their call.
     pub fn keeps_any(&self) -> bool {
         self.kept.as_ref().is_some_and(Kept::keeps_any)
     }
 
-    /// Returns when all tasks have ended that this process keeps, and are on record.
+    /// Returns once all detached tasks of this process have ended and are recorded.
     pub async fn kept_to_the_end(&self) {
         if let Some(kept) = &self.kept {
             kept.ended().await;
         }
     }
 
-    /// Whether a command may become a task that is detached or not.
+    /// Checks that a command may become a task, detached or not.
     ///
     /// # Errors
-    /// What to do instead, where it would end with the call.
+    /// An instruction for the model, if the task would end with the call.
     pub(crate) fn check_life(&self, is_detached: bool) -> Result<(), ToolFailure> {
         let Some(kept) = &self.kept else { return Ok(()) };
         let failed = |message: &str| ToolFailure::new(ErrorKind::InvalidInput, message);
@@ -205,10 +206,10 @@ impl Tasks {
         }
     }
 
-    /// Finds the tasks that other processes keep for this session's principal and workspace.
+    /// Finds the tasks that other processes own for this session's principal and workspace.
     ///
     /// # Errors
-    /// `io` when they cannot be looked for.
+    /// `io` when the search fails.
     pub(crate) async fn meet(&self, settings: &CommandSettings, now: Timestamp) -> Result<(), ToolFailure> {
         let Some(kept) = &self.kept else { return Ok(()) };
         let known: Vec<u64> = self.lock().tasks.keys().copied().collect();
@@ -220,18 +221,18 @@ impl Tasks {
         Ok(())
     }
 
-    /// Whether the session may have one more running.
+    /// Checks that the session may start one more task.
     ///
     /// # Errors
-    /// `budget_exhausted` when it has as many as it may.
+    /// `budget_exhausted` when the maximum number of tasks is running.
     pub(crate) fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
         self.lock().check_room(owner)
     }
 
-    /// Keeps a task.
+    /// Adds a task.
     ///
     /// # Errors
-    /// As [`check_room`](Self::check_room); the command ends then.
+    /// As [`check_room`](Self::check_room); the command is ended then.
     pub(crate) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
         let mut known = self.lock();
         known.check_room(&new.owner)?;
@@ -259,15 +260,15 @@ impl Tasks {
         Ok(task)
     }
 
-    /// The tasks that a session may see: its own, and detached ones of its principal. Oldest first.
+    /// Returns the tasks that a session may see, oldest first: its own, and detached ones of its principal.
     pub(crate) fn visible(&self, viewer: &Viewer) -> Vec<Arc<Task>> {
         self.lock().tasks.values().filter(|task| task.is_visible(viewer)).cloned().collect()
     }
 
-    /// The task of that name.
+    /// Returns the task with this name.
     ///
     /// # Errors
-    /// `not_found`, also for a task of somebody else.
+    /// `not_found`, also for a task of another session or principal.
     pub(crate) fn find(&self, viewer: &Viewer, id: &str) -> Result<Arc<Task>, ToolFailure> {
         let number = TaskId::from_str(id).ok();
         let found = number.and_then(|id| self.lock().tasks.get(&id.0).cloned());
@@ -282,7 +283,7 @@ impl Tasks {
         })
     }
 
-    /// The tasks of these names; where none is named, all that the session may see.
+    /// Returns the tasks with these names. Without names it returns all tasks that the session may see.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -303,13 +304,13 @@ impl Tasks {
         self.lock().tasks.values().any(|task| task.is_news(viewer))
     }
 
-    /// One line for each task of the session that has ended since it was last told.
+    /// Returns one line for each task of the session that has ended since the previous call.
     pub(crate) fn take_news(&self, viewer: &Viewer) -> Vec<String> {
         let ended: Vec<Arc<Task>> = self.lock().tasks.values().filter(|task| task.is_news(viewer)).cloned().collect();
         ended.into_iter().filter(|task| task.told.first()).map(|task| task.news()).collect()
     }
 
-    /// Ends the tasks that belong to a session alone, and forgets them. They have their grace.
+    /// Ends the tasks that belong to one session alone, with the usual grace period, and forgets them.
     pub(crate) fn end_session(&self, viewer: &Viewer) {
         self.lock().tasks.retain(|_, task| {
             let goes = task.owner == *viewer && !task.is_detached;
@@ -320,7 +321,7 @@ impl Tasks {
         });
     }
 
-    /// Ends all tasks, and takes no new ones. Returns when they are gone, within a second.
+    /// Ends all tasks, and accepts no new ones. Returns once they are gone, within a second.
     pub(crate) async fn close(&self) {
         let (far, tasks): (Vec<Arc<Task>>, Vec<_>) = {
             let mut known = self.lock();
@@ -341,7 +342,7 @@ impl Tasks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Nothing panics while it is held.
+        // No code panics while it holds this lock.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -361,12 +362,12 @@ impl Known {
             .next(format!("At most {RUNNING_OF_A_SESSION} run at once in a session: end one with `task_stop`.")))
     }
 
-    /// Makes room for a task of this session, which has just come: first among its own, then among all, those of the same
-    /// principal first. Detached tasks outlive their sessions, so only the second bounds them.
+    /// Makes room for the task that was just added: first among the tasks of its session, then among all tasks, those
+    /// of the same principal first. Detached tasks outlive their sessions, so only the second limit applies to them.
     fn make_room_for(&mut self, new: &Task) {
         let owner = &new.owner;
         let own = self.tasks.values().filter(|task| task.owner == *owner).count();
-        // It may have ended already, and nobody has heard of it yet.
+        // The new task may have ended before its end could be reported.
         let is_old = |task: &Task| task.id != new.id;
         self.forget(own.saturating_sub(KNOWN_OF_A_SESSION), |task| is_old(task) && task.owner == *owner);
         let surplus = |known: &Self| known.tasks.len().saturating_sub(KNOWN_IN_ALL);
@@ -374,7 +375,7 @@ impl Known {
         self.forget(surplus(self), is_old);
     }
 
-    /// Forgets at most so many of these that have ended: first those whose end was told, the oldest first.
+    /// Forgets at most `surplus` ended tasks that match, those whose end was reported first, then by age.
     fn forget(&mut self, surplus: usize, which: impl Fn(&Task) -> bool) {
         if surplus == 0 {
             return;
@@ -397,7 +398,7 @@ impl Task {
         self.owner == *viewer && !self.told.is_done() && self.command.end().is_some()
     }
 
-    /// Whoever asked has heard how the task is: its end is no news any more.
+    /// Marks the end of the task as reported, if its owner has just seen the status.
     pub(crate) fn seen_by(&self, viewer: &Viewer) {
         if self.is_news(viewer) {
             self.told.first();
@@ -408,7 +409,7 @@ impl Task {
         self.command.end().map_or(Status::Running, |end| Status::of(&end))
     }
 
-    /// "`task_1` (npm run dev) ended with exit code 1 after 2.5 s".
+    /// Returns a text such as "`task_1` (npm run dev) ended with exit code 1 after 2.5 s".
     pub(crate) fn told(&self) -> String {
         let name = format!("`{}` ({})", self.id, self.shown());
         match self.command.end() {
@@ -417,7 +418,7 @@ impl Task {
         }
     }
 
-    /// "ended with exit code 1 after 2.5 s".
+    /// Returns a text such as "ended with exit code 1 after 2.5 s".
     pub(crate) fn told_end(&self, end: &End) -> String {
         match (self.kind, Status::of(end)) {
             (Kind::Agent, Status::Succeeded) => format!("is done after {:.1} s", end.after.as_secs_f64()),
@@ -427,10 +428,10 @@ impl Task {
         }
     }
 
-    /// Says why something that is done to programs is not done to it.
+    /// Checks that the task is a program; `what` and `next` complete the message if it is not.
     ///
     /// # Errors
-    /// `invalid_input` where it is none.
+    /// `invalid_input` when the task is an agent.
     pub(crate) fn check_is_program(&self, what: &str, next: &str) -> Result<(), ToolFailure> {
         match self.kind {
             Kind::Shell => Ok(()),
@@ -441,7 +442,7 @@ impl Task {
         }
     }
 
-    /// The same, and what was undone of it or refused to it.
+    /// Returns the status of the task, followed by what was undone or refused.
     pub(crate) fn told_whole(&self) -> String {
         let told = self.command.end().map(|end| end.told).unwrap_or_default();
         let lines = told.iter().map(|line| format!(". {}", line.trim_end_matches('.')));
@@ -501,7 +502,7 @@ impl Status {
 }
 
 impl End {
-    /// "ended with exit code 1 after 2.5 s".
+    /// Returns a text such as "ended with exit code 1 after 2.5 s".
     pub(crate) fn told(&self) -> String {
         let after = self.after.as_secs_f64();
         let how = match (self.code, self.signal) {
@@ -516,7 +517,7 @@ impl End {
             }
             Cause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
             Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
-            // How much is too much is said beside it.
+            // The result reports the limit separately.
             Cause::TooMuchOutput => format!("was ended after {after:.1} s"),
             Cause::Lost => "is lost: the process that kept it was killed, and it with that".into(),
         }
@@ -539,7 +540,7 @@ impl FromStr for TaskId {
 }
 
 impl Task {
-    /// Where the last look ended, and the look ends there now.
+    /// Advances the position up to which the output was read.
     pub(crate) fn moves_cursor(&self, to: u64) {
         self.cursor.fetch_max(to, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Detached tasks of sessions that go on from process to process: the process that started one keeps it, and later ones
-//! follow it by its socket or read its record ([`DetachedTasks`]).
+//! Detached tasks of sessions that continue in other processes. The process that started a task owns it; later
+//! processes follow it by its socket, or read its record ([`DetachedTasks`]).
 //!
-//! Both tell a task by the same frames: a line of JSON each, and behind some of them so many bytes.
+//! Both describe a task by the same frames: a line of JSON each, followed by bytes for some of them.
 
 mod frame;
 mod keeping;
@@ -44,28 +44,28 @@ use toolstead_domain::{
     error_kind::ErrorKind, ports::clock::Timestamp, principal::Principal, tool_failure::ToolFailure,
 };
 
-/// A keeper has so long for each part of its answer to who comes.
+/// Timeout of each part of the owner's answer to a new follower.
 const TIME_TO_ANSWER: Duration = Duration::from_secs(15);
-/// What is told to the keeper at last has so long to leave.
+/// Time to send the final state to the owner.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Where detached tasks are kept.
+/// Detached tasks of this process and of others.
 #[derive(Debug)]
 pub(super) struct Kept {
     place: DetachedTasks,
-    /// Whether this process may keep some.
+    /// `true` if this process may own detached tasks.
     pub(super) outlives: bool,
     keepers: Mutex<JoinSet<()>>,
 }
 
-/// The way to a task that another process keeps, or kept.
+/// Connection to a task that another process owns or owned.
 #[derive(Debug)]
 pub(super) struct Far {
     number: u64,
-    /// What was known when it was met, and need not be said again.
+    /// Position up to which the output was read, as recorded when the task was found. It is not sent again.
     looked: u64,
     told: bool,
-    /// Where it still ran.
+    /// Connection to the owner, if the task was running when it was found.
     following: Mutex<Option<Following>>,
 }
 
@@ -75,7 +75,7 @@ struct Following {
     work: JoinHandle<()>,
 }
 
-/// What frames have told of a task so far.
+/// State of a task according to the frames received so far.
 #[derive(Debug)]
 struct Heard {
     capture: Arc<Capture>,
@@ -93,12 +93,12 @@ impl Kept {
         !self.keepers().is_empty()
     }
 
-    /// Takes a number for a task.
+    /// Reserves a number for a task.
     pub(super) fn begin(&self) -> Result<Begun, ToolFailure> {
         self.place.begin().map_err(not_kept)
     }
 
-    /// Keeps a task from now on to its end.
+    /// Owns a task until it has ended.
     pub(super) fn keep(&self, task: &Arc<Task>, begun: Begun) -> Result<(), ToolFailure> {
         let number = begun.number;
         let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
@@ -109,12 +109,12 @@ impl Kept {
         Ok(())
     }
 
-    /// Returns when all that are kept here have ended. Dropping this changes nothing.
+    /// Returns once all tasks of this process have ended. Cancellation safe.
     pub(super) async fn ended(&self) {
         while poll_fn(|context| self.keepers().poll_join_next(context)).await.is_some() {}
     }
 
-    /// The tasks that are not known here yet. One whose record says nothing of it is passed over.
+    /// Finds the tasks that are not known here yet. Skips a task whose record does not describe it.
     pub(super) async fn meet(
         &self,
         known: &[u64],
@@ -133,7 +133,7 @@ impl Kept {
         Ok(met)
     }
 
-    /// Says what has become known here of tasks that others keep, and lets go of them.
+    /// Sends or records the state that this process has set for tasks of other processes, and closes the connections.
     pub(super) async fn leave(&self, tasks: &[Arc<Task>]) {
         join_all(tasks.iter().filter_map(|task| Some((task, task.far.as_ref()?))).map(async |(task, far)| {
             let mut news = Vec::new();
@@ -147,7 +147,7 @@ impl Kept {
                         let _ = timeout(FAREWELL, following.work).await;
                     }
                 }
-                // Its record is complete.
+                // The record of an ended task is complete.
                 _ => {
                     let (place, number) = (self.place.clone(), far.number);
                     let noting = tokio::task::spawn_blocking(move || written(&place, number, &news));
@@ -161,7 +161,7 @@ impl Kept {
     }
 
     fn keepers(&self) -> MutexGuard<'_, JoinSet<()>> {
-        // Nothing panics while it is held.
+        // No code panics while it holds this lock.
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -171,7 +171,7 @@ fn not_kept(error: io::Error) -> ToolFailure {
     ToolFailure::new(ErrorKind::Io, message).caused_by(error)
 }
 
-/// Meets one task, by its socket where it runs, else by its record.
+/// Finds one task: by its socket while it runs, otherwise by its record.
 async fn meet(
     place: &DetachedTasks,
     number: u64,
@@ -180,7 +180,7 @@ async fn meet(
 ) -> io::Result<Option<Task>> {
     let mut record = Frames::of(File::from_std(place.record(number)?));
     let secret = record.line().await?;
-    // Without a portrait it is about to begin, or never did.
+    // Without a portrait the task is about to start, or never started.
     let Some((Frame::Task(portrait), _)) = record.next().await? else { return Ok(None) };
     let capture = Arc::new(Capture::new(settings.spool_folder.clone(), settings.kept_bytes));
     let age = u64::try_from(now.0.saturating_sub(portrait.started_at)).unwrap_or(0);
@@ -194,7 +194,7 @@ async fn meet(
             heard.rest_of(&mut record, place, number).await;
             None
         }
-        // It may run: to tell it as lost would take its socket from it.
+        // The task may be running: to report it as lost would remove its socket.
         Err(error) => return Err(error),
     };
     let (looked, told) = (heard.looked, heard.told);
@@ -223,13 +223,13 @@ async fn meet(
     }))
 }
 
-/// Whether the keeper is gone for certain: its socket, or whoever listened there.
+/// Returns `true` if the owner is certainly gone: its socket does not exist, or refuses connections.
 fn is_left(place: &DetachedTasks, number: u64) -> bool {
     let gone = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     place.connect(number).is_err_and(gone)
 }
 
-/// Comes to the keeper, and hears all that was printed so far.
+/// Connects to the owner, and receives everything that was printed so far.
 async fn greet(
     place: &DetachedTasks,
     number: u64,
@@ -256,7 +256,7 @@ impl Heard {
         match frame {
             Frame::Output { stream, place, .. } => {
                 let capture = self.capture.clone();
-                // Fails only while the runtime goes down.
+                // Fails only during shutdown of the runtime.
                 let _ = tokio::task::spawn_blocking(move || capture.append_at(place, stream, &bytes)).await;
             }
             Frame::Looked(place) => self.looked = self.looked.max(place),
@@ -272,9 +272,9 @@ impl Heard {
         }
     }
 
-    /// What the record tells; a task whose record does not come to an end is lost.
+    /// Reads the rest of the record. A task whose record has no end is lost.
     async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTasks, number: u64) {
-        // A record that is cut off ends where it is.
+        // A truncated record ends at its last whole frame.
         while let Ok(Some((frame, bytes))) = record.next().await {
             self.hear(frame, bytes).await;
         }
@@ -289,7 +289,7 @@ impl Heard {
     }
 }
 
-/// Hears on until the task has ended.
+/// Receives frames until the task has ended.
 async fn follow(
     mut heard: Heard,
     mut frames: Frames<tokio::net::unix::OwnedReadHalf>,
@@ -302,7 +302,7 @@ async fn follow(
             return;
         }
     }
-    // The keeper is gone. What it left says how.
+    // The owner is gone. Its record contains the result.
     let rest = async {
         let mut record = Frames::of(File::from_std(place.record(number)?));
         record.line().await?;
@@ -314,7 +314,7 @@ async fn follow(
     }
 }
 
-/// Hands over what is to be done to the task, until the farewell.
+/// Sends orders and input for the task to its owner, until this process leaves.
 async fn obey(
     mut writer: OwnedWriteHalf,
     mut orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
@@ -322,8 +322,8 @@ async fn obey(
     mut left: oneshot::Receiver<Vec<Frame>>,
 ) {
     loop {
-        // In this order: a text comes before the end of the input, and everything before the farewell. A keeper that does
-        // not hear any more is gone, which shows elsewhere.
+        // In this order: a text comes before the end of the input, and everything before the final state. If the owner
+        // no longer reads, it is gone, which the reading side detects.
         tokio::select! {
             biased;
             Some(text) = texts.recv() => {
@@ -332,7 +332,7 @@ async fn obey(
             Some(order) = orders.recv() => {
                 let frame = match order {
                     Order::Signal(signal) => Frame::Signal(signal),
-                    // The process that keeps it watches its time as well.
+                    // The owner watches the timeout as well.
                     Order::Stop | Order::TimeOut => Frame::Stop,
                     Order::Kill => Frame::Kill,
                     Order::CloseInput => Frame::CloseInput,
@@ -349,7 +349,7 @@ async fn obey(
     }
 }
 
-/// Reads as long as there is something to write.
+/// Polls both futures until `writing` ends; `reading` may end before.
 async fn both(reading: impl Future<Output = ()>, writing: impl Future<Output = ()>) {
     tokio::pin!(reading, writing);
     let mut reads = true;
@@ -374,7 +374,7 @@ impl Portrait {
         }
     }
 
-    /// The folder is one principal's, and that is whose record it is.
+    /// Returns the principal. The folder belongs to one principal, so its record names that one.
     fn principal(&self) -> Principal {
         if self.principal == Principal::local().id() {
             return Principal::local();

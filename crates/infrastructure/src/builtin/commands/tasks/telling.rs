@@ -1,4 +1,4 @@
-//! What becomes of a task, told to those who watch.
+//! Publishes the events of tasks: their start, output and end.
 
 use super::{Task, Tasks};
 use std::{
@@ -15,13 +15,13 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// Whatever a task prints, it is told at most so often.
+/// Minimum interval between two output events of a task.
 const BETWEEN_OUTPUTS: Duration = Duration::from_secs(1);
-/// At shutdown the ends of tasks are told within this time; they need none, save on a machine that is overloaded.
+/// Time at shutdown to publish the ends of tasks. Only an overloaded machine needs any of it.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
 impl Tasks {
-    /// Tells of a task that the call began: that it runs, what it prints meanwhile, and its end.
+    /// Publishes the start of a task, its output and its end. `call` is the call that started it.
     pub(in crate::builtin) fn tell_of(&self, task: &Arc<Task>, call: Option<CallId>, events: Arc<dyn EventSink>) {
         let story = Story {
             events,
@@ -40,7 +40,7 @@ impl Tasks {
         stories.spawn(story.told());
     }
 
-    /// Returns when the ends of all tasks are told. They have ended before.
+    /// Returns once the ends of all tasks are published. The tasks have ended before.
     pub(super) async fn all_told(&self) {
         let mut stories = std::mem::take(&mut *self.stories());
         if timeout(LAST_WORDS, async { while stories.join_next().await.is_some() {} }).await.is_err() {
@@ -49,12 +49,12 @@ impl Tasks {
     }
 
     fn stories(&self) -> MutexGuard<'_, JoinSet<()>> {
-        // Nothing panics while it is held.
+        // No code panics while it holds this lock.
         self.stories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One task, from its start to its end.
+/// Publishes the events of one task, from its start to its end.
 struct Story {
     events: Arc<dyn EventSink>,
     origin: EventOrigin,
@@ -79,7 +79,7 @@ impl Story {
                 end = &mut ended => break end,
                 Ok(()) = grows.changed() => {
                     told = self.tell_output(told);
-                    // What comes now waits for the next time.
+                    // Output during this pause is part of the next event.
                     tokio::select! {
                         end = &mut ended => break end,
                         () = sleep(BETWEEN_OUTPUTS) => {}
@@ -91,7 +91,7 @@ impl Story {
         self.send(EventKind::TaskFinished { task: self.name.clone(), outcome: self.task.told_end(&end) });
     }
 
-    /// Tells what was printed beyond what was told, where anybody watches, and returns all that is told now.
+    /// Publishes the number of bytes printed since `told`, if there are watchers. Returns the number published so far.
     fn tell_output(&self, told: u64) -> u64 {
         let total = self.task.command.capture.total();
         if total == told || !self.events.is_watched() {

@@ -1,4 +1,4 @@
-//! Work of other kinds than commands as tasks: it is known, waited for and stopped as they are.
+//! Work that is not a command, as tasks: agents are listed, awaited and stopped like commands.
 
 use super::{Kind, NewTask, Tasks};
 use crate::builtin::{
@@ -24,7 +24,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Takes on work as tasks, beside commands.
+/// Accepts work as tasks, beside commands.
 pub(crate) struct WorkAsTasks {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) settings: CommandSettings,
@@ -70,7 +70,7 @@ impl tasks::Tasks for WorkAsTasks {
     }
 }
 
-/// Does the work until it ends or somebody stops it, and takes in what it says.
+/// Runs the work until it ends or is stopped, and captures its output.
 async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Capture>, started: Instant) {
     let Elsewhere { ended, mut orders, texts: _texts } = elsewhere;
     let (words, mut said) = unbounded_channel();
@@ -81,7 +81,7 @@ async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Captur
                 biased;
                 order = orders.recv() => match order {
                     Some(Order::CloseInput) => {}
-                    // Nobody knows the task any more, or somebody wants its end: it has nothing to tidy up.
+                    // The task is forgotten or was stopped: the work needs no cleanup.
                     None | Some(Order::Signal(_) | Order::Stop | Order::Kill | Order::TimeOut) => break None,
                 },
                 end = &mut working => break Some(end.unwrap_or(TaskEnd::Failed)),
@@ -98,7 +98,7 @@ async fn done(work: Box<dyn TaskWork>, elsewhere: Elsewhere, capture: Arc<Captur
     ended.send_replace(Some(End::of_work(cause, code, started.elapsed())));
 }
 
-/// The words that were said before the end.
+/// Captures the texts that were sent before the end.
 async fn rest(capture: &Arc<Capture>, said: &mut UnboundedReceiver<String>) {
     said.close();
     while let Some(text) = said.recv().await {
@@ -111,7 +111,7 @@ async fn keep(capture: &Arc<Capture>, text: String) {
         return capture.append(Stream::Stdout, text.as_bytes());
     }
     let capture = capture.clone();
-    // Fails only while the runtime goes down.
+    // Fails only during shutdown of the runtime.
     let _ = tokio::task::spawn_blocking(move || capture.append(Stream::Stdout, text.as_bytes())).await;
 }
 

@@ -1,4 +1,4 @@
-//! What keeper and followers of a task say to each other, and what its record says.
+//! Frames of the protocol between the process that owns a task and its followers, and of the record of a task.
 
 use crate::{
     builtin::commands::{capture::Stream, command::End},
@@ -8,40 +8,40 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-/// A line is no longer: a command and what surrounds it, each character escaped.
+/// Maximum length of a line in bytes: enough for a command and its context with every character escaped.
 const MAX_LINE: u64 = 4 << 20;
-/// Bytes behind one line.
+/// Maximum number of bytes that follow one line.
 const MAX_BYTES: usize = 16 << 20;
 
-/// One thing that is said.
+/// A message of the protocol, and an entry of the record.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Frame {
-    /// First of all, by the keeper: what never changes.
+    /// First frame from the owner: facts that never change.
     Task(Portrait),
-    /// So many bytes stand behind this line. They were printed at this place.
+    /// `bytes` bytes of output follow this line. They were printed at position `place`.
     Output { stream: Stream, place: u64, bytes: usize },
-    /// All is told that was printed before somebody came.
+    /// All output that was printed before the follower connected has been sent.
     UpToDate,
-    /// Somebody's last look ended there.
+    /// Position up to which a follower has read the output.
     Looked(u64),
-    /// Somebody has heard of the end.
+    /// A follower has reported the end of the task.
     Told,
-    /// How it ended. Nothing is printed any more.
+    /// Result of the task. No more output follows.
     End(End),
-    /// To the keeper.
+    /// To the owner: send this signal.
     Signal(ChildSignal),
-    /// To the keeper: SIGTERM, and an end after a grace.
+    /// To the owner: send SIGTERM, and kill the task after the grace period.
     Stop,
-    /// To the keeper.
+    /// To the owner: kill the task.
     Kill,
-    /// To the keeper: so many bytes for the input of the command stand behind this line.
+    /// To the owner: `bytes` bytes for the input of the command follow this line.
     Input { bytes: usize },
-    /// To the keeper.
+    /// To the owner: close the input of the command.
     CloseInput,
 }
 
-/// A task, as it is from its beginning on.
+/// Facts about a task that are known from its start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Portrait {
     pub(super) principal: String,
@@ -55,7 +55,7 @@ pub(super) struct Portrait {
 }
 
 impl Frame {
-    /// As it is written; the bytes follow.
+    /// Returns the frame as a line; the caller writes the bytes after it.
     pub(super) fn line(&self) -> io::Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -77,7 +77,7 @@ pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame, byte
     to.flush().await
 }
 
-/// Frames, one after the other.
+/// Reader of frames.
 #[derive(Debug)]
 pub(super) struct Frames<R>(BufReader<R>);
 
@@ -86,10 +86,10 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Self(BufReader::new(reader))
     }
 
-    /// The next line, without its end, as text.
+    /// Returns the next line, without its end, as text.
     ///
     /// # Errors
-    /// The system's, and where there is no whole line, or one that is too long.
+    /// Errors of the system, and an incomplete or too long line.
     pub(super) async fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         (&mut self.0).take(MAX_LINE).read_line(&mut line).await?;
@@ -99,10 +99,10 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// The next frame with its bytes; `None` at the end.
+    /// Returns the next frame with its bytes; `None` at the end.
     ///
     /// # Errors
-    /// The system's, and where it breaks off or is no frame.
+    /// Errors of the system, and an incomplete or invalid frame.
     pub(super) async fn next(&mut self) -> io::Result<Option<(Frame, Vec<u8>)>> {
         if self.0.fill_buf().await?.is_empty() {
             return Ok(None);

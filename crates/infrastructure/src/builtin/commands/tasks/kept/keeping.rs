@@ -1,4 +1,5 @@
-//! The keeper's side: whoever knows the secret is told of the task and may steer it, until it has ended and is on record.
+//! The owner's side: a process that knows the secret receives the output of the task and may control it, until the task
+//! has ended and is recorded.
 
 use super::frame::{Frame, Frames, Portrait, send};
 use crate::{
@@ -23,16 +24,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// So much of the output is told at once.
+/// Maximum number of bytes of output in one frame.
 const CHUNK: usize = 64 << 10;
-/// Whoever comes has so long to say the secret.
+/// Time for a new connection to send the secret.
 const TIME_TO_SAY_IT: Duration = Duration::from_secs(5);
-/// And those who follow the task have so long to hear of its end; then there is the record.
+/// Time for the followers of a task to receive its end. Later they read the record.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Where no more descriptors are left, it is tried again after this time.
+/// Pause after a connection could not be accepted for want of descriptors.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Puts a task on record, and returns what keeps it until it has ended.
+/// Creates the record of a task, and returns a future that serves followers until the task has ended.
 pub(super) fn keep(
     place: DetachedTasks,
     task: Arc<Task>,
@@ -47,7 +48,7 @@ pub(super) fn keep(
         let secret: Arc<str> = secret.into();
         let mut followers = JoinSet::new();
         let serve = |followers: &mut JoinSet<()>, stream: UnixStream| {
-            // Nobody else can enter the folder; twice is better.
+            // Other users cannot enter the folder; this check is a second barrier.
             if stream.peer_cred().is_ok_and(|peer| peer.uid() == geteuid().as_raw()) {
                 followers.spawn(followed(stream, task.clone(), secret.clone(), is_recorded.clone()));
             }
@@ -79,17 +80,17 @@ pub(super) fn keep(
     })
 }
 
-/// Writes frames at the end of a record. Blocks.
+/// Appends frames to a record. Blocks.
 pub(super) fn written(place: &DetachedTasks, number: u64, frames: &[Frame]) -> io::Result<()> {
     if frames.is_empty() {
         return Ok(());
     }
     let lines = frames.iter().map(Frame::line).collect::<io::Result<Vec<_>>>()?;
-    // At once, so that those of two processes do not mix.
+    // In one write, so that frames of two processes do not mix.
     place.append(number)?.write_all(&lines.concat())
 }
 
-/// Writes down all that is kept of a task that has ended. Blocks.
+/// Writes everything that is retained of an ended task to its record. Blocks.
 fn record(place: &DetachedTasks, number: u64, task: &Task, end: End) -> io::Result<()> {
     let mut record = BufWriter::new(place.append(number)?);
     let capture = &task.command.capture;
@@ -111,7 +112,7 @@ fn record(place: &DetachedTasks, number: u64, task: &Task, end: End) -> io::Resu
     record.flush()
 }
 
-/// What was printed at a place, each part with its stream.
+/// Splits output that was printed at a position into frames, one for each turn of a stream.
 fn parts<'a>(capture: &Capture, start: u64, bytes: &'a [u8]) -> impl Iterator<Item = (Frame, &'a [u8])> + use<'a> {
     let turns = capture.turns_in(start, bytes.len());
     turns.into_iter().map(move |(stream, range)| {
@@ -120,13 +121,13 @@ fn parts<'a>(capture: &Capture, start: u64, bytes: &'a [u8]) -> impl Iterator<It
     })
 }
 
-/// What followers have left behind.
+/// Returns the state that followers have set.
 fn state(task: &Task) -> Vec<Frame> {
     let looked = Frame::Looked(task.cursor.load(Ordering::Relaxed));
     [Some(looked), task.told.is_done().then_some(Frame::Told)].into_iter().flatten().collect()
 }
 
-/// Serves one who has come.
+/// Serves one follower.
 async fn followed(stream: UnixStream, task: Arc<Task>, secret: Arc<str>, recorded: watch::Receiver<Option<End>>) {
     let (reader, writer) = stream.into_split();
     let mut frames = Frames::of(reader);
@@ -139,14 +140,14 @@ async fn followed(stream: UnixStream, task: Arc<Task>, secret: Arc<str>, recorde
     let mut tells = true;
     loop {
         tokio::select! {
-            // What was said before it went counts, so this goes on to the end.
+            // Orders that arrived before the follower disconnected still count, so all of them are read.
             () = &mut hearing => return,
             _ = &mut telling, if tells => tells = false,
         }
     }
 }
 
-/// Does what is said.
+/// Executes the orders of a follower.
 async fn heard(mut frames: Frames<OwnedReadHalf>, task: &Task) {
     while let Ok(Some((frame, bytes))) = frames.next().await {
         let command = &task.command;
@@ -154,7 +155,7 @@ async fn heard(mut frames: Frames<OwnedReadHalf>, task: &Task) {
             Frame::Signal(signal) => command.signal(signal),
             Frame::Stop => command.stop(),
             Frame::Kill => command.kill(),
-            // The follower was told what stands in the way when it began.
+            // The follower received any reason against writing when it started to follow.
             Frame::Input { .. } => drop(command.write(Some(bytes), false)),
             Frame::CloseInput => drop(command.write(None, true)),
             Frame::Looked(place) => task.moves_cursor(place),
@@ -166,7 +167,7 @@ async fn heard(mut frames: Frames<OwnedReadHalf>, task: &Task) {
     }
 }
 
-/// Tells everything, and what comes, to the end.
+/// Sends the recorded state, all output and the end of the task.
 async fn told(mut to: OwnedWriteHalf, task: &Task, mut recorded: watch::Receiver<Option<End>>) -> io::Result<()> {
     let capture = &task.command.capture;
     let mut grows = capture.grows();
@@ -190,7 +191,7 @@ async fn told(mut to: OwnedWriteHalf, task: &Task, mut recorded: watch::Receiver
     }
 }
 
-/// Tells what was printed from a place on, and returns where that ends.
+/// Sends the output from a position on, and returns the position after it.
 async fn told_from(to: &mut OwnedWriteHalf, capture: &Arc<Capture>, mut at: u64) -> io::Result<u64> {
     loop {
         let (start, bytes) = command::read(capture, at, CHUNK).await.map_err(io::Error::other)?;

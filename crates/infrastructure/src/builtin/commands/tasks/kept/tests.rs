@@ -38,7 +38,7 @@ impl House {
         Self { folder, keeper }
     }
 
-    /// Starts a task of this script, of which so many bytes are kept.
+    /// Starts a task of this script; the capture retains `kept_bytes` bytes.
     async fn keep(&self, script: &str, kept_bytes: u64) -> Arc<Task> {
         let spec = LaunchSpec {
             program: "bash".into(),
@@ -189,7 +189,7 @@ async fn a_keeper_that_does_not_answer_holds_nobody_up_and_its_task_is_not_lost(
         takes_input: false,
     };
     written(&place(house.folder.path(), "/w"), begun.number, &[Frame::Task(portrait)]).unwrap();
-    // A stopped process still has its socket, at which nobody answers.
+    // A stopped process still has its socket, but never answers.
     let follower = timeout(Duration::from_secs(60), house.follower()).await.expect("it goes on without an answer");
     assert!(follower.visible(&viewer()).is_empty());
     assert!(place(house.folder.path(), "/w").connect(begun.number).is_ok(), "its socket stays");
