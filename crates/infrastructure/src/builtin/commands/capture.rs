@@ -1,4 +1,4 @@
-//! What a command prints, as it comes.
+//! Captured output of a command.
 
 use crate::{builtin::text::plain_text::PlainText, sandbox::spool::Spool};
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,12 @@ use std::{
 use tokio::sync::watch;
 use toolstead_domain::tool_failure::ToolFailure;
 
-/// As much is kept in memory; beyond it everything goes to disk.
+/// Maximum number of bytes in memory; a larger output is written to disk as a whole.
 const IN_MEMORY: usize = 1 << 20;
-/// As much is kept of the beginning and of the end of each single stream.
+/// Maximum number of bytes retained of the beginning and of the end of each stream.
 const ENDS: usize = 32 << 10;
-/// So many turns of the two streams are remembered, in 1 MiB; before them they are not told apart.
+/// Maximum number of recorded turns of the two streams: 1 MiB of them. Before the oldest turn the stream of a byte is
+/// unknown.
 const TURNS: usize = (1 << 20) / size_of::<(Stream, u64)>();
 
 /// One of the two streams of a command.
@@ -27,32 +28,32 @@ pub(crate) enum Stream {
     Stderr,
 }
 
-/// The output of one command: both streams as one in the order in which they arrived, to be read from any place in it,
-/// and the ends of each of them.
+/// Output of one command: both streams in the order in which they arrived, readable from any position, and the ends of
+/// each stream.
 #[derive(Debug)]
 pub(crate) struct Capture {
     printed: Mutex<Printed>,
-    /// Bytes so far.
+    /// Number of bytes so far.
     total: watch::Sender<u64>,
     folder: PathBuf,
-    /// The newest so many bytes are kept.
+    /// Maximum number of bytes retained; the newest are.
     capacity: u64,
 }
 
 #[derive(Debug, Default)]
 struct Printed {
     total: u64,
-    /// The place of the first byte that is kept at all.
+    /// Position of the first retained byte.
     base: u64,
     memory: Vec<u8>,
     spool: Option<Spool>,
-    /// From here on nothing could be kept.
+    /// Error of the disk after which output is lost.
     fault: Option<io::Error>,
     stdout: Ends,
     stderr: Ends,
-    /// Whose turn it was, and the place where it ended.
+    /// Stream of each turn, and the position after it.
     turns: VecDeque<(Stream, u64)>,
-    /// The streams are told apart from here on.
+    /// Position from which on the stream of each byte is known.
     told_apart_from: u64,
 }
 
@@ -62,7 +63,7 @@ impl Printed {
         match self.turns.back_mut() {
             Some((last, until)) if *last == stream => *until = end,
             _ => {
-                // First, so that it does not grow beyond them.
+                // Removed first, so that the queue never exceeds its capacity.
                 if self.turns.len() == TURNS
                     && let Some((_, until)) = self.turns.pop_front()
                 {
@@ -74,7 +75,7 @@ impl Printed {
     }
 }
 
-/// The beginning and the end of a stream.
+/// Beginning and end of a stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ends {
     head: Vec<u8>,
@@ -83,12 +84,12 @@ pub(crate) struct Ends {
 }
 
 impl Capture {
-    /// Nothing yet. What memory is too small for goes to a file in the folder.
+    /// Creates an empty capture. Output that is too large for memory goes to a file in `folder`.
     pub(crate) fn new(folder: PathBuf, capacity: u64) -> Self {
         Self { printed: Mutex::default(), total: watch::Sender::new(0), folder, capacity: capacity.max(1) }
     }
 
-    /// Takes more in. Blocks where [`is_on_disk`](Self::is_on_disk) says so.
+    /// Appends output. Blocks if [`is_on_disk`](Self::is_on_disk) returns `true`.
     pub(crate) fn append(&self, stream: Stream, bytes: &[u8]) {
         let mut printed = self.lock();
         match stream {
@@ -126,8 +127,8 @@ impl Capture {
         printed.memory.len() + more > most
     }
 
-    /// Takes in what was printed at a place: what is there already is passed over, and what is missing before it is not kept
-    /// any more. As [`append`](Self::append).
+    /// Appends output that was printed at a position. Skips what is already captured; if bytes are missing before the
+    /// position, the older output is discarded. Blocks as [`append`](Self::append) does.
     pub(crate) fn append_at(&self, place: u64, stream: Stream, bytes: &[u8]) {
         let total = self.total();
         if place > total {
@@ -140,8 +141,8 @@ impl Capture {
         }
     }
 
-    /// Whose these bytes are, which were [read](Self::read) at that place, in their order. Where that is not known any
-    /// more they count as standard output.
+    /// Returns the turns of the streams in bytes that were [read](Self::read) at a position. Bytes of an unknown stream
+    /// count as standard output.
     pub(crate) fn turns_in(&self, place: u64, bytes: usize) -> Vec<(Stream, Range<usize>)> {
         let printed = self.lock();
         let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes);
@@ -157,34 +158,34 @@ impl Capture {
         turns
     }
 
-    /// Whether so many bytes more, and reading, go to the disk.
+    /// Returns `true` if reading, or appending `more` bytes, uses the disk.
     pub(crate) fn is_on_disk(&self, more: usize) -> bool {
         let printed = self.lock();
         printed.spool.is_some() || self.is_large(&printed, more)
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub(crate) fn total(&self) -> u64 {
         *self.total.borrow()
     }
 
-    /// Whether as much was printed as is kept.
+    /// Returns `true` once the capacity is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.total() >= self.capacity
     }
 
-    /// Tells when more has come.
+    /// Returns a receiver that changes whenever output is appended.
     pub(crate) fn grows(&self) -> watch::Receiver<u64> {
         self.total.subscribe()
     }
 
-    /// Why the output is not complete, if it could not be kept.
+    /// Returns the error because of which the output is incomplete, if there is one.
     pub(crate) fn fault(&self) -> Option<String> {
         self.lock().fault.as_ref().map(ToString::to_string)
     }
 
-    /// At most so many bytes from a place on, with the place of the first: later than asked for where what stood there
-    /// is not kept any more. Blocks where it is on disk.
+    /// Returns at most `most` bytes from a position on, with the position of the first. That position is later than
+    /// `from` if older output is no longer retained. Blocks if the output is on disk.
     pub(crate) fn read(&self, from: u64, most: usize) -> io::Result<(u64, Vec<u8>)> {
         let printed = self.lock();
         let Some(spool) = &printed.spool else {
@@ -201,12 +202,12 @@ impl Capture {
         Ok((start, bytes))
     }
 
-    /// The place from which on the streams are told apart.
+    /// Returns the position from which on the stream of each byte is known.
     pub(crate) fn told_apart_from(&self) -> u64 {
         self.lock().told_apart_from
     }
 
-    /// The parts of these bytes, which were [read](Self::read) at that place, that are of one stream.
+    /// Returns the parts of one stream in bytes that were [read](Self::read) at a position.
     pub(crate) fn of_stream(&self, stream: Stream, place: u64, bytes: &[u8]) -> Vec<u8> {
         let printed = self.lock();
         let first = printed.turns.partition_point(|(_, until)| *until <= place);
@@ -225,7 +226,7 @@ impl Capture {
         parts.into_iter().flat_map(|part| &bytes[part]).copied().collect()
     }
 
-    /// The ends of a stream.
+    /// Returns the beginning and the end of a stream.
     pub(crate) fn ends(&self, stream: Stream) -> Ends {
         let printed = self.lock();
         match stream {
@@ -235,7 +236,7 @@ impl Capture {
     }
 
     fn lock(&self) -> MutexGuard<'_, Printed> {
-        // Nothing panics while it is held.
+        // No code panics while it holds this lock.
         self.printed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -250,7 +251,8 @@ impl Ends {
         self.tail.drain(..surplus);
     }
 
-    /// Plain text of at most so many characters, as JSON writes them: the beginning, how much is left out, the end.
+    /// Returns plain text of at most `budget` characters, as JSON encodes them: the beginning, a notice of the
+    /// omission, and the end. The flag is `true` if text is omitted.
     pub(crate) fn text(&self, budget: usize) -> (String, bool) {
         let missing = self.total - (self.head.len() + self.tail.len()) as u64;
         let tail: Vec<u8> = self.tail.iter().copied().collect();
@@ -275,7 +277,7 @@ impl Ends {
         (format!("{head}{notice}{tail}"), true)
     }
 
-    /// All of the stream, as it came, if it is short.
+    /// Returns the whole stream, if it is short.
     pub(crate) fn whole(&self) -> Option<&[u8]> {
         (self.total == self.head.len() as u64).then_some(&self.head[..])
     }
@@ -285,7 +287,7 @@ impl Ends {
     }
 }
 
-/// Characters of a plain text in JSON.
+/// Returns the number of characters of a plain text in JSON.
 pub(crate) fn in_json(text: &str) -> usize {
     text.chars().map(cost).sum()
 }
@@ -312,7 +314,7 @@ fn end(text: &str, mut room: usize) -> &str {
     &text[start..]
 }
 
-/// What became unreadable on our own disk.
+/// Returns the failure for captured output that cannot be read from disk.
 pub(crate) fn lost(error: io::Error) -> ToolFailure {
     use toolstead_domain::error_kind::ErrorKind;
     ToolFailure::new(ErrorKind::Io, format!("the output that was kept cannot be read: {error}")).caused_by(error)

@@ -1,7 +1,7 @@
-//! Which paths of the workspace rules close to a command, looked up before it starts.
+//! The paths of the workspace that rules close to a command, looked up before it starts.
 //!
-//! A rule is a pattern and the kernel knows paths: what the patterns fit is found by a walk. What appears later, and what
-//! has a second name by a hard link, is not held by it.
+//! Rules are patterns and the kernel knows paths, so a walk finds the paths that match. Files that appear later, and
+//! other names of a file by hard links, are not covered.
 
 mod bounds;
 
@@ -28,36 +28,37 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// As many entries of all roots together are looked at.
+/// Maximum number of entries visited, in all roots together.
 const MAX_ENTRIES: usize = 400_000;
-/// What lies deep is closed as well; of a path that is too long for the system nothing can be told.
+/// Paths at any depth are closed. A path that is too long for the system cannot be examined.
 const ANY_DEPTH: usize = usize::MAX;
-/// It takes no longer than this.
+/// Maximum duration of the walk.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// Real paths that a command must not reach.
 #[derive(Debug, Default)]
 pub(crate) struct ClosedPaths {
-    /// Not to be read.
+    /// Paths that must not be read.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Not to be changed.
+    /// Paths that must not be changed.
     pub(crate) sealed: Vec<PathBuf>,
-    /// Not to be changed without a yes, as they are met.
+    /// Paths that must not be changed without approval, in the order of the walk.
     asked: Vec<PathBuf>,
-    /// Folders of which nothing can be told, though a rule may close something in them.
+    /// Folders that cannot be examined, although a rule may close something in them.
     unknown: Vec<PathBuf>,
-    /// What is read-only beside what rules name, and why; a sentence for whoever meets it.
+    /// Paths that are read-only in addition to those that rules name, and why: a sentence for the result.
     pub(crate) wider: Option<String>,
 }
 
 impl ClosedPaths {
-    /// What the rules close to this call.
+    /// Returns the paths that the rules close to this call.
     ///
     /// # Errors
-    /// When not every path could be looked at: then nothing may be started.
+    /// When a path could not be examined: then nothing may be started.
     pub(crate) async fn of(context: &CallContext<'_>, workspace: &Arc<Workspace>) -> Result<Self, ToolFailure> {
         let grant = context.grant;
-        // Toolstead's own data, whatever the rules say and wherever it lies: folders beside the roots are shown, too.
+        // Toolstead's own data is hidden whatever the rules are and wherever it is, because folders outside of the
+        // roots are visible, too.
         let mut closed = Self { hidden: grant.roots().forbidden.clone(), ..Self::default() };
         if grant.has_rules_against_paths() {
             let stop = Stop::at(context.deadline);
@@ -85,7 +86,7 @@ impl ClosedPaths {
     }
 }
 
-/// Nothing may be started, because not all is known that a rule may close in this folder.
+/// Returns the failure for a folder in which a rule may close unknown paths, so that nothing may be started.
 fn not_told(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
     let path = PathAccess::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
@@ -129,14 +130,15 @@ fn found(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPath
     bounds::within_bounds(closed, grant)
 }
 
-/// Whether a rule keeps the call from writing what it may read: one that denies it, or one that asks, since nobody can be
-/// asked any more. A folder is sealed where a rule closes whatever is in it, also what is not there yet.
+/// Returns the objection of the rules to writing a path that the call may read: a rule that denies it, or one that
+/// requires approval, since approval is no longer possible. A folder is sealed if a rule closes everything in it,
+/// including files that do not exist yet.
 fn objection(grant: &Grant, path: &PathAccess, kind: FileKind) -> Verdict {
     let is_folder = kind == FileKind::Folder;
     let path = if is_folder { path.clone().whole_tree() } else { path.clone() };
     let real = path.real.clone();
     match grant.objection_to_change(path) {
-        // What was approved in a folder must be within reach there.
+        // Approved paths in a folder must stay reachable there.
         Verdict::Ask if is_folder && grant.approves_writing_in(&real) => Verdict::Allow,
         verdict => verdict,
     }
@@ -147,7 +149,7 @@ struct Closed<'a> {
 }
 
 impl Visitor for Closed<'_> {
-    /// What seals a folder, with all that it holds.
+    /// Objection that seals a folder with its contents.
     type Context = Verdict;
     type Worker = ClosedPaths;
 
@@ -167,9 +169,10 @@ impl Visitor for Closed<'_> {
         let may_close = |kind| self.grant.rule_below(folder, kind).is_some();
         let real = || folder.real.clone();
         match why {
-            // What is gone is gone, and a command gets no further than the one who starts it.
+            // The path no longer exists, or the process that starts the command cannot read it either, so the command
+            // cannot.
             Unread::Gone | Unread::Foreign => {}
-            // It is closed as a whole.
+            // The folder is closed as a whole.
             Unread::Unlisted if may_close(AccessKind::Read) => closed.hidden.push(real()),
             Unread::Unlisted if may_close(AccessKind::Write) => closed.sealed.push(real()),
             Unread::Unknown if may_close(AccessKind::Read) || may_close(AccessKind::Write) => {
@@ -180,10 +183,10 @@ impl Visitor for Closed<'_> {
     }
 
     fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, above: &Verdict) -> Visit {
-        // In a root that is read-only it is sealed anyhow, and everything of it is denied.
+        // A read-only root is sealed anyway, and all writes in it are denied.
         let is_writable = self.grant.roots().write.iter().any(|root| entry.path().real.starts_with(root));
         let objection = objection(self.grant, entry.path(), entry.kind());
-        // Its folder seals it, but not what a link leads to.
+        // The sealed folder covers the entry, but not the target of a link.
         let is_held = objection <= *above && entry.kind() != FileKind::Link;
         if is_writable && !is_held {
             closed.seal(&entry.path().real, objection);

@@ -1,4 +1,4 @@
-//! A command that runs: its output is taken in, its time is watched, and it ends with its owner.
+//! A running command: its output is captured, its timeout is watched, and it ends with its owner.
 
 use crate::{
     builtin::{
@@ -38,22 +38,22 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// How long a command may take to end after SIGTERM.
+/// Time for a command to end after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// After the end of a command that is not confined, and of its whole group, what is left in its pipes is read for so long. A
-/// confined one has ended when nothing is left of it.
+/// Time to read the rest of the pipes after the end of an unconfined command and its process group. A confined command
+/// has ended once none of its processes is left.
 const DRAIN: Duration = Duration::from_millis(500);
-/// As much is read at once at first, which is all that most commands print, and later.
+/// Size in bytes of the first read, which is enough for most commands, and of later reads.
 const FIRST_CHUNK: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
 /// Ctrl-D, twice.
 const END_OF_INPUT_TWICE: &[u8] = &[4, 4];
-/// Texts for its input that may wait.
+/// Maximum number of queued texts for the input.
 const WAITING_INPUTS: usize = 64;
-/// An incomplete line counts as one after so much silence: a prompt has no line break.
+/// Silence after which an incomplete line counts as a line: a prompt has no line break.
 const SILENCE: Duration = Duration::from_millis(200);
 
-/// What happens once more was printed than is kept.
+/// Action once a command has printed more than the capture retains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
     /// The command is ended.
@@ -66,7 +66,7 @@ pub(crate) enum Excess {
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) capture: Arc<Capture>,
-    /// The process id, as its own namespace's outside sees it.
+    /// Process id, as seen from outside its own namespace.
     pub(crate) process: u32,
     pub(crate) started: Instant,
     end: watch::Receiver<Option<End>>,
@@ -74,67 +74,68 @@ pub(crate) struct Command {
     input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct End {
     pub(crate) cause: Cause,
-    /// The exit code; `None` if it was ended by a signal.
+    /// Exit code; `None` if a signal ended the command.
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) after: Duration,
-    /// Whether processes that it had left behind were ended.
+    /// `true` if processes that it left behind were ended.
     pub(crate) had_survivors: bool,
-    /// Whose memory was used up, where the kernel ended it for that.
+    /// Owner of the memory limit that was reached, if the kernel ended the command for that.
     pub(crate) out_of_memory: Option<OutOfMemory>,
-    /// What it did to protected names, what could not be undone first, the hosts that it was refused, and where it failed,
-    /// what was closed to it beside what rules name; one sentence each.
+    /// Notes for the result, one sentence each: changes of protected names, first those that could not be undone;
+    /// refused hosts; and, if the command failed, paths that were closed in addition to those that rules name.
     pub(crate) told: Vec<String>,
-    /// Changes by which people allow what it was refused, one sentence each.
+    /// Changes by which the user can allow what was refused, one sentence each.
     #[serde(default)]
     pub(crate) suggestions: Vec<String>,
-    /// Whether something could not be undone.
+    /// `true` if a change could not be undone.
     pub(crate) is_tainted: bool,
 }
 
-/// Why a command ended.
+/// Reason for the end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Cause {
-    /// By itself.
+    /// Ended by itself.
     Itself,
-    /// Its time was over.
+    /// Reached its timeout.
     TimedOut,
-    /// Somebody stopped it.
+    /// Stopped by a caller.
     Stopped,
-    /// It printed more than is kept.
+    /// Printed more than the capture retains.
     TooMuchOutput,
-    /// The process that had it in charge is gone, and nobody knows more.
+    /// The process that owned the command is gone, and the result is unknown.
     Lost,
 }
 
-/// What is to be done to a command.
+/// Order to a running command.
 #[derive(Debug)]
 pub(crate) enum Order {
     Signal(ChildSignal),
-    /// SIGTERM, and an end after a grace.
+    /// SIGTERM, then SIGKILL after the grace period.
     Stop,
-    /// The same, because its time is over.
+    /// As `Stop`, because the timeout was reached.
     TimeOut,
     Kill,
-    /// Nothing more is written to its input.
+    /// Closes the input.
     CloseInput,
 }
 
-/// What holds the other ends of a command that another process has in charge.
+/// Other ends of the channels of a command that another process owns.
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
     pub(crate) ended: watch::Sender<Option<End>>,
     pub(crate) orders: mpsc::UnboundedReceiver<Order>,
-    /// What is to be written to its input.
+    /// Texts for its input.
     pub(crate) texts: mpsc::Receiver<Vec<u8>>,
 }
 
 impl Command {
-    /// Takes a program in charge. `input` is written to its standard input, which stays open where `stays_open` says so.
+    /// Takes ownership of a started program. `input` is written to its standard input, which stays open if
+    /// `stays_open`.
     pub(crate) fn of(
         started: Started,
         capture: Capture,
@@ -153,7 +154,7 @@ impl Command {
         let is_written = child.stdin.is_some();
         if let Some(stdin) = child.stdin.take() {
             if let Some(input) = input.filter(|input| !input.is_empty()) {
-                // There is room: it is the first.
+                // The first text always fits into the queue.
                 let _ = writer.try_send(input);
             }
             tokio::spawn(write_input(stdin, texts, end.clone(), is_terminal));
@@ -176,7 +177,7 @@ impl Command {
         Self { capture, process, started: since, end, orders, input: Mutex::new(writer) }
     }
 
-    /// A command that another process has in charge. Dropping it does nothing to the command.
+    /// Creates a command that another process owns. Dropping it does not affect the command.
     pub(crate) fn elsewhere(
         capture: Arc<Capture>,
         process: u32,
@@ -190,52 +191,52 @@ impl Command {
         (Self { capture, process, started, end, orders, input }, Elsewhere { ended, orders: ordered, texts })
     }
 
-    /// Whether something can be written to its input.
+    /// Returns `true` if the input is open.
     pub(crate) fn takes_input(&self) -> bool {
         self.input.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// How it ended; `None` while it runs.
+    /// Returns the result; `None` while the command runs.
     pub(crate) fn end(&self) -> Option<End> {
         self.end.borrow().clone()
     }
 
-    /// Returns when it has ended, and all that is ever read of it is there.
+    /// Returns the result once the command has ended and all of its output is captured.
     pub(crate) fn ended(&self) -> impl Future<Output = End> + Send + 'static {
         let mut end = self.end.clone();
         async move {
             match end.wait_for(Option::is_some).await {
                 Ok(end) => end.clone().unwrap_or_else(End::unknown),
-                // Only when the runtime goes down.
+                // Only during shutdown of the runtime.
                 Err(_) => End::unknown(),
             }
         }
     }
 
-    /// Asks it to end, and ends it after the grace. Does nothing once it has ended.
+    /// Sends SIGTERM, then SIGKILL after the grace period. Does nothing once the command has ended.
     pub(crate) fn stop(&self) {
         let _ = self.orders.send(Order::Stop);
     }
 
-    /// Ends it likewise, as its own deadline would.
+    /// Ends the command as its own timeout would.
     pub(crate) fn time_out(&self) {
         let _ = self.orders.send(Order::TimeOut);
     }
 
-    /// Ends it at once.
+    /// Kills the command.
     pub(crate) fn kill(&self) {
         let _ = self.orders.send(Order::Kill);
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the command.
     pub(crate) fn signal(&self, signal: ChildSignal) {
         let _ = self.orders.send(Order::Signal(signal));
     }
 
-    /// Writes to its input, and closes it.
+    /// Writes to the input, and closes it if requested.
     ///
     /// # Errors
-    /// A failure for the model when its input is not open, or it does not read.
+    /// A failure for the model when the input is not open, or the command does not read it.
     pub(crate) fn write(&self, text: Option<Vec<u8>>, close: bool) -> Result<(), ToolFailure> {
         let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = &*input else {
@@ -265,8 +266,8 @@ impl Command {
         Ok(())
     }
 
-    /// The first line from a place on that fits, as plain text; `None` if the command ends without one. Cancel by
-    /// dropping.
+    /// Returns the first matching line from a position on, as plain text; `None` if the command ends without one.
+    /// Cancellation safe.
     ///
     /// # Errors
     /// When the output cannot be read.
@@ -297,7 +298,7 @@ impl Command {
                     if pattern.is_match(plain.line()) {
                         return Ok(Some(plain.line().to_owned()));
                     }
-                    // Nothing new can be told before more comes.
+                    // The result cannot change before there is more output.
                     tokio::select! {
                         changed = grows.changed() => is_over = changed.is_err(),
                         _ = &mut ended => is_over = true,
@@ -308,7 +309,7 @@ impl Command {
     }
 }
 
-/// Reads where that holds up nobody.
+/// Reads captured output, on a blocking thread if it is on disk.
 pub(crate) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Result<(u64, Vec<u8>), ToolFailure> {
     if !capture.is_on_disk(0) {
         return capture.read(from, most).map_err(crate::builtin::commands::capture::lost);
@@ -318,19 +319,19 @@ pub(crate) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Resu
 }
 
 impl End {
-    /// Adds the suggestions to the result's `_meta`, which people see and models do not.
+    /// Adds the suggestions to the result's `_meta`, which users see and models do not.
     pub(crate) fn suggest_in(&self, result: &mut ToolResult) {
         if !self.suggestions.is_empty() {
             result.insert_meta(SUGGESTION, self.suggestions.join(" ").into());
         }
     }
 
-    /// The end of work that is no program.
+    /// Creates the result of work that is not a program.
     pub(crate) fn of_work(cause: Cause, code: Option<i32>, after: Duration) -> Self {
         Self { cause, code, after, ..Self::unknown() }
     }
 
-    /// Nobody knows how.
+    /// Creates the result of a command whose owner is gone.
     pub(crate) fn lost() -> Self {
         Self { cause: Cause::Lost, ..Self::unknown() }
     }
@@ -350,8 +351,7 @@ impl End {
     }
 }
 
-/// Writes what comes until the command has ended, or nobody can write any more. The end of the input is typed where it
-/// is a terminal's.
+/// Writes texts until the command has ended or its input is closed. A terminal receives the end of the input as Ctrl-D.
 async fn write_input(
     mut stdin: pipe::Sender,
     mut texts: mpsc::Receiver<Vec<u8>>,
@@ -367,10 +367,10 @@ async fn write_input(
             }
         }
         if is_terminal {
-            // Within a line the first one hands over what was typed.
+            // Within a line the first Ctrl-D only passes on the typed text.
             let typed: &[u8] = if is_within_line { END_OF_INPUT_TWICE } else { &END_OF_INPUT_TWICE[1..] };
             if stdin.write_all(typed).await.is_ok() {
-                // Without a hand on it the terminal would be gone.
+                // Closing this end would remove the terminal.
                 std::future::pending::<()>().await;
             }
         }
@@ -381,12 +381,12 @@ async fn write_input(
     }
 }
 
-/// One end of a pipe, until its other end is closed.
+/// The reading end of a pipe, until its other end is closed.
 struct Pipe {
     receiver: Option<pipe::Receiver>,
     stream: Stream,
     buffer: Vec<u8>,
-    /// Tells whether the last read filled it, so that there may be much more.
+    /// `true` if the last read filled the buffer, so that much more may follow.
     is_filled: bool,
 }
 
@@ -399,7 +399,7 @@ impl Pipe {
         self.receiver.is_some()
     }
 
-    /// Returns how many bytes came: they stand in the buffer. Never, once the pipe is closed.
+    /// Returns the number of bytes read into the buffer. Never completes once the pipe is closed.
     async fn read(&mut self) -> usize {
         let Some(receiver) = &mut self.receiver else { return std::future::pending().await };
         if self.is_filled {
@@ -419,7 +419,7 @@ impl Pipe {
     }
 }
 
-/// The task that the child belongs to.
+/// The task that owns the child process.
 struct Supervisor {
     stdout: Pipe,
     stderr: Pipe,
@@ -453,13 +453,13 @@ impl Supervisor {
                         self.child.signal(ChildSignal::Terminate);
                         kill_at = Some(Instant::now() + GRACE);
                     }
-                    // Whoever writes to it is told by the other end of its own.
+                    // The other end of the channel reports these to writers.
                     Some(Order::Stop | Order::TimeOut | Order::CloseInput) => {}
                     Some(Order::Kill) => {
                         cause = Cause::Stopped;
                         break None;
                     }
-                    // The owner is gone; what was asked to end has its grace.
+                    // The owner is gone; a command that was asked to end keeps its grace period.
                     None if kill_at.is_some() => has_owner = false,
                     None => {
                         cause = Cause::Stopped;
@@ -488,7 +488,7 @@ impl Supervisor {
         }
         let after = self.started.elapsed();
         let Self { mut stdout, mut stderr, mut child, proxy, closed_wider, capture, excess, .. } = self;
-        // What was printed before the end is in the pipes; who else holds them is not waited for.
+        // Output from before the end is in the pipes. Other processes that hold the pipes are not awaited.
         let mut had_survivors = false;
         if exit.is_some() && cause == Cause::Itself {
             had_survivors = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await.is_err();
@@ -503,9 +503,9 @@ impl Supervisor {
         told.extend(report.as_ref().and_then(ProxyReport::refusals_told));
         let suggestions = report.iter().flat_map(ProxyReport::suggestions);
         let suggestions = suggestions.filter_map(|suggestion| DefaultSuggestions.format(suggestion)).collect();
-        // It may be why the command failed, and no rule says so.
+        // These paths may be why the command failed, and no rule names them.
         told.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
-        // Ends the whole group.
+        // Ends the process group.
         drop(child);
         if cause != Cause::TooMuchOutput {
             let _ = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await;
@@ -538,16 +538,16 @@ async fn take(capture: &Arc<Capture>, pipe: &Pipe, bytes: usize) {
         return capture.append(pipe.stream, &pipe.buffer[..bytes]);
     }
     let (capture, stream, bytes) = (capture.clone(), pipe.stream, pipe.buffer[..bytes].to_vec());
-    // Fails only while the runtime goes down.
+    // Fails only during shutdown of the runtime.
     let _ = tokio::task::spawn_blocking(move || capture.append(stream, &bytes)).await;
 }
 
-/// Set once, by whoever is first.
+/// A flag that is set once.
 #[derive(Debug, Default)]
 pub(crate) struct Once(AtomicBool);
 
 impl Once {
-    /// Whether this is the first time.
+    /// Sets the flag, and returns `true` if it was not set before.
     pub(crate) fn first(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a model gets to see of a command's output.
+//! The output of a command as models see it.
 
 use crate::builtin::{
     blocking::on_blocking_thread,
@@ -17,42 +17,42 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use toolstead_domain::{ports::output_store::OutputHandle, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// The key in a result's `_meta` that lists what was stored, as the path of a call uses it.
+/// Key in a result's `_meta` that lists stored outputs. The call path uses the same key.
 const OUTPUTS: &str = "toolstead/outputs";
-/// So much is looked at to tell text from what is none.
+/// Number of bytes that are examined to distinguish text from binary output.
 const SAMPLE: usize = 8 << 10;
 const CHUNK: usize = 256 << 10;
 
-/// Which part of an output is shown.
+/// Selection of an output.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
-    /// From this byte on.
+    /// First byte.
     pub(crate) from: u64,
     /// Only this stream.
     pub(crate) stream: Option<Stream>,
-    /// Only lines that fit.
+    /// Only matching lines.
     pub(crate) filter: Option<Regex>,
-    /// Only the last lines.
+    /// Maximum number of lines, from the end.
     pub(crate) tail_lines: Option<usize>,
 }
 
-/// An output within a budget of characters.
+/// Output within a budget of characters.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) text: String,
-    /// Where all of it is kept, if not all is shown.
+    /// Handle of the whole output, if only a part is shown.
     pub(crate) handle: Option<OutputHandle>,
-    /// The same of a standard error that stands [behind it](Self::followed_by).
+    /// Handle of a standard error that [follows](Self::followed_by), if only a part of it is shown.
     pub(crate) error_handle: Option<OutputHandle>,
     pub(crate) is_cut: bool,
-    /// Bytes before the part that are not kept any more.
+    /// Number of bytes before the selection that are no longer retained.
     pub(crate) dropped: u64,
-    /// The byte after the last.
+    /// Position after the last byte.
     pub(crate) end: u64,
     meta: Vec<Value>,
 }
 
-/// All of a part, in memory.
+/// A whole selection, in memory.
 struct Whole {
     content: Content,
     dropped: u64,
@@ -65,14 +65,14 @@ enum Content {
 }
 
 impl Shown {
-    /// Says in the result what was stored.
+    /// Lists the stored outputs in the result.
     pub(crate) fn noted_in(&self, result: &mut ToolResult) {
         if !self.meta.is_empty() {
             result.insert_meta(OUTPUTS, json!(self.meta));
         }
     }
 
-    /// With the standard error under a heading of its own.
+    /// Appends the standard error under a heading.
     pub(crate) fn followed_by(mut self, heading: &str, errors: Self) -> Self {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
@@ -86,7 +86,8 @@ impl Shown {
     }
 }
 
-/// Shows a part of an output in so many characters: all of it, or its beginning and its end with a handle of the whole.
+/// Shows a selection of an output in at most `budget` characters: all of it, or its beginning and end with a handle of
+/// the whole.
 pub(crate) async fn shown(
     capture: &Arc<Capture>,
     part: Part,
@@ -109,7 +110,7 @@ pub(crate) async fn shown(
     let fault = capture.fault().map(|fault| format!("\n[… what came after this could not be kept: {fault} …]"));
     let fault = fault.unwrap_or_default();
     let budget = budget.saturating_sub(lead.chars().count() + fault.chars().count());
-    // Of an output that is longer than what is kept the rest is not all.
+    // If older output was discarded, the rest is not all of it.
     let all = if dropped == 0 { "all of it" } else { "what is kept" };
     let (text, kept) = match content {
         Content::Text(text) if text.chars().count() <= budget => (text, None),
@@ -142,7 +143,7 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
     let dropped = if part.from > capture.total() { 0 } else { dropped };
     let (mut at, limit) = (start, capture.total());
     let mut next = || {
-        // What comes meanwhile is for the next look: a command may print faster than it is read.
+        // Later output belongs to the next request: a command may print faster than this loop reads.
         let most = usize::try_from(limit.saturating_sub(at)).unwrap_or(CHUNK).min(CHUNK);
         let (place, bytes) = capture.read(at, most).map_err(lost)?;
         at = place + bytes.len() as u64;
@@ -164,7 +165,7 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
     }
     let (mut plain, mut text, mut lines) = (PlainText::default(), String::new(), String::new());
     if !filtered {
-        // Growing by doubling would take half as much again.
+        // Doubling the capacity would use half as much memory again.
         text.reserve_exact(usize::try_from(limit - start).unwrap_or(0) + CHUNK);
     }
     loop {
@@ -196,7 +197,7 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
     Ok(Whole { content: Content::Text(text), dropped, end })
 }
 
-/// Whether more than one byte in ten is none of a text for a terminal; a few are in any text.
+/// Returns `true` if more than one byte in ten does not belong to text for a terminal. Any text may contain a few.
 fn is_binary(sample: &[u8]) -> bool {
     let mut strange = 0;
     let mut chunks = sample.utf8_chunks().peekable();
@@ -225,8 +226,8 @@ async fn keep(run: &Run<'_>, media_type: &str, content: &[u8]) -> Option<(Output
     }
 }
 
-/// The beginning and the end: of what there is room for, two fifths and three, because commands tell last what matters.
-/// With a handle it is said what is under it.
+/// Returns two fifths of the budget from the beginning and three fifths from the end, because commands print what
+/// matters last. With a handle the notice describes what is stored under it.
 fn cut(text: &str, budget: usize, kept_as: Option<(&str, OutputHandle)>) -> String {
     let total = text.chars().count();
     let room = budget.saturating_sub(400);
@@ -252,7 +253,7 @@ fn cut(text: &str, budget: usize, kept_as: Option<(&str, OutputHandle)>) -> Stri
     )
 }
 
-/// What is to be said of how a command ended, beside its exit code.
+/// Returns the remarks on the result of a command, apart from its exit code.
 pub(crate) fn remarks(end: &End, kept_bytes: u64) -> Vec<String> {
     let mut remarks = Vec::new();
     if end.cause == Cause::TooMuchOutput {

@@ -1,4 +1,4 @@
-//! The accesses of a command line in a workspace: the commands in it, and the files that it opens.
+//! The accesses of a command line in a workspace: its commands, and the files that it opens.
 
 use crate::{
     builtin::blocking::on_blocking_thread,
@@ -19,11 +19,12 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// What a call that runs this text in that folder (absolute, without links) would touch. Looks at links; blocks.
-/// `search_path`: the `PATH` of the shell that runs it. Without one the text is no shell's, and no built-in rule holds.
+/// Returns what a call that runs this text in that folder (absolute, without links) would touch. Resolves links;
+/// blocks. `search_path` is the `PATH` of the shell that runs it. Without it the text is not run by a shell, and no
+/// built-in rule applies.
 ///
-/// Redirections are accesses of their own, unless they reach nothing but what every run may reach. Those, and the files
-/// that `rm`, `cp` and their like name, belong to the command that names them.
+/// Redirections are accesses of their own, unless they reach only what every run may reach. Those, and the files that
+/// `rm`, `cp` and similar programs name, belong to the command that names them.
 pub(crate) fn accesses(
     workspace: &Workspace,
     text: &str,
@@ -72,7 +73,7 @@ pub(crate) fn accesses(
         }
     }
     if of_no_command != Files::default() {
-        // It opens files and runs nothing.
+        // The line opens files and runs nothing.
         let nothing = CommandAccess::program::<&str>([]);
         commands.push(CommandAccess { whole: whole.clone(), text: whole.clone(), ..nothing });
         files.push(of_no_command);
@@ -96,8 +97,8 @@ struct Files {
     free: Vec<Access>,
 }
 
-/// All names of what is in the `/tmp` that commands have to themselves, so that a rule on one of them holds for each; none
-/// where it is not there, or in a folder of it that leads to a root.
+/// Returns all names of a path in the private `/tmp` of commands, so that a rule on one of them applies to each. Empty
+/// for other paths, and for a folder in `/tmp` that contains a root.
 fn names_of_private(workspace: &Workspace, path: &PathAccess) -> Vec<PathAccess> {
     let is_private = path.forms().all(|form| {
         let first = PRIVATE.iter().find_map(|folder| form.strip_prefix(folder).ok()?.iter().next());
@@ -108,17 +109,17 @@ fn names_of_private(workspace: &Workspace, path: &PathAccess) -> Vec<PathAccess>
         .unwrap_or_default()
 }
 
-/// Whether every run may do this with a file of the system, and it leads to none of a root.
+/// Returns `true` if every run may access this file of the system, and it leads to no root.
 fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> bool {
     let is_free = if writes { is_device } else { is_shown_to_all };
     is_free(&path.lexical) && !path.forms().any(|form| workspace.meets(form))
 }
 
-/// Returns what a call that runs this text in a folder, as it is named, would touch, the folder last; without blocking. The
-/// `search_path` is that of [`accesses`].
+/// Returns what a call that runs this text in a folder, as it is named, would touch, the folder last; without blocking.
+/// The `search_path` is that of [`accesses`].
 ///
 /// # Errors
-/// `invalid_input` when the folder's name is no path.
+/// `invalid_input` when the folder's name is not a path.
 pub(crate) async fn accesses_in(
     workspace: Arc<Workspace>,
     text: String,
@@ -134,8 +135,8 @@ pub(crate) async fn accesses_in(
     .await
 }
 
-/// Both forms of a path as the shell opens it. The workspace works `..` out on the text and the system does not, so in
-/// front of `..` there must be no link.
+/// Returns both forms of a path that the shell opens. The workspace resolves `..` in the text and the system does not,
+/// so no link may precede `..`.
 fn judged_path(workspace: &Workspace, path: &Path) -> Option<PathAccess> {
     let mut walked = PathBuf::new();
     for part in path.components() {

@@ -1,8 +1,8 @@
-//! Tools that a program may call while the call lasts that it runs in.
+//! Tools that a program may call during the call that runs it.
 //!
-//! [`Offer`] is what the caller names, and what is judged before the program runs. [`OfferedTools`] are the tools that it
-//! came to be when the run began: the calls of the program go through a window that shows these and no others. Each is a
-//! call like any other, with the call of the run as its parent.
+//! [`Offer`] is the list in the arguments, which is checked before the program runs. [`OfferedTools`] are the tools
+//! that it matched when the run began: the calls of the program use a restricted view of these tools alone. Each is an
+//! ordinary call whose parent is the call that runs the program.
 
 mod serving;
 
@@ -20,24 +20,24 @@ use toolstead_domain::{
     tool_selection::{ToolSelection, wildcard_match},
 };
 
-/// Patterns of one offer.
+/// Maximum number of patterns of one offer.
 pub(crate) const MAX_PATTERNS: usize = 64;
-/// Characters of a pattern; no name of a tool is longer.
+/// Maximum number of characters of a pattern; tool names are not longer.
 pub(crate) const MAX_PATTERN_LENGTH: usize = 128;
-/// The tag of tools that call other tools.
+/// Tag of tools that call other tools.
 const ORCHESTRATION: &str = "orchestration";
 
-/// Names of tools, and patterns of these with `*`.
+/// Names of tools, and patterns of names with `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Offer {
     patterns: Vec<String>,
 }
 
 impl Offer {
-    /// The offer that a caller has named; `None` where that is nothing.
+    /// Parses the patterns of an offer; `None` if there are none.
     ///
     /// # Errors
-    /// `invalid_input` where it is too much, or no name.
+    /// `invalid_input` when there are too many, or one is not a name.
     pub(crate) fn of(patterns: &[String]) -> Result<Option<Self>, ToolFailure> {
         let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         if patterns.len() > MAX_PATTERNS {
@@ -59,15 +59,15 @@ impl Offer {
         Ok(Some(Self { patterns }).filter(|offer| !offer.patterns.is_empty()))
     }
 
-    /// The accesses that are judged before the program runs: each pattern for itself.
+    /// Returns the accesses that are checked before the program runs, one for each pattern.
     pub(crate) fn accesses(&self) -> impl Iterator<Item = Access> {
         self.patterns.iter().map(|pattern| Access::OfferTools(pattern.as_str().into()))
     }
 
-    /// The tools that it means for this run, which do not become more while it lasts.
+    /// Returns the tools that match in this run. Tools that are added later are not included.
     ///
     /// # Errors
-    /// `invalid_input` where a pattern fits no tool that the call may use, with the one that was meant.
+    /// `invalid_input` when a pattern matches no tool that the call may use, with the most similar name.
     pub(crate) fn open<'a>(&self, run: &Run<'a>) -> Result<OfferedTools<'a>, ToolFailure> {
         let context = run.context();
         let known = context.calls.list();
@@ -85,21 +85,21 @@ impl Offer {
     }
 }
 
-/// Tools that are offered to a program, and the calls of it.
+/// Tools that are offered to a program, and its calls of them.
 pub(crate) struct OfferedTools<'a> {
     tools: Vec<Arc<Tool>>,
     calls: Box<dyn Calls + 'a>,
 }
 
 impl OfferedTools<'_> {
-    /// The tools, sorted by name.
+    /// Returns the tools, sorted by name.
     pub(crate) fn tools(&self) -> &[Arc<Tool>] {
         &self.tools
     }
 
-    /// Does what waits for the program, and makes its calls meanwhile: those that come by the socket
-    /// ([`Started::tools`](super::programs::Started::tools)). With the end of that the socket is closed, and calls that are
-    /// still open are taken back.
+    /// Polls `work` to its end, and meanwhile makes the calls that the program sends to the socket
+    /// ([`Started::tools`](super::programs::Started::tools)). Once `work` ends, the socket is closed and open calls are
+    /// cancelled.
     pub(crate) async fn during<T>(
         &self,
         socket: UnixListener,
@@ -116,7 +116,7 @@ impl OfferedTools<'_> {
     }
 }
 
-/// Does what is waited for, and offers tools meanwhile, where there are any.
+/// Polls `work` to its end, and offers tools meanwhile, if there are any.
 ///
 /// # Errors
 /// As [`OfferedTools::during`].
@@ -130,8 +130,8 @@ pub(crate) async fn offering<T>(
     }
 }
 
-/// Tells whether a pattern means a tool. What runs programs or calls tools is meant by its whole name alone: with it a
-/// program could do more than what the list shows.
+/// Returns `true` if a pattern matches a tool. Tools that run programs or call tools match their exact names alone,
+/// because with them a program could do more than the list shows.
 fn takes_in(pattern: &str, tool: &Tool) -> bool {
     let mut names = [tool.name(), tool.rule_name()].into_iter().map(ToolName::as_str);
     names

@@ -1,4 +1,4 @@
-//! Tools that are one program: it is started without a shell, and its output is the answer.
+//! Tools that run one program: it is started without a shell, and its output is the result.
 
 use crate::{
     builtin::{
@@ -23,7 +23,7 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// Characters that are kept free for what is said beside the output.
+/// Number of characters reserved for remarks beside the output.
 const ROOM_FOR_REMARKS: usize = 900;
 
 #[derive(Serialize, JsonSchema)]
@@ -38,7 +38,7 @@ pub(crate) struct ProgramOutput {
     pub(crate) output: Option<String>,
 }
 
-/// The words of a program as accesses, understood as they would be on a command line.
+/// Returns the accesses of a program with arguments, analysed like a command line.
 pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a str>) -> Vec<Access> {
     let line = CommandAccess::program(std::iter::once(program).chain(args)).text;
     shell_analysis::analyse(&line, Path::new("/")).commands.into_iter().map(Access::RunCommand).collect()
@@ -47,7 +47,7 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
 /// Runs a program to its end.
 ///
 /// # Errors
-/// When it cannot be started, or is not done in time.
+/// When it cannot be started, or reaches its timeout.
 pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
     let programs = run.world().programs();
     let settings = programs.settings();
@@ -64,7 +64,7 @@ pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
     Ok((command, output))
 }
 
-/// What it printed, both streams, and an error where its exit code is none of 0.
+/// Returns the output of a program, both streams, as a result. It is an error if the exit code is not 0.
 ///
 /// # Errors
 /// When the output cannot be read.

@@ -1,4 +1,4 @@
-//! How built-in tools start programs: the one place that says what a command may reach.
+//! Starts programs for built-in tools. No other module decides what a command may reach.
 
 use crate::{
     builtin::commands::closed_paths::ClosedPaths,
@@ -32,10 +32,10 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// What runs the command lines of callers, which see the whole `PATH`.
+/// Shell of the callers' command lines. It sees the whole `PATH`.
 const SHELL: &str = "bash";
 
-/// What keeps programs from waiting for a person, and makes them print plainly.
+/// Environment that prevents programs from waiting for input, and makes them print plainly.
 const FOR_NOBODY: &[(&str, &str)] = &[
     ("CI", "1"),
     ("DEBIAN_FRONTEND", "noninteractive"),
@@ -47,28 +47,28 @@ const FOR_NOBODY: &[(&str, &str)] = &[
     ("LANG", "C.UTF-8"),
     ("NO_COLOR", "1"),
     ("PAGER", "cat"),
-    // What a shell would find in `/etc/passwd` of the sandbox, and would ask several services for.
+    // A shell would otherwise look for it in `/etc/passwd` of the sandbox, and query several services.
     ("SHELL", "/bin/sh"),
     ("TERM", "dumb"),
     ("VISUAL", "true"),
 ];
 
-/// What holds for every command of a run of Toolstead.
+/// Settings that apply to every command of this process.
 #[derive(Debug, Clone)]
 pub struct CommandSettings {
-    /// The environment that each starts from: built, never inherited.
+    /// Environment of each command: constructed, never inherited.
     pub environment: BTreeMap<String, String>,
-    /// The network (`[sandbox]`).
+    /// Network policy (`[sandbox]`).
     pub network: NetworkPolicy,
-    /// The bounds (`[limits]`).
+    /// Limits (`[limits]`).
     pub limits: SandboxLimits,
-    /// Whether a kernel without Landlock is refused.
+    /// `true` to refuse a kernel without Landlock.
     pub requires_landlock: bool,
-    /// Whether Landlock and the filter of system calls do, where namespaces cannot be had.
+    /// `true` to accept Landlock and the system call filter as the only confinement where namespaces are unavailable.
     pub allows_tier_2: bool,
-    /// Where output goes that memory is too small for.
+    /// Folder for output that is too large for memory.
     pub spool_folder: PathBuf,
-    /// Bytes that are kept of the output of one command.
+    /// Maximum number of bytes retained of the output of one command.
     pub kept_bytes: u64,
 }
 
@@ -79,17 +79,17 @@ pub struct Programs {
     launcher: OnceLock<Launcher>,
 }
 
-/// A program that runs, and its way out.
+/// A running program with its proxy.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) child: Child,
-    /// What it reaches hosts by; ends with the value.
+    /// Proxy by which it reaches hosts; closed with the value.
     pub(crate) proxy: Option<EgressProxy>,
-    /// Whether its input and output are one terminal.
+    /// `true` if its input and output are one terminal.
     pub(crate) is_terminal: bool,
-    /// What is closed to it beside what rules name, and why.
+    /// Paths that are closed to it in addition to those that rules name, with the reason.
     pub(crate) closed_wider: Option<String>,
-    /// The socket that its program `tool` connects to, where it is offered tools.
+    /// Socket that its program `tool` connects to, if it is offered tools.
     pub(crate) tools: Option<UnixListener>,
 }
 
@@ -101,9 +101,9 @@ pub(crate) struct Program {
     /// A real path.
     pub(crate) working_dir: PathBuf,
     pub(crate) input: Input,
-    /// Beside what every program gets.
+    /// Variables in addition to those of every program.
     pub(crate) environment: BTreeMap<String, String>,
-    /// True where it may call tools ([`offered_tools`](super::offered_tools)).
+    /// `true` if it may call tools ([`offered_tools`](super::offered_tools)).
     pub(crate) offers_tools: bool,
 }
 
@@ -122,17 +122,17 @@ impl Default for CommandSettings {
 }
 
 impl Programs {
-    /// Programs under these settings. Nothing is started yet.
+    /// Creates programs with these settings. Starts nothing yet.
     pub fn new(settings: CommandSettings) -> Self {
         Self { settings, launcher: OnceLock::new() }
     }
 
-    /// What holds for all of them.
+    /// Returns the settings of all commands.
     pub fn settings(&self) -> &CommandSettings {
         &self.settings
     }
 
-    /// Whether the program can be found, by the same rules as when it is started.
+    /// Returns the availability of a program, looked up by the rules that apply when it is started.
     pub(crate) fn availability(&self, program: &str, workspace: &Workspace) -> Availability {
         let path = self.settings.environment.get("PATH").map_or("", String::as_str);
         if let (Some(_), _) = Launcher::found_outside(program, path, workspace.writable()) {
@@ -141,10 +141,10 @@ impl Programs {
         Availability::Unavailable(format!("the program `{program}` is not installed"))
     }
 
-    /// Starts one for a call.
+    /// Starts a program for a call.
     ///
     /// # Errors
-    /// `unavailable` when there is no such program, `execution_failed` when the system or the sandbox refuses it.
+    /// `unavailable` when the program does not exist, `execution_failed` when the system or the sandbox refuses it.
     pub(crate) async fn start(
         &self,
         program: Program,
@@ -155,7 +155,8 @@ impl Programs {
         let is_shell = program.name == SHELL;
         let spec = self.spec(program, context);
         let started = match self.launch(&spec, is_shell, context, workspace).await? {
-            // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
+            // A path that rules close, such as a lock file, disappeared before it was closed: all paths are looked up
+            // once more.
             (Err(LaunchError::Moved(_)), _) => self.launch(&spec, is_shell, context, workspace).await?,
             started => started,
         };
@@ -169,7 +170,7 @@ impl Programs {
         Ok(Started { child, proxy, is_terminal, closed_wider, tools })
     }
 
-    /// Starts it with what rules close at this moment, and says what is closed beside that.
+    /// Starts a program with the paths closed that rules close at this moment, and returns what is closed in addition.
     async fn launch(
         &self,
         spec: &LaunchSpec,
@@ -179,19 +180,19 @@ impl Programs {
     ) -> Result<(Result<Child, LaunchError>, Option<String>), ToolFailure> {
         let ClosedPaths { hidden, sealed, wider, .. } = ClosedPaths::of(context, workspace).await?;
         let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
-        // A workspace supplies neither the programs that tools run nor what those run by themselves.
+        // A workspace supplies neither the programs that tools run nor the programs that those start.
         let launching = self.launcher()?.launch_from_outside(LaunchSpec { policy, ..spec.clone() }, is_shell);
         Ok((launching.await, wider))
     }
 
-    /// What is started for a call; what rules close is not in it yet.
+    /// Returns the launch specification for a call, still without the paths that rules close.
     fn spec(&self, program: Program, context: &CallContext<'_>) -> LaunchSpec {
         let roots = context.grant.roots();
         let settings = &self.settings;
         let mut environment = settings.environment.clone();
         environment.extend(FOR_NOBODY.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         if matches!(settings.network, NetworkPolicy::Hosts(_)) {
-            // Node looks at the proxy's variables only then.
+            // Node reads the variables of the proxy only then.
             environment.insert("NODE_USE_ENV_PROXY".into(), "1".into());
         }
         environment.extend(program.environment);
@@ -216,14 +217,14 @@ impl Programs {
         }
     }
 
-    /// Lets go of what the commands of a session share.
+    /// Releases the resources that the commands of a session share.
     pub(crate) fn end_session(&self, principal: &Principal, session: &str) {
         if let Some(launcher) = self.launcher.get() {
             launcher.release_session(session_key(principal, session));
         }
     }
 
-    /// The way to the hosts of the configuration that no rule is against.
+    /// Starts the proxy to the configured hosts that no rule denies.
     fn proxy(&self, listener: OwnedFd, context: &CallContext<'_>) -> Result<EgressProxy, ToolFailure> {
         let failed = |message: String| ToolFailure::new(ErrorKind::ExecutionFailed, message);
         let NetworkPolicy::Hosts(hosts) = &self.settings.network else {
@@ -258,7 +259,7 @@ impl Programs {
     }
 }
 
-/// What runs of one session have in common.
+/// Returns the key of the resources that commands of one session share.
 fn session_key(principal: &Principal, session: &str) -> Arc<str> {
     format!("{principal}\n{session}").into()
 }

@@ -1,4 +1,4 @@
-//! Programs of a run: started without a shell, confined as every command is, and judged before they begin.
+//! Programs that a tool runs: started without a shell, confined as every command is, and checked before they start.
 
 use crate::{
     builtin::{
@@ -23,7 +23,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// What a program printed, and how it ended.
+/// Output and exit code of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProgramResult {
@@ -36,23 +36,23 @@ pub struct ProgramResult {
 }
 
 impl ProgramResult {
-    /// Tells whether its exit code is 0.
+    /// Returns `true` if the exit code is 0.
     pub fn is_success(&self) -> bool {
         self.code == Some(0)
     }
 
-    /// Its standard output as text; what is no UTF-8 is replaced.
+    /// Returns the standard output as text; invalid UTF-8 is replaced.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.stdout)
     }
 }
 
 impl World {
-    /// What a call touches that runs this program in the start folder by [`Run::program`]: the command, judged by its
-    /// words, and the files that it names.
+    /// Returns what a call touches that runs this program in the start folder by [`Run::program`]: the command with its
+    /// arguments, and the files that it names.
     ///
     /// # Errors
-    /// `invalid_input` when the words are no command.
+    /// `invalid_input` when the words are not a command.
     pub async fn program(&self, words: &[&str]) -> Result<Vec<Access>, ToolFailure> {
         let is_command = words.first().is_some_and(|program| !program.is_empty());
         if !is_command || words.iter().any(|word| word.contains('\0')) {
@@ -65,17 +65,17 @@ impl World {
 }
 
 impl Run<'_> {
-    /// Runs a program in the start folder, until it ends or the time of the call is over. It is started without a shell,
-    /// and reads nothing. It is named as a folder of the `PATH` holds it, or by its absolute path; what stands where
-    /// programs may write is not started.
+    /// Runs a program in the start folder, until it ends or the call reaches its deadline. It is started without a
+    /// shell, and its input is empty. Its name is that of a file in a folder of the `PATH`, or an absolute path; a file
+    /// where programs may write is not started.
     ///
-    /// What it touches ([`World::program`]) belongs among the accesses of the call: what the policy only asks about must
-    /// have been said before.
+    /// Include its accesses ([`World::program`]) in the accesses of the call, because accesses that require approval
+    /// must be known before the call runs.
     ///
     /// # Errors
-    /// `permission_denied` where the call may not run it, `unavailable` when there is no such program or nothing can be
-    /// confined here, `timeout`, and `execution_failed` when it printed more than is kept or did what is closed to it.
-    /// Another exit code than 0 is no failure.
+    /// `permission_denied` where the call may not run it, `unavailable` when the program does not exist or cannot be
+    /// confined here, `timeout`, and `execution_failed` when it printed more than is retained or changed what is closed
+    /// to it. Another exit code than 0 is not a failure.
     pub async fn program(&self, words: &[&str]) -> Result<ProgramResult, ToolFailure> {
         let accesses = self.world().program(words).await?;
         if let Some(access) = accesses.iter().find(|access| !self.context().grant.permits(access)) {

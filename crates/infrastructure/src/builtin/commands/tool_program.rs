@@ -1,4 +1,4 @@
-//! The program `tool`, which a command has to which tools are offered. It is this program again, and knows nothing but its
+//! The program `tool`, available to commands that tools are offered to. It is this executable, and uses nothing but its
 //! arguments and the socket of its run.
 //!
 //! ```text
@@ -32,12 +32,12 @@ A result with structure is one line of JSON, another is text. Errors go to stand
 failed; 2 wrong arguments; 3 refused by permission; 4 unknown or unavailable; 5 out of time or taken back; 6 a budget is
 used up; 70 a fault of Toolstead.";
 
-/// The exit codes of wrong arguments, of tools that are not there, and of a call that was taken back.
+/// Exit codes for wrong arguments, unavailable tools, and a cancelled call.
 const USAGE_CODE: u8 = 2;
 const UNAVAILABLE: u8 = 4;
 const TAKEN_BACK: u8 = 5;
 
-/// Does the work of `tool` and ends the process, if this process is that program. Else returns.
+/// Runs `tool` and ends the process, if this process is that program. Otherwise returns.
 pub(crate) fn enter() {
     if !offered_tools::is_program() {
         return;
@@ -50,7 +50,7 @@ pub(crate) fn enter() {
     let code = match done {
         Ok(()) => 0,
         Err(Trouble { code, message }) => {
-            // Nobody is left to hear that nobody reads.
+            // Standard error is closed as well: there is no way to report it.
             let _ = writeln!(io::stderr(), "tool: {message}");
             code
         }
@@ -58,7 +58,7 @@ pub(crate) fn enter() {
     process::exit(code.into());
 }
 
-/// The reason why it ends with another code than 0.
+/// A message and an exit code other than 0.
 #[derive(Debug)]
 struct Trouble {
     code: u8,
@@ -94,7 +94,7 @@ fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Resu
         .and_then(|()| stdout.write_all(ending.as_bytes()))
         .and_then(|()| stdout.flush())
     {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Trouble { code: 70, message: format!("the result could not be written: {error}") })
         }
@@ -109,7 +109,7 @@ fn read(stdin: &mut impl Read) -> Result<String, Trouble> {
     Ok(text)
 }
 
-/// One request, and its answer.
+/// Sends one request, and returns its answer.
 fn asked(request: &Value) -> Result<Value, Trouble> {
     let over = |code, what: &str| Trouble {
         code,
@@ -119,7 +119,7 @@ fn asked(request: &Value) -> Result<Value, Trouble> {
         .map_err(|error| over(UNAVAILABLE, &format!("no tools are there ({error})")))?;
     let sent = writeln!(socket, "{request}");
     let mut line = Vec::new();
-    // A request that was not taken whole may have an answer that says why.
+    // A request that was only partly read may have an answer that gives the reason.
     let received = BufReader::new(&socket).read_until(b'\n', &mut line);
     if received.is_err() || line.is_empty() {
         let reason = sent.err().or(received.err()).map_or(String::new(), |error| format!(" ({error})"));
@@ -133,7 +133,7 @@ fn asked(request: &Value) -> Result<Value, Trouble> {
     }
 }
 
-/// Programs of tests have a `main` of their own; this runs before it, as the first line of ours would.
+/// Test binaries have their own `main`. This runs before it, as the first line of Toolstead's `main` does.
 #[cfg(test)]
 #[expect(unsafe_code, reason = "only the linker can put something before `main`")]
 mod test_door {

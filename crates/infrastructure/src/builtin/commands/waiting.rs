@@ -1,4 +1,4 @@
-//! Waiting for a command: until it ends, with what it prints told on the way.
+//! Waits for a command, and reports its output as progress meanwhile.
 
 use crate::builtin::{
     commands::command::{self, Command, End},
@@ -16,18 +16,18 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// A call that waits for a task ends so long after its own time at the latest.
+/// Maximum time by which a call that waits for a task may exceed its own timeout.
 pub(crate) const SLACK: Duration = Duration::from_secs(5);
-/// Output is told on the way at most so often, and so much of it at once.
+/// Minimum interval between progress notifications, and maximum number of bytes in each.
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_BYTES: usize = 4 << 10;
-/// How long a command has to end by itself when its caller wants no more of it.
+/// Time for a command to end by itself after its caller has cancelled.
 const TIME_TO_HEED: Duration = Duration::from_millis(200);
-/// Longer than this no command stands still for answers, all of them together: each may take a day at most
-/// (`approval_timeout`), and a program can ask for the next one before it has the last.
+/// Maximum total time that a command waits for answers. Each answer may take a day at most (`approval_timeout`), and a
+/// program can request the next one before it has the previous one.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A regular expression for lines; its time is linear in the line.
+/// Compiles a regular expression for lines; matching takes time linear in the line.
 pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
     let built = RegexBuilder::new(text).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
     built.map_err(|error| {
@@ -36,7 +36,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
     })
 }
 
-/// Waits for the end, which comes soon once the caller wants no more than what there is.
+/// Waits for the end, which follows soon once the caller has cancelled.
 pub(crate) async fn ended_in_time(command: &Command, caller: &dyn Caller) -> End {
     let end = told_on_the_way(command, command.ended(), caller);
     tokio::pin!(end);
@@ -51,7 +51,8 @@ pub(crate) async fn ended_in_time(command: &Command, caller: &dyn Caller) -> End
     end.await
 }
 
-/// The same for a command that has as much time as its call: what that waits for answers to its calls is no time of it.
+/// Waits for the end of a command that shares the deadline of its call. Time in which the call waits for answers does
+/// not count.
 pub(crate) async fn ended_by(command: &Command, caller: &dyn Caller, deadline: Instant) -> End {
     let before = caller.waited();
     let at = || later_by(deadline, caller.waited().saturating_sub(before));
@@ -67,12 +68,12 @@ pub(crate) async fn ended_by(command: &Command, caller: &dyn Caller, deadline: I
     end.await
 }
 
-/// The end of the time of a command whose call has waited so long for answers.
+/// Returns the deadline, extended by the time that the call has waited for answers.
 fn later_by(deadline: Instant, waited: Duration) -> Instant {
     deadline + waited.min(LONGEST_WAIT)
 }
 
-/// Waits, and tells the client meanwhile what the command prints.
+/// Waits for `ended`, and sends the output to the client as progress meanwhile.
 pub(crate) async fn told_on_the_way(command: &Command, ended: impl Future<Output = End>, caller: &dyn Caller) -> End {
     let mut ticks = interval(BETWEEN_PROGRESS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,7 +1,7 @@
-//! How many paths can be closed to one command, and what happens where rules name more.
+//! Limits of the paths that can be closed to one command, and the fallback where rules match more.
 //!
-//! Nothing that a rule names is given up: where ask rules make too many paths read-only, the folders that hold them are in
-//! their place, and otherwise the command is refused.
+//! Every path that a rule matches stays closed: where ask rules make too many paths read-only, their folders become
+//! read-only in their place. Otherwise the command is refused.
 
 use super::ClosedPaths;
 use std::{
@@ -15,18 +15,19 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// As many paths are hidden. Each is a mount of one and the same cover: so many take about 0.2 s.
+/// Maximum number of hidden paths. Each is a mount of the same cover: this number takes about 0.2 s.
 pub(super) const MAX_HIDDEN: usize = 20_000;
-/// As many paths are read-only, together with the folders around all that is closed, which are held in their place. Each
-/// is a mount of a part of its root, and costs more the more there are: so many take about 0.5 s, twice as many 3 s.
+/// Maximum number of read-only paths, together with the folders around all closed paths, which are held in place. Each
+/// is a mount of a part of its root, and costs more the more there are: this number takes about 0.5 s, twice as many 3
+/// s.
 pub(super) const MAX_HELD: usize = 5_000;
-/// So many folders are named that are read-only with what they hold.
+/// Maximum number of read-only folders that a message names.
 const NAMED_FOLDERS: usize = 5;
 
-/// The same as what can be closed.
+/// Reduces the paths to a number that can be closed.
 ///
 /// # Errors
-/// When that is less than what the rules name.
+/// When that is not possible for all paths that the rules match.
 pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &Grant) -> Result<ClosedPaths, ToolFailure> {
     if closed.hidden.len() > MAX_HIDDEN {
         return Err(too_many(MAX_HIDDEN, &closed, grant));
@@ -52,20 +53,20 @@ pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &Grant) -> Result<Cl
     }
 }
 
-/// The folders around a path that must stay where they are for it.
+/// Returns the folders around a path that must stay in place for it.
 fn around<'a>(path: &'a Path, grant: &Grant) -> impl Iterator<Item = &'a Path> {
     let depth = depth(path, grant);
     path.ancestors().skip(1).take(depth.saturating_sub(1))
 }
 
-/// How deep a path lies in its root.
+/// Returns the depth of a path in its root.
 fn depth(path: &Path, grant: &Grant) -> usize {
     let below = grant.roots().containing(path).and_then(|(root, _)| path.strip_prefix(root).ok());
     below.map_or(0, |below| below.components().count())
 }
 
-/// What ask rules seal as fewer paths: the folders that hold them, the lower the better. In a folder in which something
-/// was approved, what lies beside that is sealed.
+/// Replaces paths that ask rules seal by fewer folders that contain them, as deep as possible. Where something in a
+/// folder was approved, the paths beside it are sealed.
 fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &Grant) -> Option<Vec<&'a Path>> {
     let paths: Vec<(usize, &Path)> = paths.iter().map(|path| (depth(path, grant), *path)).collect();
     let deepest = paths.iter().map(|(depth, _)| *depth).max().unwrap_or_default();
@@ -89,7 +90,7 @@ fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &Grant
     fitting
 }
 
-/// Which folders are read-only for what they hold, and by which rule.
+/// Returns a sentence that names the read-only folders and the rule that causes them.
 fn told(folders: &[PathBuf], asked: &[PathBuf], grant: &Grant) -> String {
     let change = |path: &PathBuf| Access::WritePath(PathAccess::plain(path));
     let rule = foremost(asked.iter().filter_map(|path| rule_named(&change(path), grant)));
@@ -107,7 +108,7 @@ fn told(folders: &[PathBuf], asked: &[PathBuf], grant: &Grant) -> String {
     )
 }
 
-/// Says which rule closes most, and where most of it lies.
+/// Returns a failure that names the rule that closes most paths, and the folder with most of them.
 fn too_many(most: usize, closed: &ClosedPaths, grant: &Grant) -> ToolFailure {
     let read = closed.hidden.iter().map(|path| Access::ReadPath(PathAccess::plain(path)));
     let changed = closed.sealed.iter().chain(&closed.asked).map(|path| Access::WritePath(PathAccess::plain(path)));
@@ -129,7 +130,7 @@ fn rule_named(access: &Access, grant: &Grant) -> Option<String> {
     Some(grant.rule_against(access)?.to_string())
 }
 
-/// What comes most often, and how often.
+/// Returns the most frequent item, and its count.
 fn foremost<T: Ord>(all: impl Iterator<Item = T>) -> Option<(T, usize)> {
     let mut counts = BTreeMap::new();
     for one in all {

@@ -1,4 +1,4 @@
-//! The socket of a run, from the side of the runtime.
+//! The runtime's side of the socket of a run.
 //!
 //! ```text
 //! {"list": true}                     -> {"tools": [{"name", "description", "inputSchema"}]}
@@ -6,8 +6,8 @@
 //! {"call": NAME, "arguments": {..}}  -> {"result": CallToolResult} or {"error": {"kind", "message", "exit", "data"?}}
 //! ```
 //!
-//! Each is one line of JSON, and each connection has one request at a time. A program that goes away takes its call back.
-//! All that comes in is a program's, and bounded: it can keep itself waiting, and nobody else.
+//! Each message is one line of JSON, and each connection handles one request at a time. A program that disconnects
+//! cancels its call. All input comes from a program and is limited: a program can delay itself, but no other.
 
 use super::OfferedTools;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -32,26 +32,26 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Connections at once. Others wait.
+/// Maximum number of connections at once. Others wait.
 pub(super) const CONNECTIONS: usize = 64;
-/// Calls of a run at once, each until its answer is on its way.
+/// Maximum number of calls of a run at once, each until its answer is being sent.
 const CALLS_AT_ONCE: usize = 8;
-/// Lists of a run at once, each until it is on its way: servers say how long they are.
+/// Maximum number of lists of a run at once, each until it is being sent: servers determine their size.
 pub(super) const LISTS_AT_ONCE: usize = 2;
-/// So many questions about calls of a run may stay without an answer. Then nobody is there who could be asked, and a program
-/// that asks on would never end: as long as somebody is asked, its time stands still.
+/// Maximum number of unanswered approval requests for calls of a run; then its calls fail. The timeout of a program is
+/// suspended during each request, so a program that continued to request would never end.
 pub(super) const MOST_UNANSWERED: usize = 8;
-/// A request is mostly smaller.
+/// Size in bytes that most requests do not exceed.
 const SMALL_REQUEST: usize = 64 << 10;
-/// Requests at once that are larger.
+/// Maximum number of larger requests at once.
 const LARGE_AT_ONCE: usize = 4;
-/// The bytes of a request, and of an answer.
+/// Maximum number of bytes of a request, and of an answer.
 pub(super) const MAX_REQUEST_BYTES: usize = 16 << 20;
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// After a connection that the system did not give, for want of descriptors.
+/// Pause after the system refused a connection for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Answers what comes from the program of a run.
+/// Answers the requests of the program of a run.
 pub(super) struct Serving<'a> {
     listener: UnixListener,
     offered: &'a OfferedTools<'a>,
@@ -96,7 +96,7 @@ impl<'a> Serving<'a> {
         })
     }
 
-    /// Ends when it is dropped, and everything with it.
+    /// Serves connections. Dropping it closes them and cancels their calls.
     pub(super) async fn run(&self) -> Infallible {
         let mut open = FuturesUnordered::new();
         loop {
@@ -108,7 +108,7 @@ impl<'a> Serving<'a> {
     }
 
     async fn accepted(&self) -> (UnixStream, SemaphorePermit<'_>) {
-        // Nobody closes it.
+        // The semaphore is never closed.
         let Ok(place) = self.connections.acquire().await else { return std::future::pending().await };
         loop {
             match self.listener.accept().await {
@@ -129,7 +129,7 @@ impl<'a> Serving<'a> {
                 Ok(None) => {
                     let message = format!("a request has more than {MAX_REQUEST_BYTES} bytes");
                     let refusal = refused(&ToolFailure::new(ErrorKind::TooLarge, message));
-                    // The rest of the line is nobody's.
+                    // The rest of the line is not read.
                     return drop(write.write_all(&refusal).await);
                 }
                 Err(_) => return,
@@ -147,7 +147,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Reads a line. `Ok(None)`: it is too long. Of the long ones some are read at a time.
+    /// Reads a line; `Ok(None)` if it is too long. The number of long lines read at once is limited.
     async fn read(
         &self,
         from: &mut (impl AsyncBufRead + Unpin),
@@ -175,7 +175,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// The answer as a line, and its place among the calls or lists at once.
+    /// Returns the answer as a line, with its permit among the calls or lists at once.
     pub(super) async fn answer(&self, line: Vec<u8>) -> (Vec<u8>, Option<SemaphorePermit<'_>>) {
         let request = match request(&line) {
             Ok(request) => request,
@@ -263,7 +263,7 @@ fn request(line: &[u8]) -> Result<Request, ToolFailure> {
     })
 }
 
-/// A failure, as programs hear of it.
+/// Returns a failure in the format for programs.
 fn refused(failure: &ToolFailure) -> Vec<u8> {
     let mut error = Map::new();
     error.insert("kind".into(), failure.kind.as_str().into());
@@ -288,7 +288,7 @@ fn line_of(answer: &impl Serialize) -> Vec<u8> {
     line.0
 }
 
-/// An answer that is being written, which takes no more than it may.
+/// A buffer for an answer, with a size limit.
 struct Line(Vec<u8>);
 
 impl io::Write for Line {
@@ -305,7 +305,7 @@ impl io::Write for Line {
     }
 }
 
-/// Returns when the program has closed its end. What it sends before it has its answer is looked at afterwards.
+/// Returns once the program has closed its end. Input before the answer is read later.
 async fn gone(lines: &mut (impl AsyncBufRead + Unpin)) {
     match lines.fill_buf().await {
         Ok([]) | Err(_) => {}

@@ -1,10 +1,10 @@
-//! The words that were typed behind `tool`: a name, and arguments as JSON or field by field.
+//! The arguments of `tool`: a name, and the arguments of the call as JSON or as fields.
 
 use super::Trouble;
 use serde_json::{Map, Value};
 use toolstead_domain::tool_input_schema::nearest_name;
 
-/// References that are followed to find what a field holds.
+/// Maximum number of references to follow for the type of a field.
 const MAX_REFERENCES: usize = 16;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub(super) enum Wanted<'a> {
     Call(&'a str, Given<'a>),
 }
 
-/// The arguments of a call.
+/// Arguments of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Given<'a> {
     Json(String),
-    /// As JSON on standard input.
+    /// JSON on standard input.
     Input,
     Fields(&'a [String]),
 }
@@ -57,7 +57,7 @@ pub(super) fn object(text: &str) -> Result<Value, Trouble> {
     }
 }
 
-/// The object that these words make, by the types of the tool's schema.
+/// Builds an object from field arguments, by the types of the tool's schema.
 pub(super) fn fields(
     words: &[String],
     schema: &Value,
@@ -106,7 +106,7 @@ fn twice(field: &str) -> Trouble {
     Trouble::usage(format!("--{field} is given twice, and takes one value"))
 }
 
-/// The field that is meant, in the schema's spelling, and what it holds.
+/// Finds a field, and returns its name in the schema and its types.
 fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, Kinds<'a>), Trouble> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
@@ -123,7 +123,7 @@ fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, Kinds<'a>), Trou
     Ok((field.into(), Kinds { names: Vec::new(), items: None, root: schema }))
 }
 
-/// The types that a field may have; none where its schema does not say.
+/// Types that a field may have; none if its schema does not specify any.
 struct Kinds<'a> {
     names: Vec<&'a str>,
     items: Option<&'a Value>,
@@ -185,7 +185,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// A text as a value of these types. A text may be a text wherever one is allowed.
+/// Parses a text as a value of these types. It remains a text wherever a text is allowed.
 fn value(field: &str, text: &str, kinds: &Kinds<'_>) -> Result<Value, Trouble> {
     let parsed = serde_json::from_str::<Value>(text).ok().filter(|value| {
         let kind = kind_of(value);

@@ -1,13 +1,13 @@
-//! The output of `tool`: a result for the next program in the pipe, lists and errors for whoever reads them.
+//! The output of `tool`: a result for the next program in the pipe, lists and errors for the user.
 
 use super::{Trouble, UNAVAILABLE};
 use serde_json::Value;
 use toolstead_domain::tool_result::NO_OUTPUT;
 
-/// The member in which the path lists what it keeps of a result (`_meta`).
+/// Member in `_meta` that lists the stored outputs of a result.
 const OUTPUTS: &str = "toolstead/outputs";
 
-/// The result of a call: its structured content on one line, else its text.
+/// Returns the result of a call: its structured content on one line, else its text.
 pub(super) fn result(answer: &Value) -> Result<String, Trouble> {
     let result = &answer["result"];
     if result["isError"] == Value::Bool(true) {
@@ -22,7 +22,7 @@ pub(super) fn result(answer: &Value) -> Result<String, Trouble> {
 fn text(result: &Value) -> String {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let handles = result["_meta"][OUTPUTS].as_array().map(Vec::as_slice).unwrap_or_default();
-    // The words that a model reads of an empty result say nothing to a program.
+    // The placeholder that models receive for an empty result is useless to a program.
     let said = blocks.iter().filter(|block| block["text"] != NO_OUTPUT);
     let mut shown: Vec<String> = said.map(block).collect();
     shown.extend(
@@ -50,7 +50,7 @@ fn block(block: &Value) -> String {
     }
 }
 
-/// The offered tools, one a line with what they do.
+/// Returns the offered tools, one a line with the first sentence of the description.
 pub(super) fn list(answer: &Value) -> String {
     let line = |tool: &Value| {
         let what = tool["description"].as_str().unwrap_or_default();
@@ -61,7 +61,7 @@ pub(super) fn list(answer: &Value) -> String {
     tools.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// One tool with its fields.
+/// Returns one tool with its fields.
 pub(super) fn help(answer: &Value) -> String {
     let tool = &answer["tools"][0];
     let schema = &tool["inputSchema"];
@@ -86,7 +86,7 @@ pub(super) fn help(answer: &Value) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-/// A call without a result, by the exit code that came with it.
+/// Returns the failure of a call, with the exit code that was sent with it.
 pub(super) fn failure(error: &Value) -> Trouble {
     let code = error["exit"].as_u64().and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0);
     let mut message = error["message"].as_str().unwrap_or("it failed, and does not say why").to_owned();
