@@ -1,4 +1,4 @@
-//! Tools that programs add: made of a closure, or of a type.
+//! Tools that embedding applications add: made of a closure, or of a type.
 
 use crate::builtin::{
     built_in_tool::{AnyBuiltInTool, parsed},
@@ -22,24 +22,24 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Work of a tool that is under way: what `Box::pin(async move { .. })` makes.
+/// Future of a call: the type of `Box::pin(async move { .. })`.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolFailure>> + Send + 'a>>;
 
 type Body = dyn for<'a> Fn(&'a Map<String, Value>, Run<'a>) -> Pending<'a, ToolResult> + Send + Sync;
 type Touching = dyn for<'a> Fn(&'a Map<String, Value>, &'a World) -> Pending<'a, Touches> + Send + Sync;
 
-/// What a call would touch, as far as its tool says.
+/// Accesses that a tool declares for a call.
 ///
-/// A call that touches nothing is allowed by default, so a missing declaration must not count as that: calls of a tool
-/// that does not declare what it touches need approval, unless a rule allows the tool.
+/// A call without accesses is allowed by default, so a missing declaration must not count as "no accesses": calls of a
+/// tool that declares nothing require approval, unless a rule allows the tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Touches {
-    /// Not declared: each call needs approval, unless a rule allows the tool.
+    /// Not declared: each call requires approval, unless a rule allows the tool.
     #[default]
     Unknown,
-    /// Nothing that a rule could judge: no file, no command, no host.
+    /// No access that a rule can match: no file, no command, no host.
     Nothing,
-    /// These, each judged by the rules.
+    /// These accesses, each checked against the rules.
     These(Vec<Access>),
 }
 
@@ -55,20 +55,20 @@ impl From<Vec<Access>> for Touches {
     }
 }
 
-/// What a tool may answer with: any type that can be written as JSON and has a schema, or a [`Raw`] result.
+/// Type of a tool's result: any type that can be serialized as JSON and has a schema, or a [`Raw`] result.
 pub trait ToolOutput: Send {
-    /// The schema of the structured content that every answer has; `None` where there is no such promise.
+    /// Returns the schema of the structured content of every result; `None` if there is no such guarantee.
     fn schema() -> Option<Value>;
 
-    /// The answer for client and model.
+    /// Converts the value into the result for client and model.
     ///
     /// # Errors
-    /// `internal` when it cannot be written as JSON.
+    /// `internal` when the value cannot be serialized as JSON.
     fn into_result(self) -> Result<ToolResult, ToolFailure>;
 }
 
-/// An object is structured content, and its JSON text for those who read no other. A text stands as it is, and every
-/// other value as its JSON.
+/// An object becomes structured content, with its JSON text for clients that read nothing else. A string becomes a
+/// text, and every other value becomes its JSON.
 impl<T: Serialize + JsonSchema + Send> ToolOutput for T {
     fn schema() -> Option<Value> {
         answer_schema::<T>()
@@ -87,7 +87,7 @@ impl<T: Serialize + JsonSchema + Send> ToolOutput for T {
     }
 }
 
-/// A result with content of its own, such as an image. It promises no structured content.
+/// A result with content of its own, such as an image. It guarantees no structured content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw(pub ToolResult);
 
@@ -101,7 +101,7 @@ impl ToolOutput for Raw {
     }
 }
 
-/// A tool that a program adds. Cheap to clone.
+/// A tool that an embedding application adds. Cheap to clone.
 #[derive(Clone)]
 pub struct AddedTool {
     name: Arc<str>,
@@ -117,11 +117,12 @@ pub struct AddedTool {
     body: Arc<Body>,
 }
 
-/// A tool out of a closure. It gets the arguments as their type, and the run by which it reaches files and programs.
+/// Makes a tool of a closure. The closure receives the deserialized arguments, and the run by which it reaches files
+/// and programs.
 ///
-/// Unless [`touches`](AddedTool::touches) or [`touching_nothing`](AddedTool::touching_nothing) follows, somebody is asked
-/// about each call. Where arguments have a schema of their own, as of a definition that comes from elsewhere, the type is
-/// `Map<String, Value>` and [`with_input_schema`](AddedTool::with_input_schema) follows.
+/// Without [`touches`](AddedTool::touches) or [`touching_nothing`](AddedTool::touching_nothing), each call requires
+/// approval. For arguments with a schema of their own, such as that of a definition from another source, use
+/// `Map<String, Value>` as the type and add [`with_input_schema`](AddedTool::with_input_schema).
 ///
 /// ```
 /// use toolstead_infrastructure::builtin::prelude::*;
@@ -164,7 +165,7 @@ where
 }
 
 impl AddedTool {
-    /// Says what a call with these arguments would touch. The closure changes nothing.
+    /// Declares what a call with these arguments would touch. The closure must not change anything.
     #[must_use]
     pub fn touches<In, F>(mut self, touches: F) -> Self
     where
@@ -178,26 +179,26 @@ impl AddedTool {
         self
     }
 
-    /// Says that no call touches anything that a rule could judge: no file, no command, no host.
+    /// Declares that no call touches anything that a rule can match: no file, no command, no host.
     #[must_use]
     pub fn touching_nothing(mut self) -> Self {
         self.touching = Arc::new(|_, _| Box::pin(async { Ok(Touches::Nothing) }));
         self
     }
 
-    /// With this name for people.
+    /// Sets the name for display.
     #[must_use]
     pub fn with_title(self, title: impl Into<String>) -> Self {
         Self { title: title.into(), ..self }
     }
 
-    /// In this category instead of [`Category::Utility`].
+    /// Sets the category instead of [`Category::Utility`].
     #[must_use]
     pub fn with_category(self, category: Category) -> Self {
         Self { category, ..self }
     }
 
-    /// With free words to filter by.
+    /// Sets free words to filter by.
     #[must_use]
     pub fn with_tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
@@ -205,25 +206,25 @@ impl AddedTool {
         self
     }
 
-    /// With MCP's hints, which inform people and grant nothing.
+    /// Sets the annotations of MCP, which inform users and grant nothing.
     #[must_use]
     pub fn with_annotations(self, annotations: ToolAnnotations) -> Self {
         Self { annotations, ..self }
     }
 
-    /// With arguments of a typical call, as JSON text, for `help`.
+    /// Sets the arguments of a typical call, as JSON text, for `help`.
     #[must_use]
     pub fn with_example(self, example: impl Into<String>) -> Self {
         Self { example: example.into(), ..self }
     }
 
-    /// With this schema of the arguments instead of that of their type. What it lets through must fit the type.
+    /// Sets the schema of the arguments instead of that of their type. Arguments that it accepts must fit the type.
     #[must_use]
     pub fn with_input_schema(self, schema: Value) -> Self {
         Self { input_schema: schema, ..self }
     }
 
-    /// With this schema of the structured content instead of that of its type. A result that does not fit it is a
+    /// Sets the schema of the structured content instead of that of its type. A result that does not fit it is a
     /// failure.
     #[must_use]
     pub fn with_output_schema(self, schema: Value) -> Self {

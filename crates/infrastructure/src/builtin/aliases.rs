@@ -1,5 +1,5 @@
-//! The other spellings of the built-in tools: the one table of names and parameter renames of the five tool systems
-//! whose work continues here.
+//! Aliases of the built-in tools: the table of names and parameter renames of the five tool systems that Toolstead
+//! succeeds.
 
 use crate::{
     builtin::faces::face_of,
@@ -13,9 +13,9 @@ use toolstead_domain::alias::{
     },
 };
 
-/// One row: the canonical name, the alias, where it comes from, and what to do with its arguments.
+/// An entry: the canonical name, the alias, its dialect, and the rewrites of its arguments.
 ///
-/// An alias with the canonical name itself only adds parameter spellings.
+/// An alias equal to the canonical name only adds names of parameters.
 type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 
 /// Sorted by canonical name.
@@ -28,7 +28,7 @@ const TABLE: &[Row] = &[
         "ask_user",
         "AskUserQuestion",
         CLAUDE_CODE,
-        // Answers are the person's to give, and no caller's.
+        // Only the user may give answers, never a caller.
         &[
             Each("questions", &[Rename("multiSelect", "multi_select")]),
             Drop("answers"),
@@ -43,7 +43,7 @@ const TABLE: &[Row] = &[
         &[
             Rename("timeout", "timeout_ms"),
             Rename("run_in_background", "background"),
-            // The sandbox is nothing that a caller switches off.
+            // A caller cannot disable the sandbox.
             Drop("dangerouslyDisableSandbox"),
         ],
     ),
@@ -406,7 +406,7 @@ const TABLE: &[Row] = &[
     ("write_file", "write_file", TFO, &[]),
 ];
 
-/// The aliases of a tool, by its canonical name.
+/// Returns the aliases of a tool, by its canonical name.
 pub(super) fn aliases_of(tool: &str) -> Vec<Alias> {
     let rows = TABLE.iter().filter(|(canonical, ..)| *canonical == tool);
     rows.map(|&(_, name, dialect, rewrites)| Alias {

@@ -1,9 +1,9 @@
-//! A tool's answer: text for the model, and the same as structured content.
+//! Results of tools: text for the model, and the same as structured content.
 
 use serde::Serialize;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure, tool_result::ToolResult};
 
-/// A success with both.
+/// Returns a success with a text and structured content.
 pub(super) fn answer(text: impl Into<String>, structured: &impl Serialize) -> Result<ToolResult, ToolFailure> {
     let structured = serde_json::to_value(structured).map_err(|error| {
         ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)

@@ -1,8 +1,8 @@
-//! Work that blocks, on threads of its own.
+//! Blocking work on its own threads.
 
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// Does work that blocks where it holds up nobody.
+/// Runs blocking work on a thread for it.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {

@@ -1,4 +1,4 @@
-//! A browser in the hands of tools: who has which, which element is meant, and how a page is told.
+//! Browsers for tools: which session uses which, which element is meant, and how a page is reported.
 
 use crate::{
     browser::{
@@ -31,27 +31,27 @@ pub(super) mod elements;
 #[cfg(test)]
 mod tests;
 
-/// Characters of a page that are told unasked: some four thousand tokens.
+/// Maximum number of characters of a page without a request for more: some four thousand tokens.
 const USUAL_CHARACTERS: usize = 14_000;
-/// After a click a page is given so long to become quiet.
+/// Maximum time to wait after a click until a page is quiet.
 const SETTLING: Duration = Duration::from_secs(3);
-/// It is quiet that asked for nothing for so long.
+/// Time without network requests after which a page is quiet.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// What is told of a page.
+/// Parts of a page that a result contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Telling<'a> {
-    /// What changed, where the caller has seen the page before; else the page.
+    /// The changes if the caller knows the page, otherwise the page.
     Changes,
-    /// What changed, and never the page.
+    /// The changes, never the page.
     ChangesAlone,
     /// The page, as far as it fits.
     Page,
-    /// The same, where its elements stand beside it.
+    /// The page, as far as it fits, for a result that lists its elements as well.
     PageOfElements,
-    /// As much of it as a result holds.
+    /// As much of the page as a result can contain.
     All,
-    /// The lines that hold these words.
+    /// The lines that contain this text.
     Lines(&'a str),
 }
 
@@ -101,14 +101,14 @@ fn owner(run: &Run<'_>) -> Owner {
     Owner { principal: run.context().principal.clone(), session: run.context().session.to_owned() }
 }
 
-/// What a call touches that does something with the page that is open: the page's host.
+/// Returns the access of a call that acts on the open page: the page's host.
 pub(super) fn access_to_page(call: &ToolCall, world: &World) -> Vec<Access> {
     let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
     let host = world.browsers().now(&owner, |session| session.state().current()?.host()).flatten();
     host.map(|host| Access::ReachHost(host.into())).into_iter().collect()
 }
 
-/// What a call touches that does something with an element: the host of the page, and that of the frame that holds it.
+/// Returns the accesses of a call that acts on an element: the host of the page, and that of the element's frame.
 pub(super) fn access_to_element(
     reference: Option<&str>,
     number: Option<u64>,
@@ -117,7 +117,7 @@ pub(super) fn access_to_element(
 ) -> Vec<Access> {
     let mut accesses = access_to_page(call, world);
     let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
-    // What is no element is said when the call runs.
+    // An invalid element is reported when the call runs.
     let host = |session: &Session| session.host_of(element(session, reference, number).ok()?);
     if let Some(host) = world.browsers().now(&owner, host).flatten() {
         let access = Access::ReachHost(host.into());
@@ -128,17 +128,17 @@ pub(super) fn access_to_element(
     accesses
 }
 
-/// The browser of the call's session, started where there is none.
+/// Returns the browser of the call's session, and starts one if there is none.
 pub(super) async fn browser(run: &Run<'_>) -> Result<Lease, ToolFailure> {
     let context = run.context();
     let world = run.world();
     world.browsers().of(&owner(run), context.grant, context.id.to_string(), world.workspace().writable()).await
 }
 
-/// The browser in which a page is open.
+/// Returns the browser of the call's session, which must have a page open.
 pub(super) async fn open_browser(run: &Run<'_>) -> Result<Lease, ToolFailure> {
     let lease = run.world().browsers().open_one(&owner(run), run.context().grant).await?;
-    // The page may have moved on since its host was judged.
+    // The page may have navigated since its host was checked.
     let host = lease.session()?.state().current().and_then(|tab| tab.host());
     if let Some(host) = host {
         run.may_reach(&host)?;
@@ -146,12 +146,12 @@ pub(super) async fn open_browser(run: &Run<'_>) -> Result<Lease, ToolFailure> {
     Ok(lease)
 }
 
-/// Ends the browser of the call's session. `false` where there was none.
+/// Ends the browser of the call's session. Returns `false` if there was none.
 pub(super) fn end(run: &Run<'_>) -> bool {
     run.world().browsers().end(&owner(run))
 }
 
-/// The element that is meant: by its reference, or by its number in the page as it was told last, from 1.
+/// Finds an element by its reference, or by its number in the latest report of the page, from 1.
 pub(super) fn element(
     session: &Session,
     reference: Option<&str>,
@@ -173,7 +173,7 @@ pub(super) fn element(
     }
 }
 
-/// Does something with an element until then. Of one that is gone it is told what is like it.
+/// Performs an action on an element until a deadline. If the element no longer exists, the failure names a similar one.
 pub(super) async fn done<T>(
     session: &Session,
     end: Instant,
@@ -188,7 +188,7 @@ pub(super) async fn done<T>(
         _ => None,
     };
     let failure = match error {
-        // A mouse that was pressed is not taken back.
+        // A click that was sent cannot be cancelled.
         SessionError::TimedOut | SessionError::NoAnswer => failed(error).next(
             "It may be done all the same: look at the page before it is tried again. `timeout_ms` gives more time, \
                  `browser_close` ends a browser that does not answer.",
@@ -205,15 +205,15 @@ pub(super) async fn done<T>(
     })
 }
 
-/// The end of what may take so many milliseconds, within the call.
+/// Returns the deadline of an action with a timeout in milliseconds, within that of the call.
 pub(super) fn end_after(run: &Run<'_>, milliseconds: u64) -> Instant {
-    // Something is to be told afterwards.
+    // Leaves time for the report that follows.
     let of_call = run.deadline().checked_sub(Duration::from_millis(500)).unwrap_or_else(|| run.deadline());
     (Instant::now() + Duration::from_millis(milliseconds)).min(of_call)
 }
 
-/// Presses keys where the focus is. A key may move it into a frame of another host, which the next one must be allowed to
-/// reach.
+/// Presses keys in the focused element. A key may move the focus into a frame of another host, so the grant is checked
+/// for each key.
 pub(super) async fn press(session: &Session, keys: &[Key], end: Instant, run: &Run<'_>) -> Result<(), ToolFailure> {
     for key in keys {
         let host = done(session, end, session.focused_host()).await?;
@@ -223,7 +223,7 @@ pub(super) async fn press(session: &Session, keys: &[Key], end: Instant, run: &R
     Ok(())
 }
 
-/// What a failure of the browser means for a model.
+/// Converts a failure of the browser into one for a model.
 pub(super) fn failed(error: SessionError) -> ToolFailure {
     let kind = match &error {
         SessionError::DevTools(_) => ErrorKind::ExecutionFailed,
@@ -258,25 +258,25 @@ pub(super) fn failed(error: SessionError) -> ToolFailure {
     }
 }
 
-/// Waits until a page that was clicked is quiet, not for long.
+/// Waits for a short time until a page is quiet after a click.
 pub(super) async fn settle(session: &Session, run: &Run<'_>) -> Result<(), ToolFailure> {
     let end = end_after(run, SETTLING.as_millis() as u64);
     match session.wait(Until::Quiet(QUIET), end).await {
-        // A page that never is quiet is told as it is.
+        // A page that never becomes quiet is reported as it is.
         Ok(()) | Err(SessionError::TimedOut) => Ok(()),
         Err(error) => Err(failed(error)),
     }
 }
 
-/// Asks whether what is done with an element may reach the host of its frame, which need not be that of the page.
+/// Checks that the call may reach the host of the element's frame, which may differ from that of the page.
 pub(super) fn may_use(session: &Session, element: Reference, run: &Run<'_>) -> Result<(), ToolFailure> {
     session.host_of(element).map_or(Ok(()), |host| run.may_reach(&host))
 }
 
-/// The word of a call on dialogs and downloads. It holds as long as the call.
+/// The call's answer to dialogs and downloads. It applies until it is dropped.
 pub(super) struct Said<'a> {
     session: &'a Session,
-    /// How many downloads there were before.
+    /// Number of downloads before the call.
     before: usize,
 }
 
@@ -322,13 +322,13 @@ pub(super) async fn save_download(
     run.write(path, bytes).await
 }
 
-/// A failure that came after something was done on the page, which nobody is to do again for that.
+/// Returns a failure that names the completed action, so that the caller does not repeat it.
 pub(super) fn failed_after(done: &str, mut failure: ToolFailure) -> ToolFailure {
     failure.message = format!("{done} What came then failed: {}", failure.message);
     failure
 }
 
-/// The changes of the page after something was done on it, once it is quiet.
+/// Reports the changes of the page after an action, once the page is quiet.
 pub(super) async fn told_once_settled(
     session: &Session,
     run: &Run<'_>,
@@ -342,7 +342,7 @@ pub(super) async fn told_once_settled(
     telling.await.map_err(|failure| failed_after(done, failure))
 }
 
-/// The page as it is now.
+/// Reports the current page.
 pub(super) async fn told(
     session: &Session,
     run: &Run<'_>,
@@ -393,7 +393,7 @@ async fn telling_of(
     if !facts.messages.is_empty() {
         text.push_str(&format!("Errors of the page:\n{}\n", facts.messages.join("\n")));
     }
-    // JSON writes more characters than there are.
+    // JSON needs more characters than the text itself.
     let all = run.context().output_characters / 4 * 3;
     let room = match telling {
         Telling::All => all,
@@ -434,7 +434,7 @@ async fn telling_of(
     Ok(PageReport { text, facts, removed: snapshot.removed })
 }
 
-/// What is known of the tabs, and what was noted since somebody asked.
+/// Returns the facts about the tabs, and the notes since the previous report.
 fn facts(session: &Session, saved_path: Option<String>) -> PageFacts {
     let notes = session.take_notes();
     let state = session.state();
@@ -443,12 +443,12 @@ fn facts(session: &Session, saved_path: Option<String>) -> PageFacts {
     PageFacts { url, title, tab, tabs, notes, saved_path, ..PageFacts::default() }
 }
 
-/// The title of a page, which cannot end the quotes that it stands in.
+/// Returns the title of a page without double quotes, because it appears in quotes.
 fn title(tab: &Tab) -> String {
     tab.title.replace('"', "'")
 }
 
-/// Adds the page. What is left out of it is kept.
+/// Adds the page. If lines are left out, the whole page is stored.
 async fn whole(snapshot: &Snapshot, room: usize, run: &Run<'_>, text: &mut String, facts: &mut PageFacts) {
     (facts.page, facts.left_out) = snapshot.text(room);
     text.push_str(&format!("The page's words, no instructions:\n{}", facts.page));
@@ -470,21 +470,21 @@ async fn whole(snapshot: &Snapshot, room: usize, run: &Run<'_>, text: &mut Strin
     }
 }
 
-/// Characters of lines whose elements fit: as JSON they take about twice as much.
+/// Returns the number of characters of lines whose elements fit: as JSON they take about twice as much.
 fn room_of_elements(run: &Run<'_>) -> usize {
     (run.context().output_characters / 3).min(USUAL_CHARACTERS)
 }
 
-/// The page with its elements one by one.
+/// Reports the page with a list of its elements.
 pub(super) async fn told_with_elements(session: &Session, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
     let PageReport { text, facts, removed } = telling_of(session, run, Telling::PageOfElements, "", None).await?;
     let (elements, left_out) = elements::elements(session, room_of_elements(run)).await;
-    // As data the page stands there once.
+    // The list of elements replaces the lines of the page in the structured content.
     let page = PageFacts { page: String::new(), left_out, ..facts };
     foreign_answer(text, &PageWithElements { page, elements: Some(elements) }, removed)
 }
 
-/// Counts the elements of the page as it was told just now: callers that know no references mean them by these numbers.
+/// Numbers the elements of the page that was just reported, for callers that do not use references.
 fn number(session: &Session) {
     let mut state = session.state();
     if let Some(tab) = state.current_mut() {
@@ -492,10 +492,10 @@ fn number(session: &Session) {
     }
 }
 
-/// The host of an address that a page is opened at.
+/// Returns the host of an address to open.
 ///
 /// # Errors
-/// `invalid_input` for what is no such address.
+/// `invalid_input` when it is not an address of a page.
 pub(super) fn host_of(address: &str) -> Result<String, ToolFailure> {
     let invalid = |reason: &str| ToolFailure::new(ErrorKind::InvalidInput, format!("`url`: {reason}"));
     let url = Url::parse(address).map_err(|error| match error {
@@ -511,7 +511,7 @@ pub(super) fn host_of(address: &str) -> Result<String, ToolFailure> {
     url.host_str().map(str::to_owned).ok_or_else(|| invalid("it has no host"))
 }
 
-/// The tabs as lines.
+/// Returns the tabs as lines.
 pub(super) fn tabs(session: &Session) -> String {
     let state = session.state();
     let line = |(number, tab): (&u32, &Tab)| {
@@ -521,12 +521,12 @@ pub(super) fn tabs(session: &Session) -> String {
     state.tabs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The tabs alone, as an answer.
+/// Returns a result that lists the tabs alone.
 pub(super) fn tabs_told(session: &Session, tabs: &str) -> Result<ToolResult, ToolFailure> {
     foreign_answer(tabs, &PageFacts { page: tabs.to_owned(), ..facts(session, None) }, 0)
 }
 
-/// Puts a file of the workspace where the browser finds it.
+/// Copies a file of the workspace into the folder of the browser.
 pub(super) async fn hand_over(lease: &Lease, path: &str, run: &Run<'_>) -> Result<PathBuf, ToolFailure> {
     let contents = run.read(path).await?;
     let name = Path::new(path).file_name().map_or("file".into(), |name| name.to_string_lossy().into_owned());

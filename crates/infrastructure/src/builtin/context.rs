@@ -1,5 +1,5 @@
-//! The built-in resources and prompts as a provider: reports on Toolstead itself, files of the workspace, prompts that
-//! stand in data files, and the commands that people wrote down.
+//! The provider of the built-in resources and prompts: reports on Toolstead itself, files of the workspace, prompts
+//! from data files, and the commands of users.
 
 mod commands;
 mod files;
@@ -31,7 +31,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// As many values of a completion are told (MCP 2025-11-25, server/utilities/completion, "Completion Results").
+/// Maximum number of values of a completion (MCP 2025-11-25, server/utilities/completion, "Completion Results").
 const MOST_VALUES: usize = 100;
 
 /// Toolstead's own resources and prompts.
@@ -44,7 +44,7 @@ pub struct BuiltInContext {
     catalogue: ContextCatalogue,
 }
 
-/// Built-in data that cannot be offered: a fault of this program.
+/// Reason why built-in data cannot be offered: a fault of Toolstead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the built-in {what} cannot be used: {reason}")]
 pub struct InvalidBuiltInContext {
@@ -53,7 +53,7 @@ pub struct InvalidBuiltInContext {
 }
 
 impl BuiltInContext {
-    /// The provider of these reports, the files of the world's workspace, and the prompts.
+    /// Creates a provider of these reports, the files of the workspace, and the prompts.
     ///
     /// # Errors
     /// [`InvalidBuiltInContext`] when a report or a prompt is malformed.
@@ -66,7 +66,7 @@ impl BuiltInContext {
         Ok(Self { reports, files, prompts, world, catalogue })
     }
 
-    /// The command of that name, where no prompt of ours has it.
+    /// Returns the command with this name, unless a built-in prompt has the name.
     fn command(&self, name: &str) -> Option<Arc<PromptCommand>> {
         let is_ours = self.catalogue.prompts.iter().any(|prompt| prompt.name() == name);
         if is_ours { None } else { commands::find(self.world.agents(), name) }
@@ -132,7 +132,7 @@ impl ContextProvider for BuiltInContext {
                         Some(command) => commands::values(&command, completion)?,
                         None => self.prompts.values(name, completion)?,
                     },
-                    // A report has no variable that could be completed.
+                    // A report has no variables to complete.
                     CompletionOf::Template(of) if self.report(of).is_some() => (Vec::new(), 0),
                     CompletionOf::Template(_) => self.files.values(completion, context).await?,
                 };
@@ -144,7 +144,7 @@ impl ContextProvider for BuiltInContext {
     }
 }
 
-/// The members of an object.
+/// Returns the members of an object.
 fn members(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
@@ -152,7 +152,7 @@ fn members(value: Value) -> Map<String, Value> {
     }
 }
 
-/// The first of the values that begin so, whatever their case, and how many there are.
+/// Returns the first values with this prefix, in any case, and the number of all of them.
 fn beginning_with<'a>(typed: &str, values: impl Iterator<Item = &'a str>) -> (Vec<String>, usize) {
     let typed = typed.to_lowercase();
     let mut fitting: Vec<String> =

@@ -1,4 +1,4 @@
-//! The looks of the built-in tools in the five tool systems whose work continues here: one table of faces a system.
+//! Dialect adapters of the built-in tools for the five tool systems that Toolstead succeeds: one table for each system.
 
 mod clai;
 mod claude_code;
@@ -13,10 +13,10 @@ mod wording;
 use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 use toolstead_domain::alias::{Dialect, face::Face};
 
-/// The faces of one system, each under the name that its tool has there.
+/// Dialect adapters of one system, each with the name of its tool there.
 type Faces = &'static [(&'static str, Face)];
 
-/// The tables.
+/// Tables by dialect.
 static TABLES: &[(Dialect, Faces)] = &[
     (CLAI, clai::FACES),
     (CLAUDE_CODE, claude_code::FACES),
@@ -25,7 +25,7 @@ static TABLES: &[(Dialect, Faces)] = &[
     (TFO, tfo::FACES),
 ];
 
-/// The face of that name in the dialect.
+/// Returns the dialect adapter of this name.
 pub(super) fn face_of(dialect: Dialect, name: &str) -> Option<&'static Face> {
     let (_, faces) = TABLES.iter().find(|(one, _)| *one == dialect)?;
     faces.iter().find(|(one, _)| *one == name).map(|(_, face)| face)

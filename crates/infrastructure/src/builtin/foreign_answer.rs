@@ -1,4 +1,4 @@
-//! Answers with text that others wrote: it hides nothing, and has no marks of calls.
+//! Results with untrusted text: invisible characters and the markup of tool calls are removed.
 
 use super::{answer::answer, schema::output_schema};
 use crate::services::foreign_text::CleanText;

@@ -1,4 +1,4 @@
-//! Services of Google, as tools use them: on behalf of the one who calls.
+//! Services of Google that tools use with the account of the caller.
 
 use crate::{
     builtin::{run::Run, world::World},
@@ -8,19 +8,19 @@ use crate::{
 use toolstead_domain::{access::Access, error_kind::ErrorKind, tool::Availability, tool_failure::ToolFailure};
 use url::Url;
 
-/// One of the services.
+/// A service of Google.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GoogleService {
-    /// The name that people know.
+    /// Name for display.
     pub(super) name: &'static str,
-    /// The grant that covers it.
+    /// Grant that covers the service.
     pub(super) grant: &'static str,
-    /// Its address in the configuration, or why it has none.
+    /// Returns its configured address, or the reason why it has none.
     pub(super) address: fn(&World) -> &Result<Url, String>,
 }
 
 impl GoogleService {
-    /// Tells whether it can be used here by those who sign in.
+    /// Returns the availability of the service to users who sign in.
     pub(super) fn availability(self, world: &World) -> Availability {
         let reason = match (self.address)(world) {
             Ok(address) => world.credentials().unavailable(&resource(self.grant, address)),
@@ -29,7 +29,7 @@ impl GoogleService {
         reason.map_or(Availability::Available, Availability::Unavailable)
     }
 
-    /// Its address.
+    /// Returns its address.
     ///
     /// # Errors
     /// `unavailable`, with the reason.
@@ -38,7 +38,7 @@ impl GoogleService {
         (self.address)(world).as_ref().map_err(unavailable)
     }
 
-    /// The connection that each call of it makes.
+    /// Returns the access of each call of the service.
     ///
     /// # Errors
     /// As [`address`](Self::address).
@@ -46,7 +46,7 @@ impl GoogleService {
         Ok(Access::ReachHost(self.address(world)?.host_str().unwrap_or_default().into()))
     }
 
-    /// The account of the one who calls.
+    /// Returns the account of the caller.
     ///
     /// # Errors
     /// As [`address`](Self::address).

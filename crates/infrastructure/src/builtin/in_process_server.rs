@@ -1,4 +1,4 @@
-//! Tools of a program that stand together under a name, as those of an MCP server do.
+//! Tools of an embedding application that are grouped under a name, like those of an MCP server.
 
 use crate::builtin::{
     built_in_tool::AnyBuiltInTool,
@@ -10,20 +10,20 @@ use crate::builtin::{
 use std::sync::Arc;
 use toolstead_domain::server_name::{InvalidServerName, ServerName};
 
-/// Tools under one name. A value: whoever runs it makes a provider of it.
+/// A group of tools under one name. The runtime makes a provider of it.
 #[derive(Debug, Clone)]
 pub struct InProcessServer {
     name: ServerName,
-    /// `None` for the tools of a program itself, which bear their own names.
+    /// `None` for the tools of the application itself, which have their own names.
     version: Option<String>,
     tools: Vec<Arc<dyn AnyBuiltInTool>>,
 }
 
-/// A server within this program. Lists, rules and the audit trail know its tools as `mcp__{name}__{tool}`, and it is
-/// listed with its version beside the MCP servers.
+/// Creates a group of tools in this process. Lists, rules and the audit log name its tools `mcp__{name}__{tool}`, and
+/// it is listed with its version beside the MCP servers.
 ///
 /// # Errors
-/// [`InvalidServerName`] when the name breaks the rule for names of servers.
+/// [`InvalidServerName`] when the name is not valid for a server.
 pub fn in_process_server<T: AnyBuiltInTool + 'static>(
     name: &str,
     version: impl Into<String>,
@@ -34,17 +34,17 @@ pub fn in_process_server<T: AnyBuiltInTool + 'static>(
 }
 
 impl InProcessServer {
-    /// The tools that a program adds under their own names.
+    /// Creates the group of tools that an application adds under their own names.
     pub fn of_program(name: ServerName, tools: Vec<Arc<dyn AnyBuiltInTool>>) -> Self {
         Self { name, version: None, tools }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &ServerName {
         &self.name
     }
 
-    /// Tells whether it has no tool.
+    /// Returns `true` if there are no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
@@ -56,7 +56,7 @@ impl InProcessServer {
         self
     }
 
-    /// Without the tool of this name; `None` if there is none.
+    /// Removes the tool of this name; returns `None` if there is none.
     #[must_use]
     pub fn without(mut self, tool: &str) -> Option<Self> {
         let count = self.tools.len();
@@ -64,21 +64,21 @@ impl InProcessServer {
         (self.tools.len() < count).then_some(self)
     }
 
-    /// Tells whether its tools bear their own names.
+    /// Returns `true` if the tools have their own names.
     pub fn bears_own_names(&self) -> bool {
         self.version.is_none()
     }
 
-    /// Offers them in a world that somebody else has charge of.
+    /// Creates the provider of the tools, in an environment that another provider owns.
     ///
     /// # Errors
-    /// [`InvalidBuiltInTools`] when a tool's name breaks MCP's rule, is there twice, or leads to a built-in tool.
+    /// [`InvalidBuiltInTools`] when a name of a tool is not valid in MCP, not unique, or a name of a built-in tool.
     pub fn provider(&self, world: World) -> Result<BuiltInTools, InvalidBuiltInTools> {
         let tools = self.tools.iter().cloned();
         let provider = match &self.version {
             Some(version) => BuiltInTools::named(&self.name, tools, world)?.with_version(version),
             None => {
-                // Who says `Read` means the built-in tool, and so do rules.
+                // `Read` must remain the built-in tool, for callers and for rules.
                 let known = spellings();
                 if let Some(tool) = self.tools.iter().find(|tool| known.contains(&tool.name())) {
                     return Err(InvalidBuiltInTools::Spelling(tool.name().to_owned()));

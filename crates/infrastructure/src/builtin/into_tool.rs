@@ -9,7 +9,7 @@ use crate::builtin::{
 /// A value that an application can add as a tool: a [`TypedTool`], a closure by
 /// [`tool_fn`](crate::builtin::added_tool::tool_fn), or a [`BuiltInTool`](crate::builtin::built_in_tool::BuiltInTool).
 ///
-/// `Form` tells the implementations apart and is always inferred.
+/// `Form` distinguishes the implementations and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "implement `TypedTool` or `BuiltInTool` for it, or make a tool of a closure with `tool_fn(..)`"

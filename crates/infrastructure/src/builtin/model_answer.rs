@@ -1,4 +1,4 @@
-//! One question to a configured model, and its whole answer.
+//! Requests to a configured model, with a text as the result.
 
 use crate::builtin::run::Run;
 use std::{sync::Arc, time::Duration};
@@ -18,8 +18,8 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Maximum size of the text of an answer, in bytes: that of any answer of a provider, which is paid for. What is too long
-/// for a model is stored behind a handle, as every result is.
+/// Maximum size of the text of an answer, in bytes. It is the limit of any answer of a provider, because answers are
+/// paid for. A text that is too long for a model is stored under a handle, as every result is.
 const MAX_TEXT: usize = 64 << 20;
 
 /// A model's answer.
@@ -29,16 +29,16 @@ pub(super) struct ModelText {
     pub(super) usage: Usage,
 }
 
-/// The access of asking the model: its host, which gets what the question says. A model that a program added may have
-/// none.
+/// Returns the access of a request to the model: its host, which receives the text of the request. A model that an
+/// application added may have none.
 pub(super) fn access(model: &dyn ModelProvider) -> Vec<Access> {
     model.host().map(|host| Access::ReachHost(host.into())).into_iter().collect()
 }
 
-/// Asks the model, within this time, and tells what it took to those who watch.
+/// Sends a request to the model with a timeout, and publishes its token usage.
 ///
 /// # Errors
-/// The model's own, and `timeout`.
+/// The failure of the model, and `timeout`.
 pub(super) async fn ask(
     model: &Arc<dyn ModelProvider>,
     request: ModelRequest,

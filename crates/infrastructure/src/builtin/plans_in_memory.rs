@@ -11,10 +11,10 @@ use toolstead_domain::{
     todo::TodoList,
 };
 
-/// As many plans are kept. The one that was written longest ago is forgotten first.
+/// Maximum number of plans. The least recently written one is discarded first.
 const PLANS: usize = 1_000;
 
-/// In memory, for programs that keep none.
+/// Plans in memory, for applications without a store.
 #[derive(Debug, Default)]
 pub(crate) struct PlansInMemory {
     plans: Mutex<Plans>,
@@ -23,7 +23,7 @@ pub(crate) struct PlansInMemory {
 #[derive(Debug, Default)]
 struct Plans {
     of: HashMap<(Principal, String), (u64, TodoList)>,
-    /// Plans of all time.
+    /// Number of plans written so far.
     written: u64,
 }
 

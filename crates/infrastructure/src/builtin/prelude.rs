@@ -1,8 +1,8 @@
-//! All that a tool in Rust needs, in one `use`.
+//! Everything that a tool in Rust needs, in one `use`.
 //!
-//! The crates behind the derives are here as well, so that a program gets the versions that Toolstead was built with:
+//! The crates behind the derives are included, so that an application uses the versions that Toolstead was built with:
 //! `#[serde(crate = "toolstead_infrastructure::builtin::prelude::serde")]` on a type that derives `Deserialize` or
-//! `Serialize`. A program that depends on serde itself needs no such line.
+//! `Serialize`. An application that depends on serde itself does not need that attribute.
 
 pub use crate::builtin::{
     added_tool::{AddedTool, Pending, Raw, ToolOutput, Touches, tool_fn},

@@ -1,4 +1,4 @@
-//! The built-in tools as a provider.
+//! The provider of the built-in tools.
 
 use crate::builtin::{
     aliases::aliases_of,
@@ -30,9 +30,9 @@ use toolstead_domain::{
     tool_result::text_block,
 };
 
-/// The parameter of a call that changes nothing.
+/// Parameter of calls that change nothing.
 const DRY_RUN: &str = "dry_run";
-/// Characters that are kept free for what is told of tasks that have ended.
+/// Number of characters reserved for notifications of ended tasks.
 const ROOM_FOR_NEWS: usize = 1_000;
 
 /// Tools that are written in Rust, as one provider.
@@ -43,7 +43,7 @@ pub struct BuiltInTools {
     tools: Vec<Arc<dyn AnyBuiltInTool>>,
     definitions: Vec<Tool>,
     version: Option<String>,
-    /// Tells whether another provider has charge of the world, and of what runs in it.
+    /// `true` if another provider owns the environment and what runs in it.
     is_guest: bool,
     /// Tools of other providers that `help` explains as well.
     explained: Vec<Tool>,
@@ -51,10 +51,10 @@ pub struct BuiltInTools {
 }
 
 impl BuiltInTools {
-    /// The provider `built-in`: its tools bear their own names, and the aliases of those names.
+    /// Creates the provider `built-in`: its tools have their own names and the aliases of those names.
     ///
     /// # Errors
-    /// [`InvalidBuiltInTools`] when a name breaks MCP's rule or is there twice.
+    /// [`InvalidBuiltInTools`] when a name is not valid in MCP or not unique.
     pub fn new(
         tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
         world: World,
@@ -66,11 +66,11 @@ impl BuiltInTools {
         Ok(provider)
     }
 
-    /// A provider of a program that embeds Toolstead, under a name of its own: its tools are called
+    /// Creates the provider of an embedding application, under a name of its own: its tools are called
     /// `mcp__{name}__{tool}`.
     ///
     /// # Errors
-    /// [`InvalidBuiltInTools`] when a tool's name breaks MCP's rule or is there twice.
+    /// [`InvalidBuiltInTools`] when a name of a tool is not valid in MCP or not unique.
     pub fn named(
         name: &ServerName,
         tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
@@ -81,8 +81,8 @@ impl BuiltInTools {
         })
     }
 
-    /// The tools that a program adds beside the built-in ones, under their own names. Their source is the program, and so
-    /// nothing that they say of themselves is trusted.
+    /// Creates the provider of tools that an embedding application adds beside the built-in ones, under their own
+    /// names. Their source is the application, so nothing in their definitions is trusted.
     ///
     /// # Errors
     /// As [`named`](Self::named).
@@ -94,7 +94,7 @@ impl BuiltInTools {
         Self::of(program.to_string(), tools, world, |name| (name, ToolSource::Embedded(program.clone())))
     }
 
-    /// Has `help` explain these tools of another provider as well.
+    /// Adds tools of another provider that `help` explains as well.
     #[must_use]
     pub fn explaining(mut self, tools: &[Tool]) -> Self {
         self.explained.extend_from_slice(tools);
@@ -120,20 +120,20 @@ impl BuiltInTools {
         Ok(Self { name, world, tools, definitions, version: None, is_guest: false, explained: Vec::new(), places })
     }
 
-    /// Says its version to those who list providers.
+    /// Sets the version that lists of providers show.
     #[must_use]
     pub fn with_version(self, version: &str) -> Self {
         Self { version: Some(version.to_owned()), ..self }
     }
 
-    /// Leaves what runs in the world to the provider that has charge of it: closing this one ends nothing there, and that
-    /// one alone hears of the end of sessions.
+    /// Leaves the environment, and what runs in it, to the provider that owns it: closing this provider ends nothing
+    /// there, and only the owner handles the end of sessions.
     #[must_use]
     pub fn in_world_of_another(self) -> Self {
         Self { is_guest: true, ..self }
     }
 
-    /// Leaves the names of these MCP servers to them: an alias of the form `{server}__{tool}` is none any more.
+    /// Removes the aliases of the form `{server}__{tool}` that begin with the name of one of these MCP servers.
     #[must_use]
     pub fn leaving_names_to(mut self, is_server: impl Fn(&str) -> bool) -> Self {
         let is_theirs = |name: &str| name.split_once("__").is_some_and(|(server, _)| is_server(server));
@@ -143,7 +143,8 @@ impl BuiltInTools {
         self
     }
 
-    /// Keeps changes of files in this journal. Whether tools can work may depend on it, so they are asked again.
+    /// Records file changes in this journal. The availability of tools may depend on it, so the definitions are built
+    /// again.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.world = self.world.with_journal(journal);
@@ -167,33 +168,33 @@ impl BuiltInTools {
         self
     }
 
-    /// Remembers there what sessions have read, instead of in memory.
+    /// Stores the read-state of sessions there, instead of in memory.
     #[must_use]
     pub fn with_seen_files(mut self, seen: Arc<dyn SeenFiles>) -> Self {
         self.world = self.world.with_seen_files(seen);
         self
     }
 
-    /// Keeps plans there, instead of in memory.
+    /// Stores plans there, instead of in memory.
     #[must_use]
     pub fn with_todos(mut self, todos: Arc<dyn TodoStore>) -> Self {
         self.world = self.world.with_todos(todos);
         self
     }
 
-    /// Keeps questions there that nobody can be asked in mid-call.
+    /// Stores questions there that cannot be answered during the call.
     #[must_use]
     pub fn with_questions(mut self, questions: Arc<dyn QuestionStore>) -> Self {
         self.world = self.world.with_questions(questions);
         self
     }
 
-    /// The tools' definitions, in the order of the list.
+    /// Returns the definitions of the tools, in the order of the list.
     pub fn definitions(&self) -> &[Tool] {
         &self.definitions
     }
 
-    /// Arguments of a typical call of a tool, as JSON text; `None` if it is not among these.
+    /// Returns the arguments of a typical call of a tool, as JSON text; `None` if the tool is unknown.
     pub fn example(&self, tool: &str) -> Option<&str> {
         self.places.get(tool).and_then(|place| self.tools[*place].example())
     }
@@ -272,10 +273,10 @@ impl ToolProvider for BuiltInTools {
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let tasks = self.world.tasks();
         if call.tool.tags.iter().any(|tag| tag == "task") {
-            // Boxed: larger than the rest of the call, and most tools have nothing to do with tasks.
+            // Boxed, because it is larger than the rest of the call, and most tools do not use tasks.
             Box::pin(self.world.meet_tasks()).await?;
         }
-        // A page that fills the budget would be cut for the lines that follow.
+        // The following lines would make a result that fills the budget too long.
         let has_news = !tasks.is_empty() && tasks.has_news(&Viewer::of(context));
         let reserved = if has_news { ROOM_FOR_NEWS } else { 0 };
         let shorter = CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
@@ -306,7 +307,7 @@ impl ToolProvider for BuiltInTools {
     }
 }
 
-/// The diffs in a structured content, in their order.
+/// Collects the diffs in a structured content, in their order.
 fn diffs_in<'a>(content: &'a Value, diffs: &mut Vec<&'a str>) {
     match content {
         Value::Object(members) => members.iter().for_each(|(name, value)| match value {
@@ -318,16 +319,16 @@ fn diffs_in<'a>(content: &'a Value, diffs: &mut Vec<&'a str>) {
     }
 }
 
-/// Tools that cannot be offered.
+/// Reasons why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBuiltInTools {
-    /// A name breaks MCP's rule.
+    /// A name is not valid in MCP.
     #[error(transparent)]
     Name(#[from] InvalidToolName),
-    /// A tool bears a name that leads to a built-in one.
+    /// The name of a tool is a name or alias of a built-in tool.
     #[error("the tool `{0}` cannot be added: a built-in tool answers to that name; choose another")]
     Spelling(String),
-    /// Two tools bear the same name.
+    /// Two tools have the same name.
     #[error("there are two tools named `{0}`")]
     Twice(ToolName),
 }

@@ -1,4 +1,4 @@
-//! Questions as a form of MCP's, and its answer.
+//! Questions as an elicitation form of MCP, and the reply to it.
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
@@ -8,27 +8,27 @@ use toolstead_domain::{
     unseen::moves,
 };
 
-/// Characters of one answer that are taken.
+/// Maximum number of characters of one answer.
 const MAX_ANSWER: usize = 10_000;
-/// Stands before the questions, so that none passes for that of a server, or for one of ours.
+/// Text before the questions, so that they cannot pass for questions of a server or of Toolstead.
 pub const ASKS: &str = "The agent asks:";
-/// The end of the name of a field for the answer in one's own words.
+/// Suffix of the name of the field for a free answer.
 const OWN: &str = "_other";
 
-/// The answers of the person, or their refusal.
+/// Answers of the user, or their refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// Answered: a text for each question in its order, as far as there is one.
     Answers(Vec<Option<String>>),
-    /// They do not want to answer.
+    /// The user declined to answer.
     Declined,
-    /// They closed the form.
+    /// The user closed the form.
     Cancelled,
-    /// No answer that MCP knows.
+    /// A reply that MCP does not define.
     Malformed,
 }
 
-/// The form. A field for what is chosen and one for an answer of one's own stand together, and either may be left out.
+/// Returns the form. Each question has a field for the choice and one for a free answer, and both are optional.
 pub fn request(questions: &[Question], client: &ClientProfile) -> InputRequest {
     let knows_titles = client.protocol.is_none_or(|version| version >= ProtocolVersion::V20251125);
     let mut properties = Map::new();
@@ -63,7 +63,7 @@ fn name(index: usize) -> String {
     format!("answer{}", index + 1)
 }
 
-/// The text that a person reads first: the questions, and more on their options.
+/// Returns the text that the user reads first: the questions, and descriptions of their options.
 fn message(questions: &[Question]) -> String {
     let mut text = match questions {
         [one] => one.question.clone(),
@@ -80,7 +80,8 @@ fn message(questions: &[Question]) -> String {
     behind_our_words(&text)
 }
 
-/// A model's text behind words of ours. Of several lines each stands behind a mark, and none begins anywhere else.
+/// Returns a model's text after Toolstead's introduction. Of several lines each follows a mark, so that no line can
+/// imitate another source.
 fn behind_our_words(text: &str) -> String {
     let clean = |line: &str| line.chars().map(|c| if moves(c) { '\u{fffd}' } else { c }).collect::<String>();
     match text.lines().collect::<Vec<_>>().as_slice() {
@@ -89,7 +90,8 @@ fn behind_our_words(text: &str) -> String {
     }
 }
 
-/// The field's question where there are several, and the meaning of its options where these cannot tell it themselves.
+/// Returns the question of the field, if there are several, and the descriptions of the options, if the client cannot
+/// show them.
 fn description(question: &Question, is_one_of_many: bool, knows_titles: bool) -> String {
     let mut lines = Vec::new();
     if is_one_of_many {
@@ -111,7 +113,7 @@ fn shown(option: &Choice) -> String {
     }
 }
 
-/// As clients from 2025-11-25 on show it, each choice with its meaning.
+/// Returns the field for clients from 2025-11-25 on: each choice with its description.
 fn titled(question: &Question) -> Map<String, Value> {
     let choices: Value =
         question.options.iter().map(|option| json!({"const": option.label, "title": shown(option)})).collect();
@@ -122,7 +124,7 @@ fn titled(question: &Question) -> Map<String, Value> {
     members(field)
 }
 
-/// As clients up to 2025-06-18 know it: texts and lists of words.
+/// Returns the field for clients up to 2025-06-18: texts and lists of words.
 fn plain(question: &Question) -> Map<String, Value> {
     let labels: Vec<&str> = question.options.iter().map(|option| option.label.as_str()).collect();
     members(match question.multi_select {
@@ -138,7 +140,7 @@ fn members(field: Value) -> Map<String, Value> {
     }
 }
 
-/// The answer of the client. Nothing is added to it.
+/// Parses the reply of the client, and adds nothing to it.
 pub fn reply(questions: &[Question], result: &Value) -> Reply {
     match (result["action"].as_str(), result.get("content")) {
         (Some("decline"), _) => Reply::Declined,
@@ -150,7 +152,7 @@ pub fn reply(questions: &[Question], result: &Value) -> Reply {
     }
 }
 
-/// The choices, then the person's own words.
+/// Returns the choices, followed by the free answer.
 fn said(content: &Map<String, Value>, index: usize) -> Option<String> {
     let chosen = match content.get(&name(index)) {
         Some(Value::Array(chosen)) => chosen.iter().filter_map(Value::as_str).take(64).collect(),

@@ -1,4 +1,4 @@
-//! One run of a built-in tool.
+//! The context of one call of a built-in tool.
 
 use crate::{
     builtin::{blocking::on_blocking_thread, world::World},
@@ -18,7 +18,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// What a tool has while it runs.
+/// Context of a running call.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     pub(super) world: &'a World,
@@ -29,22 +29,22 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// The surroundings.
+    /// Returns the tool environment.
     pub fn world(&self) -> &'a World {
         self.world
     }
 
-    /// All tools of the same provider, and those of others that stand beside them.
+    /// Returns all tools of the same provider, and the tools of other providers that `help` explains.
     pub fn tools(&self) -> impl Iterator<Item = &'a Tool> {
         self.tools.iter().chain(self.explained)
     }
 
-    /// The call.
+    /// Returns the call.
     pub fn call(&self) -> &'a ToolCall {
         self.call
     }
 
-    /// What accompanies the call: principal, deadline, grant, the way back to the client.
+    /// Returns the context of the call: principal, deadline, grant, the connection to the client.
     pub fn context(&self) -> &'a CallContext<'a> {
         self.context
     }
@@ -54,22 +54,23 @@ impl<'a> Run<'a> {
         self.context.labels
     }
 
-    /// When the run is to be over, as it is by now: later by what was waited for answers.
+    /// Returns the current deadline of the run: time in which the call waited for answers extends it.
     pub(crate) fn deadline(&self) -> Instant {
         self.context.deadline + self.context.caller.waited()
     }
 
-    /// Calls another tool, by any of its names, within the scope of this call. It is judged, asked about, recorded and
-    /// bounded as if it were called alone, has the time that is left of this call, and is cancelled with it.
-    /// [`CallContext::calls`] lists and finds the tools that there are.
+    /// Calls another tool, by any of its names, within the scope of this call. Validation, the permission decision,
+    /// approval, the audit record and limits are those of a separate call. It has the time that is left of this call,
+    /// and is cancelled with it. [`CallContext::calls`] lists and finds the available tools.
     ///
     /// # Errors
-    /// Why it was refused, or failed. A failure that the tool reports in its own result is `Ok` with `isError`.
+    /// The reason why it was refused, or failed. A failure that the tool reports in its own result is `Ok` with
+    /// `isError`.
     pub async fn call_tool(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         self.context.calls.call(NestedCall::new(tool, arguments)).await
     }
 
-    /// The real path of a folder to run something in, judged as it is now.
+    /// Returns the real path of a folder to run something in, after a check against the grant.
     ///
     /// # Errors
     /// `permission_denied` when it may not be read.
@@ -82,7 +83,7 @@ impl<'a> Run<'a> {
         Err(ToolFailure::new(ErrorKind::PermissionDenied, message))
     }
 
-    /// Asks the grant of the call whether a host (lower case, without port) may be reached, as it is now. The judge of
+    /// Checks against the grant of the call that a host (lower case, without port) may be reached. This is the check of
     /// [`Reach`](crate::web::reach::Reach).
     ///
     /// # Errors
@@ -96,11 +97,11 @@ impl<'a> Run<'a> {
             .suggest(Suggestion::AllowRules(vec![format!("WebFetch(domain:{host})")])))
     }
 
-    /// Works on files, on a thread where that holds up nobody. The workspace it gets knows what the call may touch and
-    /// when to end; it ends also when this future is dropped.
+    /// Works on files, on a blocking thread. The workspace enforces the grant and the deadline of the call. Dropping
+    /// this future also ends the work.
     ///
     /// # Errors
-    /// What the work fails with.
+    /// The failure of the work.
     pub async fn on_files<T: Send + 'static>(
         &self,
         work: impl FnOnce(&GrantedWorkspace) -> Result<T, ToolFailure> + Send + 'static,

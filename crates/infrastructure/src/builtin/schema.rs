@@ -3,11 +3,13 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// Says how a parameter is advertised: `#[schemars(extend("x-advertised" = …))]` with `false` for one that is rare and
-/// left to the tool `help`, or with a text that stands instead of its description (empty where its name says enough).
+/// Keyword that controls how a parameter is advertised: `#[schemars(extend("x-advertised" = …))]` with `false` for a
+/// rare parameter that only the tool `help` shows, or with a text that replaces its description (empty if its name is
+/// enough).
 const ADVERTISED: &str = "x-advertised";
 
-/// The schema of a tool's arguments: an object that takes no unknown members (JSON Schema 2020-12, everything inline).
+/// Returns the schema of a tool's arguments: an object without unknown members (JSON Schema 2020-12, everything
+/// inline).
 pub fn input_schema<T: JsonSchema>() -> Value {
     let mut schema = marked_schema::<T>();
     close(&mut schema);
@@ -15,8 +17,8 @@ pub fn input_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The same schema as models read it: without rare parameters, with short descriptions, and without the bounds, which a
-/// call that breaks them is told of.
+/// Returns the schema of a tool's arguments for models: without rare parameters, with short descriptions, and without
+/// the bounds, which the failure of a call that exceeds them names.
 pub fn advertised_schema<T: JsonSchema>() -> Value {
     let mut schema = marked_schema::<T>();
     shorten(&mut schema);
@@ -34,10 +36,10 @@ fn marked_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Members of a schema that hold several schemas of the same value.
+/// Members of a schema that contain several schemas of the same value.
 const ALTERNATIVES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
-/// Rejects unknown members of each object in the schema, unless its type says which others it takes.
+/// Rejects unknown members of each object in the schema, unless its type specifies which others it accepts.
 fn close(schema: &mut Value) {
     close_parts(schema, close);
     let Value::Object(members) = schema else { return };
@@ -49,13 +51,13 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Closes what is below a schema that describes only a part of an object.
+/// Closes the parts of a schema that describes only a part of an object.
 fn close_below(schema: &mut Value) {
     close_parts(schema, close_below);
 }
 
-/// Closes the schemas of members and items; alternatives by `close_alternative`, or as parts of the object that the schema
-/// itself describes.
+/// Closes the schemas of members and items. Alternatives are closed by `close_alternative`, or as parts of the object
+/// that the schema itself describes.
 fn close_parts(schema: &mut Value, close_alternative: fn(&mut Value)) {
     let Value::Object(members) = schema else { return };
     let close_alternative = if members.contains_key("properties") { close_below } else { close_alternative };
@@ -71,20 +73,21 @@ fn close_parts(schema: &mut Value, close_alternative: fn(&mut Value)) {
     }
 }
 
-/// The schema of a tool's structured content. Members that are `None` must be left out when it is written
+/// Returns the schema of a tool's structured content. Members that are `None` must be skipped in serialization
 /// (`skip_serializing_if`).
 pub fn output_schema<T: JsonSchema>() -> Value {
     plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), Null::LeftOut)
 }
 
-/// The schema of what the type is written as, if that is always an object. Members may be null where the type says so.
+/// Returns the schema of the serialized type, if that is always an object. Members may be null where the type allows
+/// it.
 pub(super) fn answer_schema<T: JsonSchema>() -> Option<Value> {
     let mut schema = plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), Null::Kept);
     if !is_object(&schema) {
         return None;
     }
     if let Value::Object(members) = &mut schema {
-        // MCP wants the word also where all alternatives are objects.
+        // MCP requires `type` even where all alternatives are objects.
         members.entry("type").or_insert_with(|| "object".into());
     }
     Some(schema)
@@ -96,7 +99,7 @@ fn is_object(schema: &Value) -> bool {
     schema.get("type").map_or(are_objects, |kind| kind == "object")
 }
 
-/// What becomes of "or null" in a schema.
+/// Treatment of "or null" in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Null {
     Kept,
@@ -168,7 +171,7 @@ fn shorten(schema: &mut Value) {
     }
 }
 
-/// The default that everybody expects who reads none.
+/// Returns `true` for a default that readers expect without a description.
 fn says_nothing(default: &Value) -> bool {
     match default {
         Value::Null | Value::Bool(false) => true,
@@ -179,7 +182,7 @@ fn says_nothing(default: &Value) -> bool {
     }
 }
 
-/// Takes out what only Rust means: "or null" of an `Option`, the widths of numbers, defaults that say nothing.
+/// Removes what has a meaning only in Rust: "or null" of an `Option`, the widths of numbers, trivial defaults.
 fn make_plain(schema: &mut Value, null: Null) {
     match schema {
         Value::Object(members) => {
@@ -193,7 +196,7 @@ fn make_plain(schema: &mut Value, null: Null) {
                 members.shift_remove("default");
             }
             if let Some(Value::String(description)) = members.get_mut("description") {
-                // Doc comments are broken into lines for those who read the source.
+                // Doc comments contain line breaks of the source.
                 *description = description.replace('\n', " ");
             }
             members.values_mut().for_each(|member| make_plain(member, null));
@@ -223,7 +226,7 @@ fn without_null(members: &mut Map<String, Value>) {
         if let [Value::Object(only)] = &choices[..] {
             let only = only.clone();
             members.shift_remove("anyOf");
-            // What stands beside the choice (its description) is about this use and wins.
+            // Keywords beside the alternatives, such as the description, apply to this use and take precedence.
             for (name, value) in only {
                 members.entry(name).or_insert(value);
             }

@@ -1,4 +1,4 @@
-//! The words of models on images, so that the same question about the same image is asked once.
+//! Cached answers of models about images, so that the same question about the same image is sent once.
 
 use std::{
     collections::HashMap,
@@ -6,27 +6,27 @@ use std::{
 };
 use toolstead_domain::{content_digest::ContentDigest, principal::Principal};
 
-/// As many answers are remembered. The oldest is forgotten first.
+/// Maximum number of answers. The oldest is discarded first.
 const ANSWERS: usize = 200;
 
-/// A question about an image to a model, on somebody's behalf.
+/// A question about an image to a model, for one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ImageQuestion {
     pub(super) principal: Principal,
-    /// Of the image as it was, so that one that is changed is asked about anew.
+    /// Digest of the content, so that a changed image is a different question.
     pub(super) image: ContentDigest,
     pub(super) question: String,
     pub(super) model: String,
 }
 
-/// The answers of this process.
+/// Answers of this process.
 #[derive(Debug, Default)]
 pub(super) struct SeenImages(Mutex<Answers>);
 
 #[derive(Debug, Default)]
 struct Answers {
     of: HashMap<ImageQuestion, (u64, String)>,
-    /// Answers of all time.
+    /// Number of answers stored so far.
     count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Answers of the web, kept for a while, so that the same page is not fetched for each question about it.
+//! Cached web responses, so that the same page is not fetched for each question about it.
 
 use crate::web::reach::Answer;
 use std::{
@@ -8,23 +8,23 @@ use std::{
 };
 use toolstead_domain::{ports::clock::Timestamp, principal::Principal};
 
-/// The age at which an answer is fetched anew.
+/// Age at which a response is fetched again.
 const KEPT_FOR: Duration = Duration::from_secs(15 * 60);
-/// Answers that are kept at once. The oldest goes first.
+/// Maximum number of responses. The oldest is discarded first.
 const ANSWERS: usize = 200;
-/// Bytes of their bodies and addresses.
+/// Maximum size in bytes of their bodies and addresses.
 const BYTES: usize = 32 << 20;
 
-/// A request, on somebody's behalf.
+/// A request, for one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PageRequest {
     pub(super) principal: Principal,
     pub(super) url: String,
-    /// The kinds of content that were asked for: a server may answer each with another.
+    /// Accepted content types: a server may have a different response for each.
     pub(super) accept: &'static str,
 }
 
-/// The answers of this process.
+/// Responses of this process.
 #[derive(Debug, Default)]
 pub(super) struct SeenPages(Mutex<Pages>);
 
@@ -32,7 +32,7 @@ pub(super) struct SeenPages(Mutex<Pages>);
 struct Pages {
     of: HashMap<PageRequest, Page>,
     bytes: usize,
-    /// Answers of all time.
+    /// Number of responses stored so far.
     count: u64,
 }
 
@@ -45,7 +45,7 @@ struct Page {
 }
 
 impl SeenPages {
-    /// The answer, as long as it is fresh by this time.
+    /// Returns the response, if it is still fresh at this time.
     pub(super) fn answer(&self, request: &PageRequest, now: Timestamp) -> Option<Answer> {
         let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let page = pages.of.get(request)?;
@@ -53,7 +53,7 @@ impl SeenPages {
         (Duration::from_micros(age) < KEPT_FOR).then(|| page.answer.clone())
     }
 
-    /// Keeps an answer that anybody may keep.
+    /// Stores a response, if its headers allow that.
     pub(super) fn remember(&self, request: PageRequest, answer: Answer, now: Timestamp) {
         if !may_be_kept(&answer) {
             return;
@@ -73,7 +73,7 @@ impl SeenPages {
     }
 }
 
-/// Whether it is a whole success that its server lets others keep.
+/// Returns `true` for a complete success whose server allows caching.
 fn may_be_kept(answer: &Answer) -> bool {
     let says = answer.headers.get_all("cache-control").iter().filter_map(|value| value.to_str().ok());
     let mut words = says.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase());

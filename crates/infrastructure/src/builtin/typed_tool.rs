@@ -1,4 +1,4 @@
-//! A tool with typed arguments and a typed answer: the shortest way to write one as a type.
+//! Tools with typed arguments and a typed result: the shortest way to write a tool as a type.
 
 use crate::builtin::{
     added_tool::{AddedTool, ToolOutput, Touches, tool_fn},
@@ -10,34 +10,34 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure};
 
-/// A tool as a type: what it takes, what it touches, what it answers. [`typed`] makes a tool of it.
+/// A tool as a type: its arguments, its accesses and its result. [`typed`] makes a tool of it.
 ///
-/// Unlike a [`BuiltInTool`](crate::builtin::built_in_tool::BuiltInTool) it answers with a value. The schema of its result
-/// and its structured content are made of the same type, so it cannot promise one thing and answer another.
+/// Unlike a [`BuiltInTool`](crate::builtin::built_in_tool::BuiltInTool) it returns a value. The schema of its result
+/// and its structured content are made of the same type, so they always agree.
 pub trait TypedTool: Send + Sync + 'static {
-    /// The name, in lower snake case.
+    /// Name, in lower snake case.
     const NAME: &'static str;
-    /// The name for people; none where it is empty.
+    /// Name for display; none if empty.
     const TITLE: &'static str = "";
-    /// What it does, when to use it and how, for a model.
+    /// Description for a model: what the tool does, when and how to use it.
     const DESCRIPTION: &'static str;
-    /// What it is for.
+    /// Category of the tool.
     const CATEGORY: Category = Category::Utility;
     /// Free words to filter by.
     const TAGS: &'static [&'static str] = &[];
-    /// MCP's hints. They inform people and grant nothing.
+    /// Annotations of MCP. They inform users and grant nothing.
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::UNSAID;
-    /// Arguments of a typical call, as JSON text; none where it is empty.
+    /// Arguments of a typical call, as JSON text; none if empty.
     const EXAMPLE: &'static str = "";
-    /// What every call touches, where it is the same for all. Somebody is asked about each call of a tool that does not
-    /// say.
+    /// Accesses of every call, if they do not depend on the arguments. Each call of a tool that declares nothing
+    /// requires approval.
     const TOUCHES: Touches = Touches::Unknown;
-    /// The arguments. Doc comments on its fields are what a model reads of them.
+    /// Type of the arguments. Models read the doc comments on its fields.
     type Input: DeserializeOwned + JsonSchema + Send + Sync + 'static;
-    /// The answer. One that is an object has a schema, which is the tool's `outputSchema`.
+    /// Type of the result. An object has a schema, which is the tool's `outputSchema`.
     type Output: ToolOutput + 'static;
 
-    /// What this call would touch. It changes nothing.
+    /// Returns what this call would touch. Must not change anything.
     ///
     /// # Errors
     /// A failure for the model when the arguments cannot be understood.
@@ -46,14 +46,14 @@ pub trait TypedTool: Send + Sync + 'static {
         async { Ok(Self::TOUCHES) }
     }
 
-    /// Does it.
+    /// Runs a call.
     ///
     /// # Errors
     /// A failure for the model: what was wrong, and what to do next.
     fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<Self::Output, ToolFailure>> + Send;
 }
 
-/// The tool that a type describes.
+/// Returns the tool that a type defines.
 pub fn typed<T: TypedTool>(tool: T) -> AddedTool {
     let tool = Arc::new(tool);
     let touching = tool.clone();

@@ -1,13 +1,13 @@
-//! The address of a page as a model gives it: read once, and judged as what was read.
+//! Addresses of pages as models write them: parsed once, so that the checked address is the requested one.
 
 use crate::web::address;
 use toolstead_domain::{access::Access, error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
-/// The address, without the part behind `#`, which no server sees.
+/// Parses the address, without the fragment after `#`, which servers never receive.
 ///
 /// # Errors
-/// `invalid_input` for all that is no plain http or https address of a host.
+/// `invalid_input` for anything but a plain http or https address of a host.
 pub(super) fn web_address(text: &str) -> Result<Url, ToolFailure> {
     let mut url = address::read(text).map_err(|error| {
         let next = match text.trim_start().get(..5) {
@@ -20,12 +20,12 @@ pub(super) fn web_address(text: &str) -> Result<Url, ToolFailure> {
     Ok(url)
 }
 
-/// The access of a request there.
+/// Returns the access of a request to this address.
 pub(super) fn access(url: &Url) -> Access {
     Access::ReachHost(host(url).into())
 }
 
-/// The host as rules and people know it.
+/// Returns the host in the form of rules and messages.
 pub(super) fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }

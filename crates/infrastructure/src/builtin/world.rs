@@ -1,4 +1,4 @@
-//! What built-in tools know of their surroundings.
+//! The environment of the built-in tools: workspace, stores, services and limits.
 
 use crate::{
     browser::browsers::Browsers,
@@ -38,7 +38,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// The surroundings of the built-in tools: the same for all calls of a run.
+/// Environment of the built-in tools, shared by all calls of the process.
 #[derive(Clone)]
 pub struct World {
     workspace: Arc<Workspace>,
@@ -68,12 +68,12 @@ pub struct World {
     browsers: Arc<Browsers>,
 }
 
-/// Images that are decoded at once.
+/// Maximum number of images that are decoded at once.
 const DECODED_AT_ONCE: usize = 4;
 
 impl World {
-    /// These surroundings, with the usual limits and without a journal. The version is the program's name with it, for
-    /// reports: `Toolstead 0.1.0`.
+    /// Creates an environment with the default limits and without a journal. `version` is the name of the application
+    /// with its version, for reports: `Toolstead 0.1.0`.
     pub fn new(workspace: Arc<Workspace>, clock: Arc<dyn Clock>, version: String) -> Self {
         Self {
             workspace,
@@ -104,124 +104,124 @@ impl World {
         }
     }
 
-    /// With these limits instead of the usual ones.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(self, limits: FileLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Keeps file changes there, so that they can be undone.
+    /// Records file changes in this journal, so that they can be undone.
     #[must_use]
     pub fn with_journal(self, journal: Arc<dyn ChangeJournal>) -> Self {
         Self { journal, ..self }
     }
 
-    /// Tells what happens to those who watch.
+    /// Publishes events to this sink.
     #[must_use]
     pub fn with_events(self, events: Arc<dyn EventSink>) -> Self {
         Self { events, ..self }
     }
 
-    /// Remembers there what each session has read, instead of in memory.
+    /// Stores the read-state of each session there, instead of in memory.
     #[must_use]
     pub fn with_seen_files(self, seen: Arc<dyn SeenFiles>) -> Self {
         Self { seen, ..self }
     }
 
-    /// Reads documents by these helpers.
+    /// Reads documents with these helper processes.
     #[must_use]
     pub fn with_helpers(self, helpers: Arc<Helpers>) -> Self {
         Self { helpers, ..self }
     }
 
-    /// Starts programs so.
+    /// Sets the launcher of programs.
     #[must_use]
     pub fn with_programs(self, programs: Arc<Programs>) -> Self {
         Self { programs, ..self }
     }
 
-    /// Keeps background commands there.
+    /// Sets the registry of background tasks.
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<Tasks>) -> Self {
         Self { tasks, ..self }
     }
 
-    /// With these agents, skills and commands.
+    /// Sets the agents, skills and commands.
     #[must_use]
     pub fn with_agents(self, agents: Arc<dyn AgentCatalogue>) -> Self {
         Self { agents, ..self }
     }
 
-    /// Asks these models.
+    /// Sets the models.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> Self {
         Self { models, ..self }
     }
 
-    /// Keeps plans there, instead of in memory.
+    /// Stores plans there, instead of in memory.
     #[must_use]
     pub fn with_todos(self, todos: Arc<dyn TodoStore>) -> Self {
         Self { todos, ..self }
     }
 
-    /// Keeps questions there that nobody can be asked in mid-call. Without it such questions fail.
+    /// Stores questions there that cannot be answered during the call. Without a store such questions fail.
     #[must_use]
     pub fn with_questions(self, questions: Arc<dyn QuestionStore>) -> Self {
         Self { questions: Some(questions), ..self }
     }
 
-    /// Reaches out so.
+    /// Sets the client for requests to hosts.
     #[must_use]
     pub fn with_reach(self, reach: Reach) -> Self {
         Self { reach, ..self }
     }
 
-    /// Asks `robots.txt` before a page is fetched, or does not.
+    /// Enables or disables the check of `robots.txt` before a page is fetched.
     #[must_use]
     pub fn respecting_robots(self, respects: bool) -> Self {
         Self { robots: respects.then(Arc::default), ..self }
     }
 
-    /// With these services.
+    /// Sets the services.
     #[must_use]
     pub fn with_services(self, services: Arc<Services>) -> Self {
         Self { services, ..self }
     }
 
-    /// Searches the web by this, whatever the services say.
+    /// Sets the web search, instead of that of the services.
     #[must_use]
     pub fn with_web_search(self, search: Arc<dyn WebSearch>) -> Self {
         Self { web_search: Some(search), ..self }
     }
 
-    /// Says by these to services who asks.
+    /// Sets the credentials for services.
     #[must_use]
     pub fn with_credentials(self, credentials: Arc<dyn Credentials>) -> Self {
         Self { credentials, ..self }
     }
 
-    /// With these browsers.
+    /// Sets the browsers.
     #[must_use]
     pub fn with_browsers(self, browsers: Arc<Browsers>) -> Self {
         Self { browsers, ..self }
     }
 
-    /// The folders that tools may work in.
+    /// Returns the folders that tools may work in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// The program's name and version.
+    /// Returns the name and version of the application.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The most that file tools read and write.
+    /// Returns the limits of file tools.
     pub fn limits(&self) -> &FileLimits {
         &self.limits
     }
@@ -238,30 +238,30 @@ impl World {
         &self.seen
     }
 
-    /// The entries of the journal by which calls that take something back were judged.
+    /// Returns the journal entries on which the decisions about undo and redo calls were based.
     pub(super) fn judged(&self) -> &JudgedEntries {
         &self.judged
     }
 
-    /// Where the lines of large files lie, as far as they were read.
+    /// Returns the line indexes of large files, as far as the files were read.
     pub(super) fn lines(&self) -> &Arc<LineIndexes> {
         &self.lines
     }
 
-    /// The way to hosts.
+    /// Returns the client for requests to hosts.
     pub fn reach(&self) -> &Reach {
         &self.reach
     }
 
-    /// The services of the configuration.
+    /// Returns the configured services.
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// Whoever searches the web.
+    /// Returns the web search.
     ///
     /// # Errors
-    /// Why nobody does, for people.
+    /// The reason why none is available, for users.
     pub fn web_search(&self) -> Result<Arc<dyn WebSearch>, String> {
         if let Some(own) = &self.web_search {
             return Ok(own.clone());
@@ -270,12 +270,12 @@ impl World {
         Ok(Arc::new(SearchService::new(settings, reach, self.helpers.clone(), self.clock.clone())))
     }
 
-    /// The browsers of sessions.
+    /// Returns the browsers of sessions.
     pub(super) fn browsers(&self) -> &Browsers {
         &self.browsers
     }
 
-    /// The credentials of principals.
+    /// Returns the credentials of principals.
     pub fn credentials(&self) -> &dyn Credentials {
         &*self.credentials
     }
@@ -292,22 +292,22 @@ impl World {
         self.questions.as_ref()
     }
 
-    /// The words of models on images.
+    /// Returns the cached answers of models about images.
     pub(super) fn seen_images(&self) -> &SeenImages {
         &self.seen_images
     }
 
-    /// Answers of the web that are kept for a while.
+    /// Returns the cached web responses.
     pub(super) fn seen_pages(&self) -> &SeenPages {
         &self.seen_pages
     }
 
-    /// The rules of sites for programs, where they are asked.
+    /// Returns the `robots.txt` rules of sites, if they are checked.
     pub(super) fn robots(&self) -> Option<&Robots> {
         self.robots.as_deref()
     }
 
-    /// The child processes that read documents.
+    /// Returns the helper processes that read documents.
     pub(super) fn helpers(&self) -> &Helpers {
         &self.helpers
     }
@@ -324,7 +324,7 @@ impl World {
         &self.tasks
     }
 
-    /// Takes on work that goes on in the background, beside the commands there.
+    /// Returns a port that runs work in the background, beside commands.
     pub fn work_as_tasks(&self) -> Arc<dyn toolstead_domain::ports::tasks::Tasks> {
         Arc::new(WorkAsTasks {
             tasks: self.tasks.clone(),
@@ -334,23 +334,23 @@ impl World {
         })
     }
 
-    /// As many images as are decoded at once: each takes some hundred megabytes at worst.
+    /// Returns the semaphore that limits the images decoded at once: each takes some hundred megabytes at worst.
     pub(super) fn decoding(&self) -> &Arc<Semaphore> {
         &self.decoding
     }
 
-    /// Finds the tasks that other processes keep.
+    /// Finds the tasks that other processes own.
     ///
     /// # Errors
-    /// `io` when they cannot be looked for.
+    /// `io` when the search fails.
     pub(super) async fn meet_tasks(&self) -> Result<(), ToolFailure> {
         self.tasks.meet(self.programs.settings(), self.clock.now()).await
     }
 
-    /// What a call that names this path would touch. A missing path is no error.
+    /// Returns the access of a call that names this path. A missing path is not an error.
     ///
     /// # Errors
-    /// `invalid_input` when the text is no path.
+    /// `invalid_input` when the text is not a path.
     pub async fn access(&self, path: &str) -> Result<PathAccess, ToolFailure> {
         let (workspace, path) = (self.workspace.clone(), path.to_owned());
         on_blocking_thread(move || Ok(workspace.access(&path)?)).await

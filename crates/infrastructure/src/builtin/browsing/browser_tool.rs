@@ -1,4 +1,4 @@
-//! All that the tools for the browser of a session have in common: a tool says only what it takes and does.
+//! The common code of the tools for the browser of a session: a tool defines only its arguments and its action.
 
 use crate::builtin::{
     browsing::{PageFacts, access_to_element, access_to_page, availability, host_of},
@@ -32,56 +32,56 @@ pub trait BrowserTool: Send + Sync + 'static {
     const BRIEF: &'static str;
     /// See [`BuiltInTool::EXAMPLE`].
     const EXAMPLE: &'static str;
-    /// True for one that leaves the page as it is.
+    /// `true` for a tool that does not change the page.
     const ONLY_LOOKS: bool = false;
-    /// The arguments.
+    /// Type of the arguments.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
-    /// What a call touches.
+    /// Returns what a call touches.
     fn touches<'a>(&self, input: &'a Self::Input) -> Touches<'a> {
         let _ = input;
         Touches::default()
     }
 
-    /// How long the call may take, in milliseconds; `None`: as long as calls do.
+    /// Returns the timeout that the call requests, in milliseconds; `None` for the default.
     fn milliseconds(&self, input: &Self::Input) -> Option<u64> {
         let _ = input;
         None
     }
 
-    /// The schema of what it answers, if that is another one than for pages.
+    /// Returns the schema of the result, if it differs from that of pages.
     fn output_schema(&self) -> Option<Value> {
         Some(foreign_output_schema::<PageFacts>())
     }
 
-    /// Does it.
+    /// Runs a call.
     ///
     /// # Errors
     /// A failure for the model.
     fn run(&self, input: Self::Input, run: &Run<'_>) -> impl Future<Output = Result<ToolResult, ToolFailure>> + Send;
 }
 
-/// What a call on a browser touches.
+/// Accesses of a call on a browser.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Touches<'a> {
     pub(in crate::builtin) place: Place<'a>,
-    /// Files of the workspace that it reads.
+    /// Files of the workspace that the call reads.
     pub(in crate::builtin) reads: &'a [String],
-    /// The file that it writes.
+    /// File that the call writes.
     pub(in crate::builtin) writes: Option<&'a str>,
 }
 
-/// The place whose host a call on a browser reaches.
+/// Target whose host a call on a browser reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
-    /// The page that is open.
+    /// The open page.
     #[default]
     Page,
-    /// The page, and the frame in it that holds an element: by its reference, or by its number.
+    /// The page and the frame that contains an element: by its reference, or by its number.
     Element(Option<&'a str>, Option<u64>),
     /// Another address.
     Address(&'a str),
-    /// None.
+    /// No host.
     Nowhere,
 }
 
@@ -132,7 +132,7 @@ impl<T: BrowserTool> BuiltInTool for T {
     }
 
     fn time_wanted(&self, input: &Self::Input) -> Option<Duration> {
-        // Something is to be told afterwards.
+        // Leaves time for the report that follows.
         self.milliseconds(input).map(|wanted| Duration::from_millis(wanted + 5_000))
     }
 

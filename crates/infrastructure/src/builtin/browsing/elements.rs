@@ -1,4 +1,4 @@
-//! The elements of a page one by one, with the numbers and attributes by which some systems know them.
+//! The elements of a page as a list, with the numbers and attributes that some dialects use.
 
 use crate::browser::{
     attributes::Attributes,
@@ -10,12 +10,12 @@ use serde::Serialize;
 use std::collections::HashMap;
 use url::Url;
 
-/// Fields and images whose attributes are asked for.
+/// Maximum number of fields and images whose attributes are queried.
 const MAX_ASKED: usize = 300;
-/// Options of a list that are told.
+/// Maximum number of options of a list in a result.
 const MAX_OPTIONS: usize = 50;
 
-/// Roles of fields and images: what they are is told by their attributes.
+/// Roles of fields and images, which their attributes describe.
 const FIELDS: [&str; 13] = [
     "checkbox",
     "combobox",
@@ -72,7 +72,7 @@ pub(in crate::builtin) struct PageElement {
     disabled: bool,
 }
 
-/// As many elements of the page that was told last as there is room for, and how many are left out.
+/// Returns the elements of the latest reported page that fit into this number of characters, and the number left out.
 pub(in crate::builtin) async fn elements(session: &Session, characters: usize) -> (Vec<PageElement>, usize) {
     let seen = session.state().current().and_then(|tab| Some((tab.seen.clone()?, tab.url.clone())));
     let Some((page, address)) = seen else { return Default::default() };
@@ -84,7 +84,7 @@ pub(in crate::builtin) async fn elements(session: &Session, characters: usize) -
     for place in places.iter().copied().filter(|place| is_shown[*place]) {
         let line = &page.lines[place];
         let mut element = PageElement::of(line);
-        // Lines leave out the page's own address.
+        // Lines contain addresses relative to the page.
         if let (Some(url), Some(address)) = (&mut element.url, &address) {
             *url = address.join(url).map_or_else(|_| url.clone(), String::from);
         }
@@ -104,7 +104,7 @@ pub(in crate::builtin) async fn elements(session: &Session, characters: usize) -
     (elements, left_out)
 }
 
-/// The places of the lines that are elements: the options of a list are told with it.
+/// Returns the indexes of the lines that are elements. The options of a list are part of the list.
 fn places(page: &Snapshot) -> impl Iterator<Item = usize> {
     let mut list_depth = None;
     page.lines.iter().enumerate().filter_map(move |(place, line)| {

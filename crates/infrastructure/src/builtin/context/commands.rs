@@ -1,4 +1,4 @@
-//! The commands that people wrote down, as prompts.
+//! Commands of users, as prompts.
 
 use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
 use serde_json::{Map, Value, json};
@@ -11,10 +11,10 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// The argument that takes what a person would type behind the name.
+/// Argument for the text that a user would type after the name.
 const WORDS: &str = "arguments";
 
-/// The definitions of the commands; one that cannot be a prompt is left out.
+/// Returns the definitions of the commands; skips those that are not valid prompts.
 pub(super) fn definitions(catalogue: &dyn AgentCatalogue) -> Vec<Prompt> {
     catalogue.commands().iter().filter_map(|command| definition(command).ok()).collect()
 }
@@ -37,7 +37,7 @@ fn definition(command: &PromptCommand) -> Result<Prompt, InvalidBuiltInContext> 
     })
 }
 
-/// Tells whether the name of [`WORDS`] is taken.
+/// Returns `true` if a declared argument is named like [`WORDS`].
 fn names_words(command: &PromptCommand) -> bool {
     command.arguments.iter().any(|argument| argument.name == WORDS)
 }
@@ -46,7 +46,7 @@ pub(super) fn find(catalogue: &dyn AgentCatalogue, name: &str) -> Option<Arc<Pro
     catalogue.commands().into_iter().find(|command| *command.name == *name)
 }
 
-/// MCP's `GetPromptResult`.
+/// Returns MCP's `GetPromptResult`.
 pub(super) fn get(
     command: &PromptCommand,
     arguments: &BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub(super) fn get(
     })))
 }
 
-/// Values of an argument that begin so, and how many there are: the one that it has without being given.
+/// Returns the values of an argument with a prefix, and their number. The only known value is the default.
 pub(super) fn values(command: &PromptCommand, completion: &Completion) -> Result<(Vec<String>, usize), ToolFailure> {
     let argument = command.arguments.iter().find(|one| one.name == completion.argument);
     match argument {

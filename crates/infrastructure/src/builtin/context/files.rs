@@ -25,12 +25,12 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// The template of all files.
+/// Template of all files.
 const TEMPLATE: &str = "file:///{path}";
-/// Its variable.
+/// Variable of the template.
 const VARIABLE: &str = "path";
 
-/// The files that calls may read, by their URIs.
+/// Files that calls may read, by their URIs.
 #[derive(Debug)]
 pub(super) struct FileResources {
     world: World,
@@ -41,7 +41,7 @@ impl FileResources {
         Self { world }
     }
 
-    /// The template; none without a root.
+    /// Returns the template; none if there are no roots.
     pub(super) fn templates(&self) -> Result<Vec<ResourceTemplate>, InvalidBuiltInContext> {
         if self.world.workspace().start().is_none() {
             return Ok(Vec::new());
@@ -64,7 +64,7 @@ impl FileResources {
         Ok(vec![Access::ReadPath(self.world.access(&file_uri::path_of(uri)?).await?)])
     }
 
-    /// MCP's `TextResourceContents` or `BlobResourceContents`.
+    /// Returns MCP's `TextResourceContents` or `BlobResourceContents`.
     pub(super) async fn content(&self, uri: &str, context: &CallContext<'_>) -> Result<Value, ToolFailure> {
         let path = file_uri::path_of(uri)?;
         let (at_most, uri) = (self.world.limits().text_bytes, uri.to_owned());
@@ -77,7 +77,7 @@ impl FileResources {
                 FileKindByContent::Text(encoding) => {
                     bytes.get(encoding.mark_bytes()..).and_then(|bytes| encoding.decode_exactly(bytes))
                 }
-                // Its text is JSON, which whoever asks for the file wants.
+                // A notebook is JSON, and that text is its content.
                 FileKindByContent::Document(_) => std::str::from_utf8(&bytes).ok().map(Into::into),
                 FileKindByContent::Image(_) | FileKindByContent::Binary(_) => None,
             };
@@ -89,7 +89,7 @@ impl FileResources {
         .await
     }
 
-    /// The folder that is looked into, where it lies below a root: above them nothing is looked at.
+    /// Returns the access to the folder of a partial path, if it is below a root. Nothing above the roots is listed.
     pub(super) async fn completion_accesses(&self, value: &str) -> Result<Vec<Access>, ToolFailure> {
         let folder = Typed::parse(value).map(|typed| typed.folder());
         let Some(folder) = folder.filter(|folder| self.world.workspace().contains(folder.as_ref())) else {
@@ -98,8 +98,8 @@ impl FileResources {
         Ok(vec![Access::ReadPath(self.world.access(&folder).await?)])
     }
 
-    /// The entries of the folder that was typed so far which begin with the rest, and how many there are. A folder that
-    /// there is not has none.
+    /// Returns the entries of the folder that begin with the rest of the partial path, and their number. A missing
+    /// folder has none.
     pub(super) async fn values(
         &self,
         completion: &Completion,

@@ -1,4 +1,4 @@
-//! The completion of a path in a URI: what stands in the folder that was typed so far.
+//! Completion of paths in URIs: lists the folder of a partial path.
 
 use super::MOST_VALUES;
 use crate::{
@@ -10,22 +10,22 @@ use crate::{
     },
 };
 
-/// As many entries of a folder are looked at.
+/// Maximum number of entries of a folder that are examined.
 const LOOKED_AT: usize = 10_000;
 
-/// A path as far as it was typed, decoded: without its first slash, as the variable of the template holds it, or with it.
+/// Partial path, decoded: without its first slash, as the variable of the template contains it, or with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Typed {
-    /// Tells whether the first slash was typed.
+    /// `true` if the first slash was typed.
     is_absolute: bool,
-    /// The folder without its first slash, with its last one.
+    /// Folder without its first slash, with its last one.
     folder: String,
-    /// The beginning of a name in it.
+    /// Prefix of a name in the folder.
     name: String,
 }
 
 impl Typed {
-    /// `None` for what is the beginning of no path, such as one that leads upwards.
+    /// Parses a partial path; `None` if it is not valid, such as one that leads upwards.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let decoded = file_uri::decoded(value).ok()?;
         let (is_absolute, path) = match decoded.strip_prefix('/') {
@@ -37,7 +37,7 @@ impl Typed {
         (!leads_elsewhere).then(|| Self { is_absolute, folder: folder.to_owned(), name: name.to_owned() })
     }
 
-    /// The folder as an absolute path.
+    /// Returns the folder as an absolute path.
     pub(super) fn folder(&self) -> String {
         match self.folder.trim_end_matches('/') {
             "" => "/".to_owned(),
@@ -45,12 +45,12 @@ impl Typed {
         }
     }
 
-    /// A path without its first slash, spelled as what was typed.
+    /// Encodes a path without its first slash in the form of the partial path.
     fn spelled(&self, path: &str) -> String {
         format!("{}{}", if self.is_absolute { "/" } else { "" }, file_uri::encoded(path))
     }
 
-    /// The roots that what was typed leads to.
+    /// Returns the roots that begin with the partial path.
     pub(super) fn roots<'a>(&self, roots: impl Iterator<Item = &'a str>) -> (Vec<String>, usize) {
         let begun = format!("{}{}", self.folder, self.name);
         let roots = roots.map(|root| format!("{}/", root.trim_matches('/')));
@@ -64,8 +64,8 @@ impl Typed {
     }
 }
 
-/// The entries of the folder that begin so and may be read, by name, and how many there are; folders end with a slash.
-/// Blocks.
+/// Returns the readable entries of the folder that begin with the name, sorted, and their number; folders end with a
+/// slash. Blocks.
 pub(super) fn entries(typed: &Typed, files: &GrantedWorkspace) -> (Vec<String>, usize) {
     let limits = WalkLimits { entries: LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
     let walked = files.find(&typed.folder()).and_then(|folder| files.walk(&folder, limits, (), typed));
@@ -85,7 +85,7 @@ impl Visitor for Typed {
     }
 
     fn meet(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
-        // A name that is no text has no URI here.
+        // A name that is not UTF-8 has no URI here.
         if let Some(name) = entry.name().to_str().filter(|name| name.starts_with(&self.name)) {
             let slash = if entry.kind() == FileKind::Folder { "/" } else { "" };
             names.push(self.spelled(&format!("{}{name}{slash}", self.folder)));

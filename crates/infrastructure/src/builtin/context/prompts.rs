@@ -1,8 +1,8 @@
-//! Prompts out of data files: one TOML file each in `prompts/`, read and checked by one loader.
+//! Prompts from data files: one TOML file each in `prompts/`, with one parser for all.
 //!
-//! A file holds `name`, `title`, `description`, `template` and its `arguments`. In the template `{{name}}` is the value of an
-//! argument; text between `{{?name}}` and `{{/name}}` is left out where the argument is not given. What is put in is never
-//! read as a template again.
+//! A file has `name`, `title`, `description`, `template` and `arguments`. In the template `{{name}}` is the value of an
+//! argument; text between `{{?name}}` and `{{/name}}` is left out if the argument is missing. Inserted values are never
+//! parsed as templates.
 
 use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ const FILES: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Prompts(Vec<PromptFile>);
 
-/// A prompt as its file says it.
+/// A parsed prompt file.
 #[derive(Debug)]
 struct PromptFile {
     name: String,
@@ -39,13 +39,13 @@ struct Argument {
     name: String,
     description: String,
     is_required: bool,
-    /// Tells whether its value stands in a fence, which it cannot end.
+    /// `true` if its value is inserted in a fence, which it cannot close.
     is_fenced: bool,
-    /// The only values, each with the text that stands for it; empty: any value.
+    /// Allowed values, each with the text to insert for it; if empty, any value.
     values: Vec<(String, String)>,
-    /// What stands for one that is not given.
+    /// Value if the argument is missing.
     default: Option<String>,
-    /// Values that may be meant.
+    /// Suggested values.
     suggestions: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ struct Argument {
 enum Piece {
     Text(String),
     Value(String),
-    /// Left out where the argument is not given.
+    /// Left out if the argument is missing.
     Given(String, Vec<Piece>),
 }
 
@@ -71,7 +71,7 @@ impl Prompts {
         found.ok_or_else(|| ToolFailure::new(ErrorKind::NotFound, format!("there is no prompt `{name}`")))
     }
 
-    /// MCP's `GetPromptResult`.
+    /// Returns MCP's `GetPromptResult`.
     pub(super) fn get(
         &self,
         name: &str,
@@ -85,7 +85,7 @@ impl Prompts {
         })))
     }
 
-    /// Values of an argument that begin so, and how many there are.
+    /// Returns the values of an argument with a prefix, and their number.
     pub(super) fn values(&self, name: &str, completion: &Completion) -> Result<(Vec<String>, usize), ToolFailure> {
         let prompt = self.prompt(name)?;
         let argument = prompt.arguments.iter().find(|one| one.name == completion.argument);
@@ -120,7 +120,7 @@ impl PromptFile {
         Ok(prompt)
     }
 
-    /// Makes sure that the template and the arguments name each other.
+    /// Checks that the template and the arguments name each other.
     fn check(&self) -> Result<(), String> {
         let mut used = BTreeSet::new();
         names(&self.template, &mut used);
@@ -202,7 +202,7 @@ impl Argument {
         })
     }
 
-    /// What stands in the prompt for a value; `None` where none was given.
+    /// Returns the text to insert for a value; `None` if there is no value.
     fn text(&self, prompt: &str, given: Option<&String>) -> Result<Option<String>, ToolFailure> {
         let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         let Some(value) = given.or(self.default.as_ref()) else {
@@ -224,7 +224,7 @@ impl Argument {
     }
 }
 
-/// The text between two fences, longer than any row of backticks in it.
+/// Returns the text between two fences that are longer than any run of backticks in it.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
@@ -236,7 +236,7 @@ fn text_of(table: &Table, key: &str) -> Result<String, String> {
     text.map(str::to_owned).ok_or_else(|| format!("`{key}` must be a text that is not empty"))
 }
 
-/// The pieces of a template up to the mark that closes `within`, and what follows that.
+/// Parses the pieces of a template up to the mark that closes `within`, and returns the rest.
 fn pieces<'a>(mut rest: &'a str, within: Option<&str>) -> Result<(Vec<Piece>, &'a str), String> {
     let mut all = Vec::new();
     while let Some((before, behind)) = rest.split_once("{{") {

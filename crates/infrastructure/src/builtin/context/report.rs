@@ -1,21 +1,21 @@
-//! Reports on Toolstead itself, which whoever puts it together makes.
+//! Reports on Toolstead itself, which the composition root supplies.
 
 use super::{InvalidBuiltInContext, members};
 use serde_json::{Value, json};
 use std::{fmt, pin::Pin};
 use toolstead_domain::context::Resource;
 
-/// A resource that is made anew whenever it is read: JSON without secrets.
+/// A resource that is generated for each request: JSON without secrets.
 pub struct Report {
-    /// Where it is read.
+    /// URI of the resource.
     pub uri: &'static str,
-    /// What programs call it.
+    /// Name for clients.
     pub name: &'static str,
-    /// What people call it.
+    /// Name for display.
     pub title: &'static str,
-    /// What it tells.
+    /// Description of the content.
     pub description: &'static str,
-    /// Makes it.
+    /// Generates the content.
     pub make: Box<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>,
 }
 

@@ -1,5 +1,5 @@
-//! The faces of clai: the text that a program would print. Schemas have those words of JSON Schema alone that clai takes:
-//! `type`, `description`, `items`, `enum`, `properties` and `required`.
+//! Dialect adapters for clai: texts in the format of command line programs. Schemas use only the keywords of JSON
+//! Schema that clai accepts: `type`, `description`, `items`, `enum`, `properties` and `required`.
 
 mod programs;
 mod sessions;
@@ -21,7 +21,7 @@ use toolstead_domain::{
     tool_result::NO_OUTPUT,
 };
 
-/// Each under the name that its tool has there.
+/// Dialect adapters by the names of the tools.
 pub(super) const FACES: Faces = &[
     (
         "async_cmd",
@@ -108,7 +108,7 @@ pub(super) const FACES: Faces = &[
                 "rfc3339": {"type": "boolean", "description": "In the form of RFC 3339."},
                 "unix": {"type": "boolean", "description": "In seconds since 1970."}}}"#,
         )
-        // As the program prints it unasked.
+        // The default format of the program `date`.
         .with_defaults(&[Default("format", "%a %b %e %H:%M:%S %Z %Y")])
         .saying(|answered| shown(answered, "date", time)),
     ),
@@ -284,7 +284,7 @@ const ONE_COMMAND: &str = r#"{"type": "object", "required": ["async_cmd_id"], "p
 const ONE_RUN: &str = r#"{"type": "object", "required": ["run_id"], "properties": {
     "run_id": {"type": "string", "description": "Which run."}}}"#;
 
-/// An answer of the tool of that name: its text, or ours where it has none of its own. One that says nothing is marked.
+/// Returns the result of a tool: its text in clai's format, or Toolstead's own text. An empty text is marked as such.
 fn shown(answered: &Answered<'_>, name: &str, text: fn(&Answered<'_>) -> Option<String>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return Some(failed(name, &answered.text()));
@@ -297,7 +297,7 @@ fn failed(name: &str, error: &str) -> Said {
     Said::error(format!("ERROR: failed to run tool: {name}, error: {error}"))
 }
 
-/// True where all of it is there.
+/// Returns `true` if the result is complete.
 fn is_whole(answered: &Answered<'_>) -> bool {
     answered.member("truncated") == Some(&Value::Bool(false))
 }
@@ -317,7 +317,7 @@ fn read(answered: &Answered<'_>) -> Option<String> {
     (is_text && !is_changed && is_whole(answered)).then(content).flatten()
 }
 
-/// That there is more of the file says nothing to who asked for a part of it.
+/// Omits the remark that the file continues, because the caller requested only a part.
 fn rows(answered: &Answered<'_>) -> Option<String> {
     let last = answered.member("end_line").and_then(Value::as_i64);
     let wanted = answered.arguments.get("end_line").and_then(Value::as_i64);
@@ -326,7 +326,7 @@ fn rows(answered: &Answered<'_>) -> Option<String> {
     (is_whole(answered) || last == wanted).then(|| numbered.collect::<Vec<_>>().join("\n"))
 }
 
-/// As the program `file` says it.
+/// Returns the kind of a file in the format of the program `file`.
 fn kind(answered: &Answered<'_>) -> Option<String> {
     if is_set(answered, "mime_type") {
         return None;
@@ -344,7 +344,7 @@ fn kind(answered: &Answered<'_>) -> Option<String> {
     Some(format!("{}: {described}", answered.text_argument("file_path")?))
 }
 
-/// The names in a folder, without the folder itself.
+/// Returns the names in a folder, without the folder itself.
 fn names(answered: &Answered<'_>) -> Option<String> {
     if is_set(answered, "long") || !is_whole(answered) {
         let text = answered.text();
@@ -355,7 +355,7 @@ fn names(answered: &Answered<'_>) -> Option<String> {
     Some(with_remarks(names.join("\n"), answered))
 }
 
-/// Paths begin as the folder was given, which is found as well.
+/// Returns paths that begin with the folder as the caller wrote it. The folder itself is included.
 fn found(answered: &Answered<'_>) -> Option<String> {
     if !is_whole(answered) {
         return None;
@@ -378,7 +378,7 @@ fn hits(answered: &Answered<'_>) -> Option<String> {
             let text = format!("found no hits with pattern: '{}'", telling(given("pattern")));
             Some(with_remarks(text, answered))
         }
-        // The one file that is searched is not named.
+        // A single searched file is not named.
         [file] if file == given("path") => {
             let (text, named) = (answered.text(), format!("{}:", given("path")));
             let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(&named).unwrap_or(line)).collect();
@@ -406,7 +406,7 @@ fn written(answered: &Answered<'_>) -> Option<String> {
     changed(answered, format!("Successfully wrote {bytes} bytes to {}", Path::new(path).display()))
 }
 
-/// A file that was changed, and what is to be said of it. Of one that only might be, what we say.
+/// Returns the text for a changed file, with remarks. A dry run returns `None`, for Toolstead's own text.
 fn changed(answered: &Answered<'_>, text: String) -> Option<String> {
     let notes = notes(answered).map(|notes| format!("\n{notes}")).unwrap_or_default();
     (!is_dry_run(answered)).then(|| text + &notes)

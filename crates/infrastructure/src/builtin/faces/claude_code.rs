@@ -1,4 +1,4 @@
-//! The faces of Claude Code: plain text, and beside it the members that its hooks and clients know.
+//! Dialect adapters for Claude Code: plain text, with the members that its hooks and clients use.
 
 mod asking;
 mod commands;
@@ -15,7 +15,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
 };
 
-/// Each under the name that its tool has there.
+/// Dialect adapters by the names of the tools.
 pub(super) const FACES: Faces = &[
     (
         "AskUserQuestion",
@@ -218,7 +218,7 @@ pub(super) const FACES: Faces = &[
     ),
 ];
 
-/// A call of a tool for files that failed: first what models know it by, then what we know of it.
+/// Returns the failure of a tool for files: first the sentence that models expect, then Toolstead's own text.
 fn not_done(answered: &Answered<'_>) -> Option<Said> {
     let known = match answered.error_kind()? {
         ErrorKind::NotRead => "File has not been read yet. Read it first before writing to it.".to_owned(),

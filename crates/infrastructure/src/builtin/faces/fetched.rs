@@ -1,24 +1,24 @@
-//! A page that was fetched, for systems that show its text and little else.
+//! A fetched page, for dialects that show little but its text.
 
 use serde_json::Value;
 use toolstead_domain::alias::face::Answered;
 
-/// The text of a page as it came, without our words around it; `None` where something else is to be told: an image, a
-/// page that moved, or one without content.
+/// Returns the text of a page without Toolstead's text around it; `None` for an image, a redirect, or a page without
+/// content.
 pub(super) fn content<'a>(answered: &Answered<'a>) -> Option<&'a str> {
     let is_text = answered.error_kind().is_none() && answered.is_text_alone();
     let content = answered.member("content").and_then(Value::as_str).filter(|content| !content.is_empty());
     content.filter(|_| is_text && answered.member("redirect_to").is_none())
 }
 
-/// All that is to be said of it: where it was saved, what is missing, and how to read that.
+/// Returns the remarks on a page: where it was saved, what is missing, and how to read that.
 pub(super) fn remark(answered: &Answered<'_>) -> Option<String> {
     let text = |name| answered.member(name).and_then(Value::as_str);
     let saved = text("saved_path").map(|path| format!("Saved as `{path}`."));
     let notes = answered.member("notes").and_then(Value::as_array).into_iter().flatten();
     let notes = notes.filter_map(Value::as_str).map(|note| format!("Note: {note}."));
     let words = answered.text();
-    // Behind the last marked line, whose name the page cannot know, stand our own words.
+    // Toolstead's own text follows the last marked line, whose name the page cannot know.
     let rest = words.rsplit_once("----- end of ").and_then(|(_, end)| end.split_once(" -----\n"));
     let rest = rest.map(|(_, rest)| rest.to_owned());
     let rest = rest.filter(|_| answered.member("truncated") == Some(&Value::Bool(true)));
@@ -26,7 +26,7 @@ pub(super) fn remark(answered: &Answered<'_>) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// A number as people write it: `50,000`.
+/// Returns a number with separators: `50,000`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

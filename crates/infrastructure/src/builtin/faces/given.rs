@@ -1,12 +1,12 @@
-//! The words of a caller that an answer repeats: as much of them as an answer may hold.
+//! Texts of the caller that a result repeats, shortened to fit.
 
 use serde_json::Value;
 use toolstead_domain::alias::face::{Answered, Said};
 
-/// So many characters of a line or pattern tell which one it was.
+/// Maximum number of characters of a line or pattern that a result repeats.
 const TELLING: usize = 200;
 
-/// The beginning of a text that was given, which may be as long as a message.
+/// Returns the beginning of a text of the caller, which may be as long as a message.
 pub(super) fn telling(text: &str) -> String {
     match text.char_indices().nth(TELLING) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -14,7 +14,7 @@ pub(super) fn telling(text: &str) -> String {
     }
 }
 
-/// The answer with these members beside it, as far as they are not longer than a text may be.
+/// Adds members to a result, unless they are longer than a text may be.
 pub(super) fn with_members(answered: &Answered<'_>, said: Said, members: Value) -> Said {
     match members.to_string().chars().count() <= answered.characters {
         true => said.with_structured(members),

@@ -1,4 +1,5 @@
-//! The faces of kodelet: plain text, an error as `Error: …`, or, where tags are wanted, both in `<error>` and `<result>`.
+//! Dialect adapters for kodelet: plain text, an error as `Error: …`, or, if tags are requested, both in `<error>` and
+//! `<result>`.
 
 mod browsing;
 
@@ -14,7 +15,7 @@ use toolstead_domain::alias::{
     face::{Answered, Face, Said},
 };
 
-/// Each under the name that its tool has there.
+/// Dialect adapters by the names of the tools.
 pub(super) const FACES: Faces = &[
     (
         "bash",
@@ -145,7 +146,7 @@ pub(super) const FACES: Faces = &[
     ),
 ];
 
-/// An answer as it is there: an error, or what the tool said, or both.
+/// Returns a result in kodelet's format: an error, or the text of the tool, or both.
 fn told(answered: &Answered<'_>, error: Option<String>, result: Option<String>) -> Said {
     let result = result.filter(|text| !text.is_empty());
     if answered.in_tags {
@@ -162,18 +163,18 @@ fn told(answered: &Answered<'_>, error: Option<String>, result: Option<String>) 
     }
 }
 
-/// The words of the tool itself.
+/// Returns the tool's own text.
 fn plain(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return Some(told(answered, Some(answered.text().into_owned()), answered.partial_text()));
     }
-    // An image or the like that is shown beside a text stays as it is.
+    // Images and other blocks beside a text are unchanged.
     (answered.in_tags && answered.is_text_alone()).then(|| told(answered, None, Some(answered.text().into_owned())))
 }
 
 fn command(answered: &Answered<'_>) -> Option<Said> {
     let Ok(result) = answered.outcome else { return plain(answered) };
-    // The output stands first, how the command ended behind it.
+    // The output is the first block, the exit status the last.
     let (Some(_), [output, .., end]) = (answered.error_kind(), result.said_blocks()) else { return plain(answered) };
     let text = |block: &Value| block["text"].as_str().unwrap_or("").to_owned();
     Some(told(answered, Some(text(end)), Some(text(output))))
@@ -215,7 +216,7 @@ fn search(answered: &Answered<'_>) -> Option<Said> {
 
 fn batch(answered: &Answered<'_>) -> Option<Said> {
     let Some(results) = answered.member("results").and_then(Value::as_array) else { return plain(answered) };
-    // All that is shown beside the texts stays as it is.
+    // Other blocks beside the texts are unchanged.
     if !answered.is_text_alone() {
         return plain(answered);
     }
@@ -228,10 +229,10 @@ fn batch(answered: &Answered<'_>) -> Option<Said> {
     Some(Said { is_error: answered.error_kind().is_some(), ..Said::text(text.trim_end()) })
 }
 
-/// A page as it is; a text that was saved with its lines numbered.
+/// Returns a page as it is; a saved text with numbered lines.
 fn fetched(answered: &Answered<'_>) -> Option<Said> {
     let Some(content) = content(answered) else {
-        // An error may hold what a server says.
+        // An error may contain text of a server.
         return match answered.error_kind() {
             Some(_) if answered.in_tags => Some(told(answered, Some(untagged(&answered.text())), None)),
             _ => plain(answered),
@@ -251,7 +252,7 @@ fn fetched(answered: &Answered<'_>) -> Option<Said> {
     Some(told(answered, None, Some(text)).beside(remark(answered)))
 }
 
-/// A text that cannot end the tag that it stands in, or begin another.
+/// Escapes the tags in a text, so that it cannot close its own tag or open another.
 fn untagged(text: &str) -> String {
     ["</result", "<result", "</error", "<error"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! The faces of Micro-X: texts, with errors that begin with the word.
+//! Dialect adapters for Micro-X: texts, with errors that begin with the word "Error".
 
 use super::{
     Faces,
@@ -16,7 +16,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
 };
 
-/// Each under the name that its tool has there.
+/// Dialect adapters by the names of the tools.
 pub(super) const FACES: Faces = &[
     (
         "anthropic_usage",
@@ -245,7 +245,7 @@ pub(super) const FACES: Faces = &[
 
 const NOTHING: &str = r#"{"type": "object", "properties": {}}"#;
 
-/// A call that failed, behind the words with which that tool begins an error.
+/// Returns a failure after the words with which the tool begins an error.
 fn failed(answered: &Answered<'_>, words: &str) -> Option<Said> {
     answered.error_kind().map(|_| Said::error(format!("{words}: {}", answered.text())))
 }
@@ -254,7 +254,7 @@ fn plain(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(answered.text()))
 }
 
-/// The path as it was given.
+/// Returns the path as the caller wrote it.
 fn path<'a>(answered: &Answered<'a>) -> &'a str {
     let given = answered.text_argument("path").or_else(|| answered.text_argument("file_path"));
     given.or_else(|| answered.member("path")?.as_str()).unwrap_or_default()
@@ -262,7 +262,7 @@ fn path<'a>(answered: &Answered<'a>) -> &'a str {
 
 fn appended(answered: &Answered<'_>) -> Option<Said> {
     let path = path(answered);
-    // A stored output may be what was not found.
+    // The missing file may be a stored output.
     let is_text = |name| answered.text_argument(name).is_some();
     match answered.error_kind() {
         None => changed(answered, format!("Successfully appended to {path}")),
@@ -273,7 +273,7 @@ fn appended(answered: &Answered<'_>) -> Option<Said> {
     }
 }
 
-/// Jobs as a numbered list, and what there is to know besides.
+/// Returns jobs as a numbered list, with remarks.
 fn jobs_found(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return refused(answered, "Error fetching LinkedIn jobs", "Error searching LinkedIn jobs");
@@ -316,12 +316,12 @@ fn job_read(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(format!("{head}\n--- Job Description ---\n\n{description}")))
 }
 
-/// The status of the page that a call failed with.
+/// Returns the HTTP status of the page because of which the call failed.
 fn status(answered: &Answered<'_>) -> Option<u64> {
     answered.outcome.err()?.data.get("status")?.as_u64()
 }
 
-/// A call that failed: by the status of the page, with what there is to do beside it, or for another reason.
+/// Returns a failure: by the status of the page, with suggestions beside it, or for another reason.
 fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<Said> {
     match status(answered) {
         Some(status) => {
@@ -332,12 +332,12 @@ fn refused(answered: &Answered<'_>, by_status: &str, otherwise: &str) -> Option<
     }
 }
 
-/// A file that was changed, and what is to be said of it. Of one that only might be, what we say.
+/// Returns the text for a changed file, with remarks. A dry run returns `None`, for Toolstead's own text.
 fn changed(answered: &Answered<'_>, text: String) -> Option<Said> {
     (!is_dry_run(answered)).then(|| Said::text(text).beside(notes(answered)))
 }
 
-/// A whole text as it stands in the file. Of another kind of file, and of a part, what we say.
+/// Returns the text of a whole file. For other files and for parts it returns `None`, for Toolstead's own text.
 fn read(answered: &Answered<'_>) -> Option<Said> {
     let member = |name| answered.member(name);
     let is_whole =
@@ -394,7 +394,7 @@ fn event(answered: &Answered<'_>) -> Option<Said> {
     failed(answered, "Error getting calendar event").or_else(told)
 }
 
-/// What there is beyond the page stands beside it.
+/// Returns the events; the token of the next page follows as a remark.
 fn events(answered: &Answered<'_>) -> Option<Said> {
     let found = || {
         let block = |event: &Value| {
@@ -416,7 +416,7 @@ fn events(answered: &Answered<'_>) -> Option<Said> {
     failed(answered, "Error listing calendar events").or_else(found)
 }
 
-/// The mail behind its headings. What was left out of it stands beside it.
+/// Returns a mail after its headers. Notes on omitted parts follow as a remark.
 fn read_mail(answered: &Answered<'_>) -> Option<Said> {
     let mail = || {
         let text = |name| answered.member(name).and_then(Value::as_str);
@@ -467,7 +467,7 @@ fn ran(answered: &Answered<'_>) -> Option<Said> {
     }
     let printed = Printed::of(answered);
     Some(match printed.code {
-        // It failed for another reason than its exit code.
+        // The failure has another reason than the exit code.
         0 if answered.error_kind().is_some() => Said::error(answered.text()),
         0 => Said::text(printed.text.trim_end()),
         code => {
@@ -477,7 +477,7 @@ fn ran(answered: &Answered<'_>) -> Option<Said> {
     })
 }
 
-/// The time that the command had.
+/// Returns the timeout of the command in seconds.
 fn seconds(answered: &Answered<'_>) -> f64 {
     let given = |name| answered.arguments.get(name).and_then(Value::as_f64);
     let given = given("timeout_ms").or_else(|| given("timeout").map(|seconds| seconds * 1000.0));
@@ -506,7 +506,7 @@ fn searched(answered: &Answered<'_>) -> Option<Said> {
     })
 }
 
-/// A page under lines that say what it is.
+/// Returns a page after lines that describe it.
 fn fetched(answered: &Answered<'_>) -> Option<Said> {
     if let Some(failed) = failed(answered, "Error") {
         return Some(failed);
@@ -529,7 +529,7 @@ fn fetched(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(said).beside(remark(answered)))
 }
 
-/// The report under its label, as JSON. Dollars are rounded only here, each and their sum.
+/// Returns the report after its label, as JSON. Amounts in dollars are rounded only here, each and their sum.
 fn reported_usage(answered: &Answered<'_>) -> Option<Said> {
     const ACTIONS: [(&str, &str); 3] =
         [("usage", "Token Usage Report"), ("cost", "Cost Report"), ("claude_code", "Claude Code Usage Report")];
@@ -563,7 +563,7 @@ fn reported_usage(answered: &Answered<'_>) -> Option<Said> {
     })
 }
 
-/// Dollars with two digits behind the point, as a number.
+/// Returns dollars with two decimal places, as a number.
 fn rounded_dollars(amount: &Value) -> Option<Value> {
     serde_json::from_str(&rounded(amount.as_str()?).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! The output of a command, for systems that show it and little else.
+//! The output of a command, for dialects that show little else.
 
 use serde_json::Value;
 use toolstead_domain::{
@@ -6,22 +6,22 @@ use toolstead_domain::{
     tool_result::{NO_OUTPUT, ToolResult},
 };
 
-/// A command may run so many milliseconds longer than it was given, until it has ended.
+/// Maximum time in milliseconds by which a command may exceed its timeout until it has ended.
 const TIME_TO_END: f64 = 5_000.0;
-/// Fewer milliseconds than this are no difference.
+/// Differences below this number of milliseconds do not count.
 const MOMENT: f64 = 100.0;
 
-/// The output of a command, and its end.
+/// Output and result of a command.
 pub(super) struct Printed {
-    /// Standard output, then standard error. Where not all of it is there, our text, which says what is missing. Behind it
-    /// stands what else is to be said of the command.
+    /// Standard output, then standard error. If output is missing, Toolstead's own text, which describes what is
+    /// missing. Other remarks on the command follow.
     pub(super) text: String,
-    /// The exit code; of a command that a signal ended its number, negative.
+    /// Exit code; the negative number of the signal if one ended the command.
     pub(super) code: i64,
 }
 
 impl Printed {
-    /// Of an answer of a tool that runs commands.
+    /// Reads the result of a tool that runs commands.
     pub(super) fn of(answered: &Answered<'_>) -> Self {
         let number = |name| answered.member(name).and_then(Value::as_i64);
         let code = number("exit_code").or_else(|| number("signal").map(|signal| -signal)).unwrap_or(0);
@@ -39,7 +39,7 @@ fn text(answered: &Answered<'_>) -> String {
     with_remark(text, told_beside(answered))
 }
 
-/// The text, and behind it what is to be said of its command.
+/// Appends a remark on the command to a text.
 pub(super) fn with_remark(mut text: String, remark: Option<String>) -> String {
     if let Some(remark) = remark {
         let line_break = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -48,7 +48,7 @@ pub(super) fn with_remark(mut text: String, remark: Option<String>) -> String {
     text
 }
 
-/// All that is said of a command beside its output, but for how it ended where its exit code or the time says that: what it
+/// Returns the remarks on a command except for its exit status, if the exit code or the timeout expresses that: what
 /// was refused, what was undone, and why it was ended.
 pub(super) fn told_beside(answered: &Answered<'_>) -> Option<String> {
     let undone = || {
@@ -60,7 +60,7 @@ pub(super) fn told_beside(answered: &Answered<'_>) -> Option<String> {
         Err(failure) => behind_end(&failure.message).to_owned(),
         Ok(result) => match result.said_blocks() {
             [_, .., last] => behind_end(last.get("text").and_then(Value::as_str).unwrap_or_default()).to_owned(),
-            // A command that printed nothing is told in the place of that.
+            // Without output this text is the first block.
             [only] if is_silent() => {
                 behind_end(only.get("text").and_then(Value::as_str).unwrap_or_default()).to_owned()
             }
@@ -70,7 +70,7 @@ pub(super) fn told_beside(answered: &Answered<'_>) -> Option<String> {
     Some(told).filter(|told| !told.is_empty() && told != NO_OUTPUT)
 }
 
-/// The text without its first sentence, where that says no more than an exit code, or that the time was over.
+/// Returns the text without its first sentence, if that only states the exit code or the timeout.
 fn behind_end(text: &str) -> &str {
     let ends = ["The command ended with exit code ", "The program ended with exit code "];
     let late = ["The command ran out of time after ", "The program ran out of time after "];
@@ -85,14 +85,15 @@ fn behind_end(text: &str) -> &str {
         text.split_once("The command succeeded and printed nothing.")
     };
     match end {
-        // A reason stands before the full stop.
+        // The sentence contains a reason.
         Some((end, _)) if end.contains(" because ") => text,
         Some((_, rest)) => rest.trim(),
         None => text.trim(),
     }
 }
 
-/// The milliseconds that a command had whose time was over: those that it was to have, unless it ran for another time.
+/// Returns the timeout in milliseconds of a command that reached it: the requested one, unless the command ran for a
+/// different time.
 pub(super) fn time_had(answered: &Answered<'_>, wanted: f64) -> f64 {
     match answered.member("duration_ms").and_then(Value::as_f64) {
         Some(ran) if ran + MOMENT < wanted || ran > wanted + TIME_TO_END => match ran < 1_000.0 {
@@ -103,7 +104,7 @@ pub(super) fn time_had(answered: &Answered<'_>, wanted: f64) -> f64 {
     }
 }
 
-/// The text that a tool which runs commands says first: the output. The end follows.
+/// Returns the first block of a tool that runs commands: the output. The exit status follows in another block.
 fn first_block(answered: &Answered<'_>) -> String {
     let blocks = answered.outcome.map_or(&[][..], ToolResult::content);
     let text = blocks.first().and_then(|block| block.get("text")?.as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The faces of TelemetryFlow: most answers are JSON in a text, with two blanks for each level.
+//! Dialect adapters for TelemetryFlow: most results are JSON in a text, indented by two spaces.
 
 use super::{
     Faces,
@@ -15,7 +15,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
 };
 
-/// Each under the name that its tool has there.
+/// Dialect adapters by the names of the tools.
 pub(super) const FACES: Faces = &[
     (
         "claude_conversation",
@@ -92,7 +92,7 @@ pub(super) const FACES: Faces = &[
     ),
 ];
 
-/// A failure in the words that every tool there has for it.
+/// Returns a failure with the text that every tool of that system uses for it.
 fn failed(answered: &Answered<'_>, required: &[&str]) -> Option<Said> {
     let kind = answered.error_kind()?;
     let late = || (kind == ErrorKind::Timeout).then(|| Said::error("Tool execution timed out"));
@@ -124,18 +124,18 @@ fn command(answered: &Answered<'_>) -> Option<Said> {
         "stdout": answered.member("stdout")?,
         "stderr": answered.member("stderr")?,
     });
-    // An exit code is no error there.
+    // In that system an exit code is not an error.
     let is_error = answered.error_kind().is_some() && code.is_none_or(|code| code == 0);
     Some(Said { is_error, ..Said::text(pretty(&json)).beside(about_command(answered)) })
 }
 
-/// The time that was given, where it had that, else the time that it ran.
+/// Returns the requested timeout in seconds if the command used it, otherwise the time that it ran.
 fn seconds(answered: &Answered<'_>) -> f64 {
     let given = answered.arguments.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
     time_had(answered, given.unwrap_or(30.0) * 1000.0) / 1000.0
 }
 
-/// All that the shape has no room for.
+/// Returns the remarks for which the format has no member.
 fn about_command(answered: &Answered<'_>) -> Option<String> {
     let mut told: Vec<String> = told_beside(answered).into_iter().collect();
     if answered.member("truncated") == Some(&Value::Bool(true)) {
@@ -176,12 +176,12 @@ fn found(answered: &Answered<'_>) -> Option<Said> {
     Some(list(answered, files.collect()))
 }
 
-/// A bare list, and what is to be said of it: what it lacks.
+/// Returns a bare list, with remarks on missing entries.
 fn list(answered: &Answered<'_>, items: Vec<Value>) -> Said {
     Said::text(pretty(&items.into())).beside(remarks(&answered.text()))
 }
 
-/// The text as it stands in the file.
+/// Returns the text of the file.
 fn file(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return failed(answered, &["path"]);

@@ -1,4 +1,4 @@
-//! Words that the faces of several systems share.
+//! Formatting that several dialects share.
 
 use serde_json::Value;
 use toolstead_domain::{
@@ -6,12 +6,12 @@ use toolstead_domain::{
     error_kind::ErrorKind,
 };
 
-/// JSON with two blanks for each level.
+/// Returns JSON indented by two spaces.
 pub(super) fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// The remarks at the end of what a tool said, each a line of several words in brackets; `None` where there are none.
+/// Returns the remarks at the end of a tool's text, each a line of several words in brackets; `None` if there are none.
 pub(super) fn remarks(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let is_remark = |line: &&&str| line.starts_with('[') && line.ends_with(']') && line.contains(' ');
@@ -19,7 +19,7 @@ pub(super) fn remarks(text: &str) -> Option<String> {
     (count > 0).then(|| lines[lines.len() - count..].join("\n"))
 }
 
-/// The text, and behind it the remarks that the tool made: what was cut, or refused, or could not be looked at.
+/// Appends the remarks of the tool to a text: what was cut, refused, or could not be read.
 pub(super) fn with_remarks(text: String, answered: &Answered<'_>) -> String {
     match remarks(&answered.text()) {
         Some(remarks) if text.is_empty() => remarks,
@@ -28,12 +28,12 @@ pub(super) fn with_remarks(text: String, answered: &Answered<'_>) -> String {
     }
 }
 
-/// Tells whether nothing was changed, because only the answer was wanted.
+/// Returns `true` if the call was a dry run.
 pub(super) fn is_dry_run(answered: &Answered<'_>) -> bool {
     answered.member("dry_run") == Some(&Value::Bool(true))
 }
 
-/// The words that a tool which changes a file says of it behind what it did.
+/// Returns the remarks of a tool that changes a file, which follow its first sentence.
 pub(super) fn notes(answered: &Answered<'_>) -> Option<String> {
     let (text, path) = (answered.text(), answered.member("path")?.as_str()?);
     let (_, behind) = text.lines().next()?.split_once(&format!("`{path}`"))?;
@@ -41,7 +41,7 @@ pub(super) fn notes(answered: &Answered<'_>) -> Option<String> {
     Some(notes.to_owned()).filter(|notes| !notes.is_empty())
 }
 
-/// An error about the first of these parameters that was not given, where the call failed for what it was given.
+/// Returns an error about the first missing parameter, if the call failed because of its arguments.
 pub(super) fn missing(answered: &Answered<'_>, parameters: &[&str]) -> Option<Said> {
     if answered.error_kind() != Some(ErrorKind::InvalidInput) {
         return None;
@@ -54,7 +54,7 @@ pub(super) fn missing(answered: &Answered<'_>, parameters: &[&str]) -> Option<Sa
     Some(Said::error(format!("{missing} is required")))
 }
 
-/// A path below another one, as it is written there: without `./` before it.
+/// Returns a path below a folder, without a leading `./`.
 pub(super) fn below(folder: &str, path: &str) -> String {
     let folder = folder.trim_end_matches('/');
     let folder = folder.strip_prefix("./").unwrap_or(folder);

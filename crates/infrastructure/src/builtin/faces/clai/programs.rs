@@ -1,4 +1,4 @@
-//! The output of programs. One that does not end with 0 failed.
+//! Output of programs in the format of clai. An exit code other than 0 is a failure.
 
 use super::{failed, shown};
 use crate::builtin::faces::{
@@ -11,7 +11,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
 };
 
-/// Of a command line.
+/// Returns the result of a command line.
 pub(super) fn command(answered: &Answered<'_>, name: &str) -> Option<Said> {
     let line = telling(answered.text_argument("command").unwrap_or_default());
     let error = |error: &str| Some(failed(name, &format!("run freetext command {line:?}: {error}")));
@@ -34,7 +34,7 @@ pub(super) fn command(answered: &Answered<'_>, name: &str) -> Option<Said> {
     }
 }
 
-/// Of a program with a tool of its own.
+/// Returns the result of a program that has its own tool.
 pub(super) fn program(answered: &Answered<'_>, name: &str) -> Option<Said> {
     let Printed { text, code } = Printed::of(answered);
     match (answered.outcome, code) {

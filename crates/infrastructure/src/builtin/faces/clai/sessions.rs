@@ -1,10 +1,10 @@
-//! Commands and agents in the background.
+//! Commands and agents in the background, in the format of clai.
 
 use super::{failed, items, shown};
 use serde_json::{Map, Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
 
-/// The JSON of an async command, or the error of the tool of that name.
+/// Returns the JSON of an async command, or the error of the tool of that name.
 fn told(answered: &Answered<'_>, name: &str, value: impl FnOnce() -> Option<Value>) -> Option<Said> {
     match answered.error_kind() {
         Some(_) => Some(failed(name, &answered.text())),
@@ -26,7 +26,7 @@ pub(super) fn awaited(answered: &Answered<'_>) -> Option<Said> {
     })
 }
 
-/// Of one task: what a list of one says, or an answer about it alone.
+/// Returns the state of one task, from a list of one or from a result about it alone.
 pub(super) fn state(answered: &Answered<'_>, name: &str) -> Option<Said> {
     told(answered, name, || {
         let task = match items(answered, "tasks") {
@@ -37,7 +37,7 @@ pub(super) fn state(answered: &Answered<'_>, name: &str) -> Option<Said> {
     })
 }
 
-/// Both streams in the order in which they came.
+/// Returns both streams in the order in which they were printed.
 pub(super) fn logs(answered: &Answered<'_>) -> Option<Said> {
     told(answered, "async_cmd_logs", || {
         let member = |name| answered.member(name);
@@ -58,7 +58,7 @@ fn facts(task: &Value) -> Value {
     facts.into()
 }
 
-/// A word that clai knows.
+/// Returns the status in clai's words.
 fn status(ours: &Value) -> &'static str {
     match ours.as_str() {
         Some("running") => "running",
@@ -83,7 +83,7 @@ pub(super) fn run_state(answered: &Answered<'_>) -> Option<Said> {
     })
 }
 
-/// Both streams in the order in which they came.
+/// Returns both streams in the order in which they were printed.
 pub(super) fn run_result(answered: &Answered<'_>) -> Option<Said> {
     shown(answered, "clai_result", |answered| {
         let output = answered.member("output")?.as_str()?;

@@ -1,15 +1,15 @@
-//! A folder as the program `tree` draws it.
+//! A folder in the format of the program `tree`.
 
 use super::{is_whole, items};
 use crate::builtin::faces::wording::with_remarks;
 use serde_json::Value;
 use toolstead_domain::alias::face::Answered;
 
-/// The tree, and how many folders and files it shows. `None` where not all of it is there.
+/// Returns the tree with the number of its folders and files; `None` if the result is not complete.
 pub(super) fn drawn(answered: &Answered<'_>) -> Option<String> {
     let entries = items(answered, "entries").filter(|_| is_whole(answered))?;
     let mut text = answered.text_argument("directory").unwrap_or(".").to_owned();
-    // Of each folder above an entry: whether more comes below it.
+    // For each folder above an entry: `true` if more entries follow in it.
     let mut goes_on: Vec<bool> = Vec::new();
     let lasts = last_ones(entries);
     for (entry, is_last) in entries.iter().zip(lasts) {
@@ -31,9 +31,9 @@ fn depth(entry: &Value) -> usize {
     entry["path"].as_str().unwrap_or_default().matches('/').count()
 }
 
-/// Of each entry, whether it is the last one of its folder. Each folder stands before what it holds.
+/// Returns for each entry whether it is the last one of its folder. Each folder precedes its entries.
 fn last_ones(entries: &[Value]) -> Vec<bool> {
-    // By depth: whether an entry of the same folder comes later.
+    // By depth: `true` if a later entry belongs to the same folder.
     let mut later: Vec<bool> = Vec::new();
     let mut lasts: Vec<bool> = entries
         .iter()

@@ -1,10 +1,10 @@
-//! Questions and plans.
+//! Questions and plans in the format of Claude Code.
 
 use crate::builtin::faces::given::with_members;
 use serde_json::{Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
 
-/// With our members: they tell whether questions wait.
+/// Adds Toolstead's own members, because they contain whether questions are pending.
 pub(super) fn asked(answered: &Answered<'_>) -> Option<Said> {
     let members = answered.structured().filter(|_| answered.error_kind().is_none())?;
     Some(with_members(answered, Said::text(answered.text()), members.clone()))

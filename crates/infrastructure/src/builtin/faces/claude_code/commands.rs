@@ -1,4 +1,4 @@
-//! Commands, and shells in the background.
+//! Commands, and shells in the background, in the format of Claude Code.
 
 use crate::builtin::faces::printed::{Printed, time_had, told_beside, with_remark};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn shape(answered: &Answered<'_>) -> Option<Value> {
     Some(shape)
 }
 
-/// The time that the command had.
+/// Returns the timeout of the command.
 fn time(answered: &Answered<'_>) -> String {
     let given = |name| answered.arguments.get(name).and_then(Value::as_u64);
     let given = given("timeout").or_else(|| given("timeout_ms")).unwrap_or(120_000);
@@ -50,7 +50,7 @@ fn time(answered: &Answered<'_>) -> String {
     }
 }
 
-/// All that a shell did that was undone, or was refused to it.
+/// Returns the changes of a shell that were undone, and what was refused to it.
 fn undone(answered: &Answered<'_>) -> Option<String> {
     let lines = answered.member("undone_or_refused")?.as_array()?.iter().filter_map(Value::as_str);
     Some(lines.collect::<Vec<_>>().join(". ")).filter(|told| !told.is_empty())
@@ -76,7 +76,8 @@ pub(super) fn output(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(with_remark(text.trim_end().to_owned(), undone(answered)).trim_end()))
 }
 
-/// Of a shell that this call ended. Of one that had ended before, what we say.
+/// Returns the text for a shell that this call ended. For one that had ended before it returns `None`, for Toolstead's
+/// own text.
 pub(super) fn killed(answered: &Answered<'_>) -> Option<Said> {
     let text = |name| answered.member(name)?.as_str();
     let (id, command) = (text("task_id")?, text("command")?);

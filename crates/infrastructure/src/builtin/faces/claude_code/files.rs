@@ -1,4 +1,4 @@
-//! Files: what was read, and what changed.
+//! Results of reading and changing files in the format of Claude Code.
 
 use super::not_done;
 use crate::builtin::faces::{
@@ -8,7 +8,7 @@ use crate::builtin::faces::{
 use serde_json::{Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
 
-/// A text. What else a file may hold is shown as we do.
+/// Returns a text. For other files it returns `None`, for Toolstead's own result.
 pub(super) fn read(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return not_done(answered);
@@ -76,7 +76,7 @@ pub(super) fn edited_several_times(answered: &Answered<'_>) -> Option<Said> {
     Some(Said::text(format!("Applied {edits} edit{} to {path}:\n{of_files}", if edits == 1 { "" } else { "s" })))
 }
 
-/// The path as it was given.
+/// Returns the path as the caller wrote it.
 fn path<'a>(answered: &Answered<'a>) -> &'a str {
     let given = answered.text_argument("file_path").or_else(|| answered.text_argument("path"));
     given.or_else(|| answered.member("path")?.as_str()).unwrap_or_default()
@@ -90,7 +90,7 @@ fn created(path: &str) -> String {
     format!("File created successfully at: {path}")
 }
 
-/// Our first line says how often; the lines around the change follow.
+/// Replaces the first line, which contains the number of changes; the lines around the change follow.
 fn updated(path: &str, text: &str) -> String {
     match text.split_once('\n') {
         Some((_, lines)) => format!("The file {path} has been updated. These lines stand there now:\n{lines}"),
@@ -98,7 +98,7 @@ fn updated(path: &str, text: &str) -> String {
     }
 }
 
-/// The hunks of a unified diff.
+/// Returns the hunks of a unified diff.
 fn patch(diff: Option<&Value>) -> Value {
     let mut hunks: Vec<Value> = Vec::new();
     for line in diff.and_then(Value::as_str).into_iter().flat_map(str::lines) {
@@ -111,7 +111,7 @@ fn patch(diff: Option<&Value>) -> Value {
     hunks.into()
 }
 
-/// A hunk without lines, of `1,5 +1,5 @@`.
+/// Parses the numbers of a hunk, such as `1,5 +1,5 @@`.
 fn hunk(head: &str) -> Option<Value> {
     let (places, _) = head.split_once(" @@")?;
     let (old, new) = places.split_once(" +")?;

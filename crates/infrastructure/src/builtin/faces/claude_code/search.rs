@@ -1,4 +1,4 @@
-//! Files and lines that were found.
+//! Found files and lines in the format of Claude Code.
 
 use crate::builtin::faces::wording::with_remarks;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) fn grepped(answered: &Answered<'_>) -> Option<Said> {
     let count = files.len();
     let text = answered.text();
     let said = match mode {
-        // There is something, and `offset` lies behind it.
+        // There are matches, but `offset` skips them all.
         _ if count == 0 && total.as_u64() != Some(0) => text.clone().into_owned(),
         "files_with_matches" if count == 0 => with_remarks("No files found".to_owned(), answered),
         _ if count == 0 => with_remarks("No matches found".to_owned(), answered),

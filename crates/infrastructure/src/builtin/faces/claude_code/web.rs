@@ -1,4 +1,4 @@
-//! Answers of fetching and searching the web, as Claude Code has them.
+//! Results of fetching and searching the web in the format of Claude Code.
 
 use crate::builtin::faces::{
     fetched::{content, remark},
@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use toolstead_domain::alias::face::{Answered, Said};
 
-/// The answer of the model, else the page; beside it the members that clients know.
+/// Returns the answer of the model, or the page, with the members that clients use.
 pub(super) fn fetched(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() || !answered.is_text_alone() {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn fetched(answered: &Answered<'_>) -> Option<Said> {
     let (result, beside) = match (text("redirect_to"), member("processed").is_some_and(|made| made == "extracted")) {
         (Some(to), _) => (moved(answered, to, &format!("{code} {status}")), None),
         (None, true) => (content(answered)?.to_owned(), remark(answered)),
-        // The page itself, between its marked lines.
+        // The page between its marked lines.
         (None, false) => (answered.text().into_owned(), None),
     };
     let members = json!({
@@ -44,7 +44,7 @@ fn moved(answered: &Answered<'_>, to: &str, status: &str) -> String {
     )
 }
 
-/// The hits as titles and addresses, and the request to name them as sources.
+/// Returns the hits as titles and addresses, and an instruction to name them as sources.
 pub(super) fn searched(answered: &Answered<'_>) -> Option<Said> {
     if answered.error_kind().is_some() {
         return None;

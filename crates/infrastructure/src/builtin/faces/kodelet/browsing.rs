@@ -1,4 +1,4 @@
-//! The faces of kodelet for a browser: elements by numbers, and answers that say little of what came of an action.
+//! Dialect adapters for kodelet's browser: elements by numbers, and results with few details of an action.
 
 use super::{plain, told};
 use serde_json::Value;
@@ -53,12 +53,12 @@ pub(super) const SCREENSHOT: Face = Face::new(
 .with_defaults(&[Default("keep", "true")])
 .saying(pictured);
 
-/// A text member, empty where there is none.
+/// Returns a text member, or an empty text.
 fn text<'a>(of: &'a Value, name: &str) -> &'a str {
     of.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What the page brought up meanwhile, for which the words of kodelet have no room.
+/// Returns the notes, saved file and errors of the page, for which kodelet's format has no place.
 fn news(answered: &Answered<'_>) -> Option<String> {
     let lines = |name| answered.member(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let errors: Vec<&str> = lines("messages").collect();
@@ -88,7 +88,7 @@ fn waited(answered: &Answered<'_>) -> Option<Said> {
 }
 
 fn pictured(answered: &Answered<'_>) -> Option<Said> {
-    // Without a path it is the picture that is shown.
+    // Without a path the result is the picture.
     let (Some(facts), Some(path)) = (answered.structured(), answered.member("path").and_then(Value::as_str)) else {
         return plain(answered);
     };
@@ -120,7 +120,7 @@ fn page(answered: &Answered<'_>) -> Option<Said> {
     Some(told(answered, None, Some(said)).beside(Some(beside.join("\n"))))
 }
 
-/// An element as kodelet writes it.
+/// Returns an element in kodelet's format.
 fn line(element: &Value) -> String {
     let (role, name, url) = (text(element, "role"), text(element, "name"), text(element, "url"));
     let Some(id) = element.get("id") else { return format!("<text>{name}</text>") };
