@@ -1,7 +1,7 @@
-//! The adapters of Toolstead: everything that touches the world.
+//! The adapters of Toolstead: all I/O is in this crate.
 //!
-//! Each room is one technology and one feature. It knows only the rooms that it stands on (`docs/architecture.md`).
-//! No type of a database or network library appears in a public signature.
+//! Each module is one technology and one feature. It uses only the modules listed for it in `docs/architecture.md`. No
+//! type of a database or network library appears in a public signature.
 
 #[cfg(feature = "accounts")]
 pub mod accounts;
@@ -41,16 +41,17 @@ pub mod user_program;
 #[cfg(feature = "web")]
 pub mod web;
 
-/// The door for child processes that are this same program.
+/// Entry point of child processes that run this same executable.
 #[cfg(feature = "sandbox")]
 pub mod helper {
     pub use crate::sandbox::helper::end as end_helpers;
 
-    /// Must be the first line of `main` in every program that embeds Toolstead: some work, such as reading documents, is
-    /// done in a child process, and that child is this same program, started again. In such a child this function does
-    /// the work and never returns; else it returns at once.
+    /// Must be the first line of `main` in every application that embeds Toolstead. Some work, such as reading
+    /// documents, is done in a child process, and that child runs the same executable again. In such a child this
+    /// function does the work and never returns; otherwise it returns at once.
     ///
-    /// A program that does not call it works, and its documents are refused with a text that says so.
+    /// An application that does not call it still works, but cannot read documents; the failure explains the missing
+    /// call.
     ///
     /// ```
     /// toolstead_infrastructure::helper::enter_if_helper();

@@ -1,4 +1,4 @@
-//! Files: how their content is read and recognised, and how changes to them are made and taken back.
+//! Files: how their content is read and recognised, and how they are changed and restored.
 
 pub(crate) mod appending;
 pub(crate) mod change_set;

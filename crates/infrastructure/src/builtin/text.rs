@@ -1,4 +1,4 @@
-//! Text: encodings, lines, windows on them, edits, and the words of answers.
+//! Text: encodings, lines, ranges of lines, edits, and the wording of results.
 
 mod comparison_time;
 pub(crate) mod hex_window;

@@ -1,4 +1,4 @@
-//! Text at the end of a file.
+//! Appends text to a file.
 
 use crate::builtin::{
     files::change_set::ChangeSet,
@@ -9,19 +9,19 @@ use crate::builtin::{
 };
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// A file with text at its end.
+/// A file with appended text.
 pub(crate) struct Appended {
     pub(crate) content: Vec<u8>,
-    /// How many bytes it had; `None`: there was no file.
+    /// Number of bytes before; `None`: there was no file.
     pub(crate) before: Option<usize>,
-    /// What is not as one might expect.
+    /// Notes on unexpected properties.
     pub(crate) notes: Vec<String>,
 }
 
-/// The file of a set of one with text at its end, in the file's encoding.
+/// Appends text to the file of a set of one, in the file's encoding.
 ///
 /// # Errors
-/// `unsupported_type` for what is no text, `invalid_input` for characters that its encoding lacks.
+/// `unsupported_type` when the file is not text, `invalid_input` for characters that its encoding lacks.
 pub(crate) fn appended(set: &ChangeSet<'_>, added: &str, limit: u64) -> Result<Appended, ToolFailure> {
     let Some(before) = set.content(0, limit)? else {
         return Ok(Appended { content: added.into(), before: None, notes: Vec::new() });

@@ -1,4 +1,4 @@
-//! Changes of one or several files that happen together or not at all.
+//! Changes of one or several files that are all made, or none of them.
 
 mod drafts;
 pub(crate) mod recording;
@@ -29,24 +29,24 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// As many files are changed together.
+/// Maximum number of files in a set.
 pub(crate) const MAX_FILES: usize = 100;
-/// As often it is tried to take hold of places that move meanwhile.
+/// Maximum number of attempts to lock files whose folders are being moved.
 const ATTEMPTS: usize = 8;
 
-/// Changes of one or several files that happen together or not at all.
+/// Changes of one or several files that are all made, or none of them.
 ///
-/// The files are held from [`take`](Self::take) on, so that what was read is still so when the changes are made.
+/// The files are locked from [`take`](Self::take) on, so that their contents are unchanged when the changes are made.
 #[derive(Debug)]
 pub(crate) struct ChangeSet<'a> {
     files: &'a GrantedWorkspace,
     names: Vec<Name>,
     places: Vec<Place<'a>>,
-    /// Last, so that they are given back when nothing is held any more.
+    /// Last field, so that it is dropped after all locks are released.
     seats: Seats,
 }
 
-/// One path as it was given.
+/// One path as the caller wrote it.
 #[derive(Debug)]
 struct Name {
     shown: String,
@@ -65,14 +65,14 @@ struct Place<'a> {
 #[derive(Debug)]
 enum Plan {
     Put(Vec<u8>, WriteOptions),
-    /// It is to be gone, and so many folders above it, as far as they are empty then.
+    /// Delete the file, and at most `folders` folders above it that are empty then.
     Delete {
         folders: usize,
     },
 }
 
 impl Plan {
-    /// The permission bits that it sets.
+    /// Returns the permission bits that it sets.
     fn mode(&self) -> Option<u32> {
         match self {
             Self::Put(_, options) => options.mode,
@@ -84,29 +84,29 @@ impl Plan {
 /// One file after its change, or as it would be.
 #[derive(Debug)]
 pub(crate) struct Changed {
-    /// The path as it is shown to people.
+    /// Path as it is shown to users.
     pub(crate) shown: String,
-    /// What was there; `None`: no file.
+    /// State before; `None`: no file.
     pub(crate) before: Option<FileState>,
-    /// What is there; `None`: no file.
+    /// State after; `None`: no file.
     pub(crate) after: Option<FileState>,
-    /// How it was written; `None` where it was deleted.
+    /// Details of the write; `None` if it was deleted.
     pub(crate) written: Option<Written>,
-    /// The old content, if the call may read it.
+    /// Old content, if the call may read it.
     pub(crate) old: Option<Vec<u8>>,
-    /// The new content.
+    /// New content.
     pub(crate) new: Option<Vec<u8>>,
-    /// Why a power failure may still take the change back; `None` where it is safe on disk.
+    /// Reason why a power failure may still revert the change; `None` if it is safely on disk.
     pub(crate) unsafe_because: Option<String>,
 }
 
 impl<'a> ChangeSet<'a> {
-    /// Takes hold of the places, in the order of their real paths so that two sets never wait for each other. A file
-    /// that is named twice, by whatever spelling or link, is held once: both indices lead to it.
+    /// Locks the files in the order of their real paths, so that two sets never wait for each other. A file that is
+    /// named twice, by any path or link, is locked once: both indices lead to it.
     ///
     /// # Errors
-    /// Where a path leads out of the workspace, to no file, or the call may not write there; when somebody else holds
-    /// one of the files until the time is over.
+    /// When a path leads out of the workspace, or not to a file, or the call may not write there; when another call
+    /// holds one of the files until the deadline.
     pub(crate) fn take(files: &'a GrantedWorkspace, paths: &[&str]) -> Result<Self, ToolFailure> {
         for _ in 0..ATTEMPTS {
             if let Some(set) = Self::try_take(files, paths)? {
@@ -117,7 +117,7 @@ impl<'a> ChangeSet<'a> {
             .next("Try again."))
     }
 
-    /// One attempt; `None` when a link led elsewhere by the time its file was held.
+    /// Makes one attempt; `None` if a link led elsewhere by the time its file was locked.
     fn try_take(files: &'a GrantedWorkspace, paths: &[&str]) -> Result<Option<Self>, ToolFailure> {
         let accesses = paths.iter().map(|path| files.workspace().access(path)).collect::<Result<Vec<_>, _>>()?;
         let mut order: BTreeMap<PathBuf, &str> = BTreeMap::new();
@@ -128,7 +128,7 @@ impl<'a> ChangeSet<'a> {
             let message = format!("{} files are to be changed, and at most {MAX_FILES} are at once", order.len());
             return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Make several calls of it."));
         }
-        // What lies below a path follows directly after it.
+        // Paths below a path follow directly after it.
         let below = order.keys().zip(order.keys().skip(1)).find(|(above, below)| below.starts_with(above));
         if let Some((above, below)) = below {
             let (above, below) = (order[above], order[below]);
@@ -160,23 +160,23 @@ impl<'a> ChangeSet<'a> {
         Ok(Some(set))
     }
 
-    /// How the path is shown to people.
+    /// Returns the path as it is shown to users.
     pub(crate) fn shown(&self, index: usize) -> &str {
         &self.names[index].shown
     }
 
-    /// Both forms of the path.
+    /// Returns both forms of the path.
     pub(crate) fn path(&self, index: usize) -> &PathAccess {
         &self.names[index].path
     }
 
-    /// The file of a path: its place among the files of the set, in the order in which they were first named.
+    /// Returns the index of a path's file among the files of the set, in the order in which they were first named.
     pub(crate) fn file(&self, index: usize) -> usize {
         self.names[index].place
     }
 
-    /// The content as it will be: what an earlier step of this set planned, else what is on disk; `None`: no file. At
-    /// most `limit` bytes are read.
+    /// Returns the content as it will be: what an earlier step of this set planned, else what is on disk; `None`: no
+    /// file. At most `limit` bytes are read.
     ///
     /// # Errors
     /// When the call may not read there, or the file is larger.
@@ -195,19 +195,19 @@ impl<'a> ChangeSet<'a> {
         }
     }
 
-    /// The size of the file on disk, in bytes; `None`: no file.
+    /// Returns the size of the file on disk, in bytes; `None`: no file.
     pub(crate) fn size(&self, index: usize) -> Option<u64> {
         self.places[self.names[index].place].target.facts().map(|facts| facts.bytes)
     }
 
-    /// The permission bits as they will be: what an earlier step of this set planned, else those on disk.
+    /// Returns the permission bits as they will be: those that an earlier step of this set planned, else those on disk.
     pub(crate) fn mode(&self, index: usize) -> Option<u32> {
         let place = &self.places[self.names[index].place];
         let on_disk = || place.target.facts().map(|facts| facts.mode & 0o777);
         place.plan.as_ref().and_then(Plan::mode).or_else(on_disk)
     }
 
-    /// What stands for the content on disk, whatever the call may read; `None`: no file.
+    /// Returns the digest of the content on disk, even if the call may not read it; `None`: no file.
     ///
     /// # Errors
     /// When the file is larger than `limit`.
@@ -216,7 +216,7 @@ impl<'a> ChangeSet<'a> {
         Ok(target.replaced(limit).map_err(cannot_be_undone)?.map(|content| digest_of(&content)))
     }
 
-    /// Whether the session of this call knows another content of the file than this one, which is on disk.
+    /// Returns `true` if the session of this call knows another content of the file than this one, which is on disk.
     pub(crate) fn is_stale(
         &self,
         index: usize,
@@ -227,12 +227,12 @@ impl<'a> ChangeSet<'a> {
         Ok(recording.known(real)?.is_some_and(|known| known != digest))
     }
 
-    /// Whether the session of this call has read or written the file.
+    /// Returns `true` if the session of this call has read or written the file.
     pub(crate) fn is_known(&self, index: usize, recording: &Recording) -> Result<bool, ToolFailure> {
         Ok(recording.known(&self.places[self.names[index].place].target.path().real)?.is_some())
     }
 
-    /// Whether something is planned for the file already, so that its content is not the one on disk.
+    /// Returns `true` if a change of the file is planned, so that its content is not the one on disk.
     pub(crate) fn is_planned(&self, index: usize) -> bool {
         self.places[self.names[index].place].plan.is_some()
     }
@@ -240,38 +240,38 @@ impl<'a> ChangeSet<'a> {
     /// Plans the new content of a file.
     pub(crate) fn put(&mut self, index: usize, content: Vec<u8>, options: WriteOptions) {
         let place = &mut self.places[self.names[index].place];
-        // What this set deleted, or made itself, does not stand in the way.
+        // A file that this set has deleted or created may be overwritten.
         let overwrite = options.overwrite || place.plan.is_some();
-        // What an earlier step said of the permission bits holds until a later one says otherwise.
+        // Permission bits of an earlier step apply until a later one sets others.
         let mode = options.mode.or(place.plan.as_ref().and_then(Plan::mode));
         place.plan = Some(Plan::Put(content, WriteOptions { overwrite, mode, ..options }));
     }
 
-    /// Plans that the file is gone.
+    /// Plans to delete the file.
     pub(crate) fn delete(&mut self, index: usize) {
         self.delete_with_folders(index, 0);
     }
 
-    /// Plans that the file is gone, and so many folders above it, as far as they are empty then.
+    /// Plans to delete the file, and at most `folders` folders above it that are empty then.
     pub(crate) fn delete_with_folders(&mut self, index: usize, folders: usize) {
         let place = &mut self.places[self.names[index].place];
         let was_new = matches!(place.plan, Some(Plan::Put(..))) && !place.target.exists();
         place.plan = if was_new { None } else { Some(Plan::Delete { folders }) };
     }
 
-    /// Records in the journal what will be, then does all of it; or puts back what was done and says why. With
-    /// `dry_run` it does nothing, and answers the same. The answer has the files in the order in which they were named,
-    /// without those for which nothing was planned.
+    /// Records the changes in the journal, then makes all of them, or reverts those already made and returns the
+    /// failure. With `dry_run` it changes nothing, and returns the same result. The result lists the files in the order
+    /// in which they were named, without those for which nothing was planned.
     ///
     /// # Errors
-    /// The first thing that failed. Nothing is changed then, unless the message says otherwise.
+    /// The first failure. Nothing is changed then, unless the message states otherwise.
     pub(crate) fn commit(self, recording: &Recording, dry_run: bool) -> Result<Vec<Changed>, ToolFailure> {
         let _seats = self.seats;
         let (mut steps, mut unmade) = (Vec::new(), Vec::new());
         for Place { target, shown, plan } in self.places {
             match plan {
                 Some(plan) => steps.push(Step::of(self.files, target, shown, plan, recording.limit())?),
-                // What the set made and deleted again.
+                // A file that the set created and deleted again.
                 None if !target.exists() => unmade.push((target.path().real.clone(), None)),
                 None => {}
             }
@@ -299,13 +299,13 @@ impl<'a> ChangeSet<'a> {
 }
 
 impl Changed {
-    /// Whether it is not as it was.
+    /// Returns `true` if the file has changed.
     pub(crate) fn is_change(&self) -> bool {
         self.before != self.after
     }
 }
 
-/// One file that is to be changed.
+/// One planned change of a file.
 #[derive(Debug)]
 struct Step<'a> {
     target: WriteTarget<'a>,
@@ -314,12 +314,12 @@ struct Step<'a> {
     before: Option<FileState>,
     after: Option<FileState>,
     old: Option<Vec<u8>>,
-    /// `None`: it is to be deleted.
+    /// `None`: delete the file.
     new: Option<Vec<u8>>,
     written: Option<Written>,
     unsafe_because: Option<String>,
     may_read: bool,
-    /// As many folders above it go with it.
+    /// Maximum number of folders above it to delete.
     removed_folders: usize,
 }
 
@@ -359,7 +359,7 @@ impl<'a> Step<'a> {
         Ok(Self { target, shown, options, before, after, old, new, written, unsafe_because, may_read, removed_folders })
     }
 
-    /// Whether there is anything to do.
+    /// Returns `true` if the step changes something.
     fn is_change(&self) -> bool {
         self.before != self.after
     }
@@ -384,7 +384,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// A file that is too large to be kept is not changed at all: what an agent overwrites by mistake is to come back.
+/// Returns the failure for a file that is too large for the journal. Such files are not changed at all, because an
+/// agent's mistaken overwrite must be reversible.
 fn cannot_be_undone(error: PathError) -> ToolFailure {
     match error {
         PathError::TooLarge { .. } => ToolFailure::from(error).next(
@@ -395,7 +396,7 @@ fn cannot_be_undone(error: PathError) -> ToolFailure {
     }
 }
 
-/// What came of a step.
+/// Result of a step.
 struct Done {
     step: usize,
     after: Option<FileState>,
@@ -403,7 +404,7 @@ struct Done {
     unsynced: Option<io::Error>,
 }
 
-/// Does what is to be done, and notes how it went.
+/// Makes the changes, and stores the results in the steps.
 fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFailure> {
     for Done { step, after, written, unsynced } in done(steps, recording)? {
         let step = &mut steps[step];
@@ -417,7 +418,7 @@ fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFail
     Ok(())
 }
 
-/// Prepares all, records all, does all that changes something.
+/// Prepares and records all changes, then makes those that change something.
 fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFailure> {
     let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
     if steps.is_empty() {
@@ -427,7 +428,7 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
     let mut changes = Vec::new();
     for (_, step) in &steps {
         let draft = step.prepare()?;
-        // Which mode a new file gets shows when it is there.
+        // The mode of a new file is known once the file exists.
         let mode = draft.mode();
         let after = step.after.map(|state| FileState { mode: mode.unwrap_or(state.mode), ..state });
         let (path, before, made_folders) = (step.target.path().real.clone(), step.before, draft.made_folders());
@@ -442,9 +443,9 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
         }
         failure
     })?;
-    // From here on the change is made, whatever comes: the journal says so, and so does the answer.
+    // From here on the change is made whatever happens, and the journal and the result agree with that.
     let unsynced = drafts.keep();
-    // The deepest first: one may stand in another.
+    // The deepest first, because one may contain another.
     let mut emptied: Vec<&Step<'_>> = steps.iter().map(|(_, step)| *step).collect();
     emptied.sort_by_key(|step| Reverse(step.target.path().real.components().count()));
     emptied.iter().for_each(|step| step.target.remove_folders(step.removed_folders));
@@ -452,7 +453,7 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
     Ok(done.map(|((((step, _), after), written), unsynced)| Done { step: *step, after, written, unsynced }).collect())
 }
 
-/// All contents that the steps speak of, each once.
+/// Returns all contents of the steps, each once.
 fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<KeptContent> {
     let mut kept: BTreeMap<ContentDigest, &Vec<u8>> = BTreeMap::new();
     for step in steps {

@@ -1,4 +1,4 @@
-//! A content that is being read, from wherever it comes.
+//! A content that is being read, from a file or a stored output.
 
 use crate::{
     builtin::{files::source::Source, text::line_index::ContentId},
@@ -14,23 +14,23 @@ use toolstead_domain::{
     content_digest::ContentDigest, error_kind::ErrorKind, ports::output_store::StoredContent, tool_failure::ToolFailure,
 };
 
-/// A regular file or a stored output, open.
+/// An open regular file or stored output.
 pub(crate) struct Content {
-    /// The path as it is shown, or the handle.
+    /// Path as it is shown, or the handle.
     pub(crate) name: String,
-    /// Where a file really is.
+    /// Real path of a file.
     pub(crate) real: Option<PathBuf>,
-    /// The size when it was opened.
+    /// Size in bytes when it was opened.
     pub(crate) bytes: u64,
-    /// The same while it does not change.
+    /// Identity, which is the same while the content does not change.
     pub(crate) id: ContentId,
     pub(crate) reader: Box<dyn StoredContent>,
-    /// The file again, to see whether it changed.
+    /// Second handle of the file, to detect changes.
     watched: Option<File>,
 }
 
 impl Content {
-    /// Opens it. Blocks.
+    /// Opens a source. Blocks.
     ///
     /// # Errors
     /// `unsupported_type` for folders, pipes, devices and files of the kernel.
@@ -62,7 +62,7 @@ impl Content {
         }
     }
 
-    /// Up to so many bytes from a place on. Blocks.
+    /// Reads at most `at_most` bytes from an offset on. Blocks.
     pub(crate) fn read(&mut self, offset: u64, at_most: u64) -> Result<Vec<u8>, ToolFailure> {
         let mut bytes = Vec::new();
         let read = self.reader.seek(SeekFrom::Start(offset));
@@ -71,10 +71,10 @@ impl Content {
         Ok(bytes)
     }
 
-    /// The whole, if it is not larger. Blocks.
+    /// Reads the whole content, if it is at most `limit` bytes. Blocks.
     ///
     /// # Errors
-    /// `too_large`, saying what it is that cannot be taken in larger.
+    /// `too_large`; `what` names the kind of content in the message.
     pub(crate) fn read_whole(&mut self, limit: u64, what: &str) -> Result<Vec<u8>, ToolFailure> {
         let too_large = |name: &str, bytes: u64| {
             let message = format!("`{name}` is {what} of {bytes} bytes, and at most {limit} are taken");
@@ -87,7 +87,7 @@ impl Content {
         if bytes.len() as u64 > limit { Err(too_large(&self.name, bytes.len() as u64)) } else { Ok(bytes) }
     }
 
-    /// Stands for the whole content; `None` where it has more bytes than `limit` or the time was over. Blocks.
+    /// Returns the digest of the whole content; `None` if it has more than `limit` bytes, or at the deadline. Blocks.
     pub(crate) fn digest(&mut self, limit: u64, stop: &Stop) -> Result<Option<ContentDigest>, ToolFailure> {
         if let ContentId::Output(digest) = self.id {
             return Ok(Some(digest));
@@ -111,13 +111,13 @@ impl Content {
         }
     }
 
-    /// Whether nobody changed it since it was opened.
+    /// Returns `true` if the content has not changed since it was opened.
     pub(crate) fn is_unchanged(&self) -> bool {
         let Some(file) = &self.watched else { return true };
         FileFacts::of_open(file).is_ok_and(|facts| ContentId::File(facts.identity) == self.id)
     }
 
-    /// Whether what is known of it now can be told from what is known after a later change.
+    /// Returns `true` if every later change would also change the identity.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_unchanged()
             && match self.id {
@@ -126,7 +126,7 @@ impl Content {
             }
     }
 
-    /// The failure that an error while reading becomes.
+    /// Converts an error while reading into a failure.
     pub(crate) fn unreadable(&self, error: io::Error) -> ToolFailure {
         unreadable(&self.name, error)
     }

@@ -1,17 +1,17 @@
-//! What stands for a file's content in arguments and results.
+//! Etags: short digests of contents in arguments and results.
 
 use sha2::{Digest, Sha256};
 use toolstead_domain::content_digest::ContentDigest;
 
-/// As many hexadecimal digits of the digest are told.
+/// Number of hexadecimal digits of an etag.
 const DIGITS: usize = 16;
 
-/// The digest of a content.
+/// Returns the digest of a content.
 pub(crate) fn digest_of(content: &[u8]) -> ContentDigest {
     ContentDigest(Sha256::digest(content).into())
 }
 
-/// The digest in short, as results tell it and `if_match` takes it.
+/// Returns the shortened digest for results and `if_match`.
 pub(crate) fn etag(digest: &ContentDigest) -> String {
     let mut text = digest.to_string();
     text.truncate(DIGITS);

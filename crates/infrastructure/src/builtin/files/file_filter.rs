@@ -1,8 +1,9 @@
-//! Which entries of a folder a search passes over: version control's own, ignored ones, hidden ones.
+//! Selects the entries of a folder that a search skips: folders of version control, ignored entries, hidden entries.
 //!
-//! Ignore files count as they do for ripgrep: `.rgignore` over `.ignore` over `.gitignore` over `.git/info/exclude`,
-//! and of each kind the nearest. Other than there, `.gitignore` counts outside of a repository as well, no ignore file
-//! is a link, and nothing outside of the workspace is read: neither ignore files above its root nor the user's own.
+//! Ignore files apply as in ripgrep: `.rgignore` over `.ignore` over `.gitignore` over `.git/info/exclude`, and of each
+//! kind the nearest. In contrast to ripgrep, `.gitignore` also applies outside of a repository, an ignore file that is
+//! a link is ignored, and nothing outside of the workspace is read: neither ignore files above its root nor the user's
+//! own.
 
 use crate::sandbox::workspace::{
     facts::FileKind,
@@ -16,27 +17,27 @@ use ignore::{
 };
 use std::{os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
-/// What version control keeps beside the files.
+/// Folders of version control systems.
 const VERSION_CONTROL: &[&str] = &[".git", ".hg", ".svn", ".bzr", ".jj", ".sl"];
-/// What makes a folder a repository, which the patterns of repositories around it do not reach into.
+/// Entry that marks a folder as a repository. Patterns of outer repositories do not apply in it.
 const REPOSITORY: &str = ".git";
-/// Files with ignore patterns, the stronger first.
+/// Files with ignore patterns, in order of precedence.
 const IGNORE_FILES: [&str; 4] = [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"];
-/// From here on they are git's and end at the repository.
+/// Index of the first of them that belongs to git and ends at the repository.
 const FIRST_OF_GIT: usize = 2;
-/// As much of an ignore file is taken: every pattern costs time in every folder below.
+/// Maximum number of bytes read of an ignore file, because every pattern costs time in every folder below.
 const MAX_IGNORE_FILE_BYTES: u64 = 64 << 10;
-/// As many patterns of an ignore file are taken.
+/// Maximum number of lines used of an ignore file.
 const MAX_PATTERNS: usize = 2000;
 
-/// What to pass over.
+/// Kinds of entries to skip.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileFilter {
     pub(crate) show_hidden: bool,
     pub(crate) respect_ignore_files: bool,
 }
 
-/// Why an entry is passed over.
+/// Reason why an entry is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PassedOver {
     VersionControl,
@@ -44,7 +45,7 @@ pub(crate) enum PassedOver {
     Ignored,
 }
 
-/// The ignore patterns of a folder and of those above it.
+/// Ignore patterns of a folder and of those above it.
 #[derive(Debug)]
 pub(crate) struct IgnoreRules {
     /// By kind, as [`IGNORE_FILES`].
@@ -53,11 +54,11 @@ pub(crate) struct IgnoreRules {
     above: Option<Arc<IgnoreRules>>,
 }
 
-/// The ignore patterns that hold in a folder, if there are any.
+/// Ignore patterns that apply in a folder, if there are any.
 pub(crate) type Ignoring = Option<Arc<IgnoreRules>>;
 
 impl FileFilter {
-    /// The patterns of the folders above the one where a search begins, up to its root.
+    /// Returns the patterns of the folders above the start of a search, up to its root.
     pub(crate) fn above(&self, files: &GrantedWorkspace, start: &Found) -> Ignoring {
         let real = &start.path().real;
         let root = files.root_of(real).filter(|_| self.respect_ignore_files)?;
@@ -70,7 +71,7 @@ impl FileFilter {
         })
     }
 
-    /// The patterns that hold in a folder.
+    /// Returns the patterns that apply in a folder.
     pub(crate) fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
         if !self.respect_ignore_files {
             return None;
@@ -80,7 +81,7 @@ impl FileFilter {
         with_patterns(&folder.path().real, folder.holds(REPOSITORY), read, above.clone())
     }
 
-    /// Whether an entry is passed over.
+    /// Returns the reason to skip an entry, if there is one.
     pub(crate) fn passes_over(&self, entry: &Entry<'_>, ignoring: &Ignoring) -> Option<PassedOver> {
         let name = entry.name().as_bytes();
         let is_hidden = name.starts_with(b".");
@@ -89,14 +90,14 @@ impl FileFilter {
         }
         match matched(&entry.path().real, entry.kind() == FileKind::Folder, ignoring) {
             Match::Ignore(()) => Some(PassedOver::Ignored),
-            // What a pattern takes back in is wanted, though it may be hidden.
+            // An entry that a pattern includes again is wanted, even if it is hidden.
             Match::Whitelist(()) => None,
             Match::None => (is_hidden && !self.show_hidden).then_some(PassedOver::Hidden),
         }
     }
 }
 
-/// The patterns in a folder's own files, and those of the folders above.
+/// Adds the patterns in a folder's own files to those of the folders above.
 fn with_patterns(
     folder: &Path,
     is_repository: bool,
@@ -109,19 +110,19 @@ fn with_patterns(
 }
 
 fn compiled(folder: &Path, content: &[u8]) -> Option<Gitignore> {
-    // Half a pattern could leave out more than the whole one.
+    // A part of a pattern could exclude more than the whole one.
     let is_whole = (content.len() as u64) < MAX_IGNORE_FILE_BYTES;
     let end = if is_whole { content.len() } else { content.iter().rposition(|byte| *byte == b'\n')? };
     let text = String::from_utf8_lossy(&content[..end]);
     let mut builder = GitignoreBuilder::new(folder);
     for line in text.trim_start_matches('\u{feff}').lines().take(MAX_PATTERNS) {
-        // A line that is no pattern ignores nothing, as git has it.
+        // An invalid line ignores nothing, as in git.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok().filter(|patterns| !patterns.is_empty())
 }
 
-/// The strongest kind of file decides, and of each kind the nearest.
+/// Returns the match of the kind with the highest precedence, and of each kind the nearest.
 fn matched(path: &Path, is_folder: bool, ignoring: &Ignoring) -> Match<()> {
     let mut found = [const { Match::None }; IGNORE_FILES.len()];
     let mut is_outside_repository = false;

@@ -1,43 +1,44 @@
-//! What file tools read and write at most.
+//! Limits of file tools.
 
 use crate::documents::DocumentLimits;
 use serde::{Deserialize, Serialize};
 
-/// `[files]` of the configuration.
+/// Section `[files]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileLimits {
-    /// Bytes of a file that has to be decoded or searched as a whole: one that is edited, or read in UTF-16.
+    /// Maximum size in bytes of a file that must be decoded or searched as a whole: one that is edited, or read in
+    /// UTF-16.
     pub text_bytes: u64,
-    /// Bytes that an edit may make of a file.
+    /// Maximum size in bytes of a file after an edit.
     pub result_bytes: u64,
-    /// Pixels of an image's longer side, as it is shown.
+    /// Maximum length in pixels of the longer side of a shown image.
     pub image_side: u32,
-    /// Pixels of an image in all, as it is shown.
+    /// Maximum number of pixels of a shown image.
     pub image_pixels: u64,
-    /// Characters of base64 that an image is sent in.
+    /// Maximum number of base64 characters of a shown image.
     pub image_bytes: u64,
-    /// Entries of folders that a search in files looks at.
+    /// Maximum number of folder entries that a search in files visits.
     pub search_entries: usize,
-    /// Lines, or files, that a search in files finds before it ends.
+    /// Maximum number of lines, or files, that a search in files returns.
     pub search_hits: usize,
-    /// Time that a search in files takes.
+    /// Maximum duration of a search in files, in seconds.
     pub search_seconds: u64,
-    /// Entries of folders that finding and listing files looks at.
+    /// Maximum number of folder entries that finding and listing files visits.
     pub list_entries: usize,
-    /// Bytes of a document (PDF, docx, xlsx, pptx, notebook).
+    /// Maximum size in bytes of a document (PDF, docx, xlsx, pptx, notebook).
     pub document_bytes: u64,
-    /// Processor time for reading a document, in seconds.
+    /// Maximum processor time to read a document, in seconds.
     pub document_seconds: u64,
-    /// Bytes of address space of the process that reads a document.
+    /// Maximum address space in bytes of the process that reads a document.
     pub document_memory_bytes: u64,
-    /// Entries of a zip archive, such as a docx is.
+    /// Maximum number of entries of a zip archive, such as a docx.
     pub zip_entries: u64,
-    /// Bytes that one entry unpacks to.
+    /// Maximum size in bytes of one unpacked entry.
     pub zip_entry_bytes: u64,
-    /// Bytes that all entries together unpack to.
+    /// Maximum size in bytes of all unpacked entries together.
     pub zip_total_bytes: u64,
-    /// How many times larger an entry may become by unpacking.
+    /// Maximum ratio of the unpacked size of an entry to its packed size.
     pub zip_ratio: u64,
 }
 
@@ -66,7 +67,7 @@ impl Default for FileLimits {
 }
 
 impl FileLimits {
-    /// Those that hold for documents.
+    /// Returns the limits for documents.
     pub(crate) fn of_documents(&self) -> DocumentLimits {
         DocumentLimits {
             document_bytes: self.document_bytes,

@@ -1,16 +1,16 @@
-//! `file:` URIs: exactly one spelling of percent-encoding, decoded once, and nothing that leads anywhere else than it says.
+//! `file:` URIs: a single form of percent-encoding, decoded once, and paths without `.` or `..`.
 
 use std::fmt::Write;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// The beginning of every URI of a file of this machine; the path follows without its first slash.
+/// Prefix of every URI of a file on this machine; the path follows without its first slash.
 const PREFIX: &str = "file:///";
 
-/// The absolute path that a URI names.
+/// Returns the absolute path that a URI names.
 ///
 /// # Errors
-/// `invalid_input` for another scheme, a host, a query or fragment, a broken escape, bytes that are no text, NUL, and `.`
-/// or `..`, written plainly or escaped.
+/// `invalid_input` for another scheme, a host, a query or fragment, an invalid escape, invalid UTF-8, NUL, and `.` or
+/// `..`, written plainly or escaped.
 pub(crate) fn path_of(uri: &str) -> Result<String, ToolFailure> {
     let Some(rest) = uri.strip_prefix(PREFIX) else {
         return Err(wrong(uri, "it must begin with `file:///`: files of other hosts are not read"));
@@ -22,10 +22,10 @@ pub(crate) fn path_of(uri: &str) -> Result<String, ToolFailure> {
     }
 }
 
-/// The text that is encoded so. It is decoded once: `%2541` is `%41`, and no `A`.
+/// Decodes percent-encoding once: `%2541` becomes `%41`, not `A`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the text is invalid.
 pub(crate) fn decoded(text: &str) -> Result<String, &'static str> {
     if text.contains(['?', '#']) {
         return Err("a path holds `?` as `%3F` and `#` as `%23`");
@@ -46,7 +46,7 @@ pub(crate) fn decoded(text: &str) -> Result<String, &'static str> {
     if decoded.contains('\0') { Err("it holds a NUL character") } else { Ok(decoded) }
 }
 
-/// The text as it stands in the path of a URI; slashes stay.
+/// Encodes a path for a URI; slashes stay unescaped.
 pub(crate) fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! An image in a form that every model provider takes: turned upright, small enough, and without metadata.
+//! Converts images into a form that every model provider accepts: upright, small enough, and without metadata.
 
 mod container;
 
@@ -15,15 +15,15 @@ use std::{
 };
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// The largest file that is decoded.
+/// Maximum size in bytes of a decoded file.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 20;
-/// The most pixels that are decoded: it cannot be interrupted, so that this also bounds its time.
+/// Maximum number of decoded pixels. Decoding cannot be interrupted, so this also limits its time.
 const MAX_PIXELS: u64 = 100_000_000;
-/// The most memory that a decoder may take.
+/// Maximum memory of a decoder, in bytes.
 const MAX_DECODER_BYTES: u64 = 256 << 20;
-/// Qualities of JPEG that are tried, best first.
+/// Qualities of JPEG to try, best first.
 const QUALITIES: [u8; 4] = [85, 70, 50, 40];
-/// How much smaller each next attempt is, where even the last quality is too large.
+/// Factor by which each further attempt is smaller, if even the last quality is too large.
 const SHRINK: f64 = 0.75;
 const ATTEMPTS: usize = 16;
 
@@ -43,30 +43,30 @@ pub(crate) struct Crop {
     pub(crate) height: u32,
 }
 
-/// What is shown of an image.
+/// A shown image.
 #[derive(Debug)]
 pub(crate) struct ImageView {
-    /// The file that is shown.
+    /// File to show.
     pub(crate) bytes: Vec<u8>,
     pub(crate) format: ImageFormat,
-    /// The size of the original when it stands upright.
+    /// Size of the upright original.
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) shown_width: u32,
     pub(crate) shown_height: u32,
-    /// The part that is shown, as far as it lies within the image.
+    /// Shown part, clipped to the image.
     pub(crate) crop: Option<Crop>,
-    /// Whether what is shown has fewer pixels than the image or the part.
+    /// `true` if the result has fewer pixels than the image or the part.
     pub(crate) is_scaled: bool,
-    /// Whether what is shown is not the file itself.
+    /// `true` if the result is not the file itself.
     pub(crate) is_changed: bool,
 }
 
-/// Makes an image fit. What fits already and holds nothing but the picture goes as it is. Blocks for long.
+/// Makes an image fit. A file that already fits and contains only the picture is unchanged. Blocks for a long time.
 ///
 /// # Errors
-/// `too_large` for more pixels than are decoded, `unsupported_type` for what cannot be decoded, `invalid_input` for a
-/// part that lies outside.
+/// `too_large` for too many pixels, `unsupported_type` for a file that cannot be decoded, `invalid_input` for a part
+/// outside of the image.
 pub(crate) fn view(
     file: &[u8],
     format: ImageFormat,
@@ -74,7 +74,7 @@ pub(crate) fn view(
     crop: Option<Crop>,
     name: &str,
 ) -> Result<ImageView, ToolFailure> {
-    // Decoders are other people's code, and files are hostile.
+    // Decoders are third-party code, and files are hostile.
     panic::catch_unwind(AssertUnwindSafe(|| viewed(file, format, limits, crop, name)))
         .unwrap_or_else(|_| Err(undecodable(name, format, "the decoder failed")))
 }
@@ -125,7 +125,7 @@ fn viewed(
     Ok(view)
 }
 
-/// Refuses by what the header says, before anything is decoded.
+/// Decodes the image, after checks of the header.
 fn decoded(file: &[u8], format: ImageFormat, name: &str) -> Result<(DynamicImage, Orientation), ToolFailure> {
     let failed = |error: ImageError| match error {
         ImageError::Limits(_) => too_large(name, "needs more memory to be decoded than is allowed"),
@@ -143,7 +143,7 @@ fn decoded(file: &[u8], format: ImageFormat, name: &str) -> Result<(DynamicImage
     if decoder.total_bytes() > MAX_DECODER_BYTES {
         return Err(too_large(name, "needs more memory to be decoded than is allowed"));
     }
-    // Metadata that cannot be read does not turn the picture.
+    // Without readable metadata the picture is not turned.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     Ok((DynamicImage::from_decoder(decoder).map_err(failed)?, orientation))
 }
@@ -167,7 +167,8 @@ fn fits(bytes: usize, limits: &FileLimits) -> bool {
     bytes.div_ceil(3) as u64 * 4 <= limits.image_bytes
 }
 
-/// PNG where nothing was lost before and it is small enough, else JPEG; smaller and smaller until it fits.
+/// Encodes as PNG if the source is lossless and the result small enough, otherwise as JPEG; reduces the size until it
+/// fits.
 fn encoded(
     image: &DynamicImage,
     source: ImageFormat,
@@ -204,17 +205,17 @@ fn encoded(
 
 fn scaled(image: &DynamicImage, scale: f64) -> DynamicImage {
     let (width, height) = image.dimensions();
-    // Rounded down, so that the limits hold.
+    // Rounded down, so that the result stays within the limits.
     let part = |length: u32| ((f64::from(length) * scale) as u32).clamp(1, length);
     match scale {
         scale if scale >= 1.0 => image.clone(),
-        // Averages of whole pixels are as good here and take little time and memory.
+        // Averages of whole pixels are as good here and need little time and memory.
         scale if scale <= 0.5 => image.thumbnail_exact(part(width), part(height)),
         _ => image.resize_exact(part(width), part(height), FilterType::CatmullRom),
     }
 }
 
-/// Without transparency, which JPEG does not have.
+/// Removes transparency, which JPEG does not support.
 fn on_white(image: &DynamicImage) -> DynamicImage {
     if !image.color().has_alpha() {
         return image.to_rgb8().into();

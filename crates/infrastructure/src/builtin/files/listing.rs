@@ -1,4 +1,4 @@
-//! What a folder holds, as a tree: for whoever lists it, and whoever reads it as if it were a file.
+//! Lists a folder as a tree, for the tool that lists folders and for reads of a folder.
 
 mod tree;
 
@@ -25,31 +25,32 @@ use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// "Unlimited" depth ends here: paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
-/// As many entries are shown, unless the caller says how many.
+/// Maximum number of entries, unless the caller specifies another.
 const USUAL_LIMIT: usize = 1000;
-/// A tree is about so long, in characters.
+/// Approximate maximum length of a tree, in characters.
 const USUAL_CHARS: usize = 10_000;
-/// The longest tree, for a caller who says how many entries to show: what a model gets of any result.
+/// Maximum length of a tree in characters if the caller specifies the number of entries: that of any result for a
+/// model.
 const MAX_CHARS: usize = 30_000;
 
-/// What is shown of a folder.
+/// Options of a listing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// How many levels; 0 means all.
+    /// Number of levels; 0 means all.
     pub(crate) depth: usize,
     /// Glob patterns of entries to leave out.
     pub(crate) ignore: &'a [String],
     pub(crate) show_hidden: bool,
     pub(crate) respect_gitignore: bool,
-    /// With permissions, sizes and times.
+    /// `true` to include permissions, sizes and times.
     pub(crate) long: bool,
     pub(crate) sort: Sort,
-    /// How many entries. Without it, as many as keep the tree short.
+    /// Maximum number of entries. Without it, as many as keep the tree short.
     pub(crate) limit: Option<usize>,
 }
 
 impl Default for Wanted<'_> {
-    /// What the folder holds itself.
+    /// Selects the direct contents of the folder.
     fn default() -> Self {
         Self {
             depth: 1,
@@ -105,10 +106,10 @@ enum ItemType {
     Other,
 }
 
-/// Lists a folder, as text and as data, of which as many entries are looked at.
+/// Lists a folder, as text and as data, and visits at most `entries` entries.
 ///
 /// # Errors
-/// `invalid_input` for a pattern that is none, and what the walk fails with.
+/// `invalid_input` for an invalid pattern, and the failure of the walk.
 pub(crate) fn listed(
     files: &GrantedWorkspace,
     found: &Found,
@@ -163,7 +164,7 @@ fn notes(walked: &Walked, is_cut: bool) -> Vec<String> {
     notes
 }
 
-/// Patterns of what to leave out; one without a slash fits names at any depth.
+/// Compiles the patterns of entries to leave out; one without a slash matches names at any depth.
 fn left_out(patterns: &[String]) -> Result<GlobSet, ToolFailure> {
     let wrong = |error: globset::Error| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("a pattern in `ignore` cannot be used: {error}"))
@@ -197,7 +198,7 @@ impl Visitor for Listing {
 
     fn meet(&self, met: &mut Vec<Met>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         let passed_over = self.filter.passes_over(entry, ignoring);
-        // A listing that hides `.git` would say that there is none.
+        // A listing without `.git` would suggest that there is none.
         let is_version_control = passed_over == Some(PassedOver::VersionControl) && self.filter.show_hidden;
         if (passed_over.is_some() && !is_version_control) || self.left_out.is_match(entry.below()) {
             return Visit::Skip;

@@ -1,7 +1,7 @@
-//! Takes back what a call did to files: what `undo` and `redo` have in common.
+//! Reverts the file changes of a call: the common part of `undo` and `redo`.
 //!
-//! An undo is a change like any other, recorded with the call that it takes back, and can be undone itself. That is
-//! what `redo` does.
+//! An undo is recorded as a change that names the call that it reverts, and can be undone itself. That is what `redo`
+//! does.
 
 mod history;
 pub(crate) mod judged;
@@ -44,14 +44,14 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// As many changes of a session are looked through.
+/// Maximum number of a session's changes that are searched.
 const LOOKED_THROUGH: usize = 1000;
-/// As many calls or files are named in a message.
+/// Maximum number of calls or files that a message names.
 const NAMED: usize = 5;
-/// As much of what changed since is shown of each file.
+/// Maximum number of bytes shown of each file's later changes.
 const SHOWN_BYTES: usize = 1500;
 
-/// Which way to go.
+/// Direction of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Undo,
@@ -110,7 +110,7 @@ impl Direction {
         }
     }
 
-    /// "Undid", or how it would be said of what was not done.
+    /// Returns "Undid", or the phrase for a dry run.
     fn done(self, dry_run: bool) -> &'static str {
         match (self, dry_run) {
             (Self::Undo, false) => "Undid",
@@ -120,7 +120,7 @@ impl Direction {
         }
     }
 
-    /// What takes this back.
+    /// Returns the opposite direction.
     fn other(self) -> Self {
         match self {
             Self::Undo => Self::Redo,
@@ -129,7 +129,7 @@ impl Direction {
     }
 }
 
-/// Nothing can be taken back where nothing is kept.
+/// Returns the availability: nothing can be reverted without a journal.
 pub(crate) fn availability(world: &World) -> Availability {
     match world.journal().keeps() {
         true => Availability::Available,
@@ -137,7 +137,7 @@ pub(crate) fn availability(world: &World) -> Availability {
     }
 }
 
-/// What undoing or redoing would touch.
+/// Returns the accesses of an undo or redo.
 pub(crate) async fn accesses(
     direction: Direction,
     input: &Input,
@@ -154,7 +154,7 @@ pub(crate) async fn accesses(
     Ok(accesses)
 }
 
-/// Undoes or redoes.
+/// Undoes or redoes a call.
 pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
     let world = run.world();
     let (entry, history) = judged(run.call(), world).await?;
@@ -167,7 +167,7 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> R
     let (recording, limit) = (Recording::of(run).reverting(entry.call), world.limits().result_bytes);
     let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, entry.is_note());
     let work = move |granted: &GrantedWorkspace| match changed_nothing {
-        // Whatever became of the files since has nothing to do with it.
+        // Later changes of the files do not matter, because the call changed nothing.
         true => Ok(untouched(granted, &restored)),
         false => restore(granted, restored, &recording, limit, dry_run),
     };
@@ -182,7 +182,7 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> R
     }
 }
 
-/// The entry that the call was judged by, and the journal as it is now.
+/// Returns the entry on which the decision was based, and the current journal.
 async fn judged(call: &ToolCall, world: &World) -> Result<(JournalEntry, History), ToolFailure> {
     let again =
         |message: String| ToolFailure::new(ErrorKind::StaleFile, message).next("Nothing was changed; call again.");
@@ -198,7 +198,7 @@ async fn judged(call: &ToolCall, world: &World) -> Result<(JournalEntry, History
     Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
 }
 
-/// The entry that is to be taken back.
+/// Returns the entry to revert.
 async fn chosen(
     direction: Direction,
     input: &Input,
@@ -207,8 +207,8 @@ async fn chosen(
 ) -> Result<(JournalEntry, History), ToolFailure> {
     let mut entries =
         world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
-    // What a call that began later has changed is not what was meant. Ids sort as the calls began. That a change did not
-    // come about may be noted at any time.
+    // Excludes calls that began later, because the caller cannot have meant them. Ids sort by the start of calls. A
+    // note that a change was not made may be recorded at any time.
     entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && entry.is_note()));
     let mut history = History { entries, others: Vec::new() };
     let entry = match (&input.call, direction) {
@@ -300,7 +300,7 @@ fn nothing(direction: Direction, history: &History) -> ToolFailure {
     ToolFailure::new(ErrorKind::NotFound, message).next(next)
 }
 
-/// The last changes of the session, for whoever named none of them.
+/// Returns the last changes of the session, for a call that named none of them.
 fn listed(history: &History) -> String {
     if history.entries.is_empty() {
         return " This session has changed no files.".into();
@@ -309,7 +309,7 @@ fn listed(history: &History) -> String {
     format!(" The last changes of this session, newest first:\n{}", last.join("\n"))
 }
 
-/// An entry on one line.
+/// Returns an entry on one line.
 fn described(entry: &JournalEntry) -> String {
     let names: Vec<String> = entry
         .changes
@@ -322,7 +322,7 @@ fn described(entry: &JournalEntry) -> String {
     format!("{} {} ({}{more}{nothing})", entry.call, entry.tool, names.join(", "))
 }
 
-/// Notes an undo that had nothing to do, so that the next one goes on with the change before.
+/// Records an undo that had nothing to do, so that the next one selects the change before.
 async fn note_that_it_was_so(entry: &JournalEntry, files: &[Restored], run: &Run<'_>) -> Result<(), ToolFailure> {
     let change = |file: &Restored| FileChange {
         path: file.path.clone(),
@@ -407,7 +407,7 @@ fn action(changed: Option<&Changed>) -> FileAction {
     }
 }
 
-/// A content as text, for a diff; no file is an empty one.
+/// Returns a content as text, for a diff; an empty text if there is no file.
 fn text_of(content: Option<&[u8]>) -> Option<String> {
     let Some(content) = content else { return Some(String::new()) };
     match detect(content, true) {
@@ -416,7 +416,7 @@ fn text_of(content: Option<&[u8]>) -> Option<String> {
     }
 }
 
-/// Why nothing was done: what became of the files since, and what stands in the way.
+/// Returns the failure for files that have changed since: their changes, and the calls that made them.
 async fn not_as_it_was(
     direction: Direction,
     entry: &JournalEntry,

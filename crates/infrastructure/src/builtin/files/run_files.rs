@@ -1,4 +1,4 @@
-//! Files of a run, in one step each. They go the road of `read_file` and `write_file`.
+//! Reading and writing of whole files for tools, with the same checks as `read_file` and `write_file`.
 
 use crate::builtin::{
     files::{
@@ -13,7 +13,7 @@ use crate::sandbox::workspace::write::WriteOptions;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 impl Run<'_> {
-    /// Reads a whole file, or a stored output by its handle. The session has seen the file then.
+    /// Reads a whole file, or a stored output by its handle. The file then counts as read by the session.
     ///
     /// # Errors
     /// `not_found`, `permission_denied` where the call may not read it, `too_large` beyond `files.result_bytes`.
@@ -30,14 +30,16 @@ impl Run<'_> {
         on_source(path.to_owned(), self, read).await
     }
 
-    /// Writes a whole file and the folders that are missing above it. The change is in the journal before it is made, so
-    /// that `undo` takes it back with all else that the call did; who watches is told; the session has seen the file then.
+    /// Writes a whole file and creates missing folders above it. The change is recorded in the journal before it is
+    /// made, so that `undo` reverts it with all other changes of the call. An event is published, and the file counts
+    /// as read by the session.
     ///
-    /// The path belongs among the accesses of the call: what the policy only asks about must have been said before.
+    /// Include the path in the accesses of the call, because accesses that require approval must be known before the
+    /// call runs.
     ///
     /// # Errors
-    /// `permission_denied` where the call may not write it, `stale_file` where somebody else changed it since this session
-    /// read it, and whatever keeps it from being written. Nothing is changed then.
+    /// `permission_denied` where the call may not write it, `stale_file` if it was changed elsewhere since this session
+    /// read it, and any error of the system. Nothing is changed then.
     pub async fn write(&self, path: &str, contents: impl Into<Vec<u8>>) -> Result<(), ToolFailure> {
         let (path, contents, recording) = (path.to_owned(), contents.into(), Recording::of(self));
         self.on_files(move |files| {

@@ -1,4 +1,4 @@
-//! The beginning of a content, by which it shows what it is.
+//! The beginning of a content, from which its type is recognised.
 
 use crate::{
     builtin::{
@@ -17,22 +17,23 @@ use crate::{
 };
 use toolstead_domain::{content_digest::ContentDigest, tool_failure::ToolFailure};
 
-/// As much of a file is looked at to tell what it is.
+/// Maximum number of bytes that are read to recognise the type.
 const SAMPLE_BYTES: u64 = 1 << 20;
 
-/// What was read of a content to tell what it is.
+/// The beginning of a content, and its type.
 pub(crate) struct Sampled {
     pub(crate) sample: Vec<u8>,
-    /// Whether that is all there is.
+    /// `true` if the sample is the whole content.
     pub(crate) is_whole: bool,
-    /// Of the whole content, if it is not too large.
+    /// Digest of the whole content, if it is not too large.
     pub(crate) digest: Option<ContentDigest>,
     pub(crate) kind: FileKindByContent,
     pub(crate) media_type: &'static str,
 }
 
 impl Sampled {
-    /// The text with a line feed for each carriage return, if it is all there and these alone end its lines.
+    /// Returns the text with a line feed for each carriage return, if it is complete and only carriage returns end its
+    /// lines.
     pub(crate) fn text_in_returns(&self, encoding: TextEncoding) -> Option<String> {
         let body = self.sample.get(encoding.mark_bytes()..).filter(|_| self.is_whole)?;
         let may_be = body.contains(&b'\r') && encoding.line_unit().is_none_or(|unit| unit.count(body) == 0);
@@ -41,11 +42,11 @@ impl Sampled {
     }
 }
 
-/// Opens a content and looks at its beginning. It is taken in whole for its digest, if it has no more than so many
+/// Opens a content and reads its beginning. The whole content is read for its digest, if it has at most `digested`
 /// bytes. Blocks.
 ///
 /// # Errors
-/// As [`Content::open`], and the system's.
+/// As [`Content::open`], and errors of the system.
 pub(crate) fn opened(
     source: Source,
     files: &GrantedWorkspace,

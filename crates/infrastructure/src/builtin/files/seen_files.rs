@@ -1,4 +1,4 @@
-//! What each session of this process has read.
+//! Read-state: the files that each session of this process has read.
 
 use async_trait::async_trait;
 use std::{
@@ -12,15 +12,15 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// As many files are remembered of a session. Those that were seen longest ago are forgotten first, and a file that is
-/// forgotten is treated as one that was never read.
+/// Maximum number of files of one session. The least recently read are forgotten first, and a forgotten file counts as
+/// never read.
 const OF_A_SESSION: usize = 4_000;
-/// As many are remembered in all. The principal that takes most of it is the one that forgets.
+/// Maximum number of files of all sessions. The principal with most of them loses entries.
 const IN_ALL: usize = 20_000;
-/// One part in so many is forgotten at once, so that the oldest are seldom looked for.
+/// Fraction that is forgotten at once (one in this number), so that the search for the oldest is rare.
 const BATCH: usize = 16;
 
-/// In memory, for sessions that end with this process.
+/// Read-state in memory, for sessions that end with this process.
 #[derive(Debug, Default)]
 pub(crate) struct SeenInMemory {
     memory: Mutex<Memory>,
@@ -29,37 +29,37 @@ pub(crate) struct SeenInMemory {
 #[derive(Debug, Default)]
 struct Memory {
     sessions: HashMap<Viewer, HashMap<PathBuf, Sight>>,
-    /// Files of all sessions.
+    /// Number of files of all sessions.
     files: usize,
-    /// Sights of all time.
+    /// Number of reads so far.
     count: u64,
 }
 
 #[derive(Debug)]
 struct Sight {
     digest: ContentDigest,
-    /// Its place among all sights.
+    /// Sequence number of the read.
     number: u64,
 }
 
-/// Who reads: one session of one principal.
+/// A session of one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Viewer {
-    /// On whose behalf.
+    /// Principal of the session.
     pub(crate) principal: Principal,
-    /// The session's id.
+    /// Id of the session.
     pub(crate) session: String,
 }
 
 impl Viewer {
-    /// The session that a call belongs to.
+    /// Returns the session of a call.
     pub(crate) fn of(context: &CallContext<'_>) -> Self {
         Self { principal: context.principal.clone(), session: context.session.to_owned() }
     }
 }
 
 impl SeenInMemory {
-    /// The memory is whole at any time, so that a panic elsewhere while it was held does no harm.
+    /// The memory is consistent at any time, so a panic while it was locked does no harm.
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,7 +118,7 @@ impl SeenFiles for SeenInMemory {
 }
 
 impl Memory {
-    /// The principal of whom most is remembered.
+    /// Returns the principal with most entries.
     fn largest(&self) -> Option<Principal> {
         let mut sizes = HashMap::<_, usize>::new();
         for (viewer, session) in &self.sessions {
@@ -127,7 +127,7 @@ impl Memory {
         sizes.into_iter().max_by_key(|(_, size)| *size).map(|(principal, _)| principal.clone())
     }
 
-    /// Forgets so many sights of some viewers, those of longest ago.
+    /// Forgets the `count` least recent reads of the matching sessions.
     fn forget_oldest(&mut self, count: usize, of: impl Fn(&Viewer) -> bool) {
         let sessions = self.sessions.iter().filter(|(viewer, _)| of(viewer));
         let mut numbers: Vec<u64> =

@@ -1,4 +1,4 @@
-//! What a file holds, by its first bytes and then by its name.
+//! Recognises the type of a file by its first bytes, then by its name.
 
 use crate::{
     builtin::text::text_encoding::{Detected, TextEncoding, detect},
@@ -7,23 +7,23 @@ use crate::{
 use image::ImageFormat;
 use std::{borrow::Cow, panic};
 
-/// What to do with a file's content.
+/// Type of a file's content, which determines how it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FileKindByContent {
-    /// Lines to read.
+    /// Text to read by lines.
     Text(TextEncoding),
     /// A picture that can be decoded.
     Image(ImageFormat),
-    /// A document that text can be taken out of.
+    /// A document from which text can be extracted.
     Document(DocumentKind),
-    /// Anything else, in words.
+    /// Any other content, with a description.
     Binary(Cow<'static, str>),
 }
 
 impl DocumentKind {
     const OFFICE: &[(&str, Self)] = &[("docx", Self::Docx), ("xlsx", Self::Xlsx), ("pptx", Self::Pptx)];
 
-    /// What it is, in words.
+    /// Returns a description of the document type.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Pdf => "a PDF document",
@@ -45,7 +45,7 @@ impl DocumentKind {
     }
 }
 
-/// Names of text files that say more than "text".
+/// Extensions of text files with media types more specific than plain text.
 const TEXT_TYPES: &[(&str, &str)] = &[
     ("css", "text/css"),
     ("csv", "text/csv"),
@@ -63,7 +63,7 @@ const TEXT_TYPES: &[(&str, &str)] = &[
     ("yml", "application/yaml"),
 ];
 
-/// Finds out what a file is. `beginning` is all of it, or its first megabyte or so.
+/// Recognises the type of a file. `beginning` is all of it, or about its first megabyte.
 pub(crate) fn sniff(beginning: &[u8], is_whole: bool, name: &str) -> FileKindByContent {
     if let Some(format) = image_format(beginning) {
         return FileKindByContent::Image(format);
@@ -87,7 +87,7 @@ pub(crate) fn sniff(beginning: &[u8], is_whole: bool, name: &str) -> FileKindByC
     }
 }
 
-/// The media type of a file of that kind that begins so.
+/// Returns the media type of a file of that kind with this beginning.
 pub(crate) fn media_type(kind: &FileKindByContent, beginning: &[u8], name: &str) -> &'static str {
     match kind {
         FileKindByContent::Text(_) => {
@@ -107,7 +107,8 @@ fn extension(name: &str) -> String {
 fn image_format(beginning: &[u8]) -> Option<ImageFormat> {
     let format = image::guess_format(beginning).ok()?;
     match format {
-        // Its mark is two letters, with which a text may begin; the size of its second header is one of a few.
+        // The signature of BMP is two letters, which may also begin a text. The size of its second header is one of a
+        // few values.
         ImageFormat::Bmp => {
             let is_bitmap = beginning.get(6..10) == Some(&[0; 4])
                 && matches!(beginning.get(14..18), Some([12 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0]));
@@ -122,13 +123,13 @@ fn office(beginning: &[u8], known: Option<infer::Type>, name: &str) -> Option<Do
     if !beginning.starts_with(b"PK\x03\x04") {
         return None;
     }
-    // What is known by its content is not taken for anything else by its name.
+    // A type that is recognised by content takes precedence over the name.
     let found = known.map(|known| known.extension()).filter(|found| *found != "zip");
     let extension = found.map_or_else(|| extension(name), str::to_owned);
     DocumentKind::OFFICE.iter().find(|(ending, _)| *ending == extension).map(|(_, kind)| *kind)
 }
 
-/// The crate looks into some formats with parsers of its own, and what they do with hostile bytes is not our promise.
+/// Recognises a type with the crate `infer`. Its own parsers may panic on hostile bytes.
 fn infer(beginning: &[u8]) -> Option<infer::Type> {
     panic::catch_unwind(|| infer::get(beginning)).unwrap_or_default()
 }

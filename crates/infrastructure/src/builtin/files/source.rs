@@ -1,4 +1,4 @@
-//! What a path names: a file of the workspace, or a stored output by its handle.
+//! The source that a path names: a file of the workspace, or a stored output by its handle.
 
 use crate::{
     builtin::{run::Run, world::World},
@@ -14,16 +14,16 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Something to read from. A bare handle (`o17`) names an output and never a file: that one is `./o17`.
+/// A source to read. A bare handle (`o17`) names an output and never a file: such a file is `./o17`.
 pub(crate) enum Source {
-    /// A file, a folder, or whatever else the path leads to.
+    /// A file, a folder, or another entry that the path leads to.
     File(Found),
     /// An output, and its content from the beginning.
     Output(StoredOutput, Box<dyn StoredContent>),
 }
 
 impl Source {
-    /// The path as it is shown, or the handle.
+    /// Returns the path as it is shown, or the handle.
     pub(crate) fn name(&self, files: &GrantedWorkspace) -> String {
         match self {
             Self::File(found) => files.workspace().shown(&found.path().lexical),
@@ -32,12 +32,12 @@ impl Source {
     }
 }
 
-/// The handle that a path is.
+/// Parses a path as a handle.
 pub(crate) fn handle_in(path: &str) -> Option<OutputHandle> {
     path.parse().ok()
 }
 
-/// What reading it would touch. A handle touches nothing: outputs belong to whoever may name them.
+/// Returns the accesses of reading a path. A handle has none, because outputs are available only to their owners.
 pub(crate) async fn accesses(path: &str, world: &World) -> Result<Vec<Access>, ToolFailure> {
     match handle_in(path) {
         Some(_) => Ok(Vec::new()),
@@ -45,10 +45,10 @@ pub(crate) async fn accesses(path: &str, world: &World) -> Result<Vec<Access>, T
     }
 }
 
-/// Works on what the path names, as [`Run::on_files`] does.
+/// Works on the source that a path names, as [`Run::on_files`] does.
 ///
 /// # Errors
-/// `not_found` when there is no such file or output, and what the work fails with.
+/// `not_found` when there is no such file or output, and the failure of the work.
 pub(crate) async fn on_source<T: Send + 'static>(
     path: String,
     run: &Run<'_>,

@@ -1,4 +1,4 @@
-//! What all writing tools say of a file that they changed.
+//! Messages about changed files that all writing tools share.
 
 use crate::{
     builtin::{
@@ -14,13 +14,13 @@ use crate::{
 use std::borrow::Cow;
 use toolstead_domain::{error_kind::ErrorKind, ports::tool_provider::CONTENT_NOT_SHOWN, tool_failure::ToolFailure};
 
-/// How an edit writes.
+/// Options of an edit.
 pub(crate) const EDIT: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
 
-/// The one file of a set of one.
+/// Returns the one file of a set of one.
 ///
 /// # Errors
-/// A fault of ours, if there is none.
+/// `internal` if the set is empty: a fault of Toolstead.
 pub(crate) fn only(changed: Vec<Changed>) -> Result<Changed, ToolFailure> {
     changed
         .into_iter()
@@ -28,7 +28,8 @@ pub(crate) fn only(changed: Vec<Changed>) -> Result<Changed, ToolFailure> {
         .ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "nothing was written: this is a fault of Toolstead"))
 }
 
-/// Why there is no file of that path: looked for as a reader does, so that the answer names what is near.
+/// Returns the failure for a missing file. It looks the path up as a reader does, so that the message names similar
+/// paths.
 pub(crate) fn missing(files: &GrantedWorkspace, path: &str) -> ToolFailure {
     match files.find(path) {
         Err(error) => error.into(),
@@ -36,13 +37,13 @@ pub(crate) fn missing(files: &GrantedWorkspace, path: &str) -> ToolFailure {
     }
 }
 
-/// Stands for the new content; empty for a file that is gone.
+/// Returns the etag of the new content; empty for a deleted file.
 pub(crate) fn etag_of(changed: &Changed) -> String {
     changed.after.as_ref().map(|state| etag(&state.digest)).unwrap_or_default()
 }
 
-/// What changed, for the person. Of a dry run everything: whoever is asked about the call sees that alone, so a new file
-/// stands there as well, and of a change that is no diff is said that it is not shown.
+/// Returns the change for the user. The diff of a dry run is complete, because the approver sees nothing else: it also
+/// shows new files, and mentions content that cannot be shown.
 pub(crate) fn diff_of(changed: &Changed, dry_run: bool) -> Option<String> {
     let compare = if dry_run { whole_diff } else { unified_diff };
     let diff = lines_of(changed, compare);
@@ -56,7 +57,7 @@ pub(crate) fn diff_of(changed: &Changed, dry_run: bool) -> Option<String> {
     whole.or_else(|| Some(format!("b/{name}: {}, {CONTENT_NOT_SHOWN}\n", counted(new.len(), "byte"))))
 }
 
-/// The change by lines with their real endings, so that a change of these shows.
+/// Compares by lines with their real endings, so that a change of the endings is visible.
 fn lines_of(changed: &Changed, compare: fn(&str, &str, &str) -> Option<String>) -> Option<String> {
     let (old, new) = (text_of(changed.old.as_deref()?)?, text_of(changed.new.as_deref()?)?);
     match !old.contains('\n') && old.contains('\r') {
@@ -65,7 +66,7 @@ fn lines_of(changed: &Changed, compare: fn(&str, &str, &str) -> Option<String>) 
     }
 }
 
-/// The text of a file, as far as it is one.
+/// Returns the text of a file, if it is valid text.
 pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
     match detect(bytes, true) {
         Detected::Text(encoding) => encoding.decode_exactly(&bytes[encoding.mark_bytes()..]).map(Cow::into_owned),
@@ -73,7 +74,7 @@ pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// What is not as one might expect of a change.
+/// Returns notes on unexpected properties of a change.
 pub(crate) fn notes(changed: &Changed) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(written) = &changed.written {
@@ -99,7 +100,7 @@ pub(crate) fn notes(changed: &Changed) -> Vec<String> {
     notes
 }
 
-/// What to say of an edit in a file that somebody else changed elsewhere.
+/// Returns the note for an edit in a file that another program has changed in other places.
 pub(crate) fn changed_elsewhere(path: &str) -> String {
     format!(
         "`{path}` was changed by somebody else since you read it; the text to replace stood there unchanged, so the \
@@ -107,7 +108,7 @@ pub(crate) fn changed_elsewhere(path: &str) -> String {
     )
 }
 
-/// A failure to find text in a file that changed since it was read: that is why.
+/// Explains that text was not found because the file has changed since it was read.
 pub(crate) fn stale(failure: ToolFailure, path: &str) -> ToolFailure {
     match failure.kind {
         ErrorKind::NoMatch | ErrorKind::AmbiguousMatch => {

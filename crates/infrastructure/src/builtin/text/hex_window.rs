@@ -1,10 +1,10 @@
-//! Bytes as a model can look at them.
+//! Hexadecimal view of bytes for models.
 
-/// As many bytes are shown.
+/// Maximum number of bytes shown.
 pub(crate) const SHOWN_BYTES: usize = 256;
 const ROW: usize = 16;
 
-/// Bytes in rows, each with its offset and with what is readable in it.
+/// Returns bytes in rows, each with its offset and its readable characters.
 pub(crate) fn hex_window(offset: u64, bytes: &[u8]) -> String {
     let mut text = String::new();
     for (row, bytes) in bytes.chunks(ROW).enumerate() {

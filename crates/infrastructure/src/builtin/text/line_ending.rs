@@ -1,19 +1,20 @@
-//! How the lines of a text end.
+//! Line endings of a text.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// The largest text in which lone carriage returns may end lines, in bytes of UTF-8. In every encoding so much of a file
-/// is looked at as a whole by whoever counts its lines, so that all come to the same number.
+/// Maximum size of a text in which lone carriage returns may end lines, in bytes of UTF-8. All code that counts lines
+/// reads a file up to this size as a whole, whatever its encoding, so that all results agree.
 const MAX_BYTES_IN_RETURNS: usize = 250_000;
 
-/// Whether lone carriage returns end the lines of a whole text: nothing else does, and it is no larger than that.
+/// Returns `true` if lone carriage returns end the lines of a whole text: there is no other line ending, and the text
+/// is small enough.
 pub(crate) fn ends_in_returns(text: &str) -> bool {
     text.len() <= MAX_BYTES_IN_RETURNS && text.contains('\r') && !text.contains('\n')
 }
 
-/// A whole text whose lines are those between line feeds, wherever its own ends are. Each character stays at its place.
+/// Returns a whole text with line feeds as its line endings. No character changes its position.
 pub(crate) fn in_lines(text: &str) -> Cow<'_, str> {
     if ends_in_returns(text) { Cow::Owned(text.replace('\r', "\n")) } else { Cow::Borrowed(text) }
 }
@@ -29,14 +30,14 @@ pub(crate) enum LineEnding {
 }
 
 impl LineEnding {
-    /// `None` where nothing ends.
+    /// Returns the line ending; `None` if there is no complete line.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let (mut feeds, mut pairs, mut returns) = (0_usize, 0, 0);
         let bytes = text.as_bytes();
         for at in memchr::memchr2_iter(b'\n', b'\r', bytes) {
             match (bytes[at], bytes.get(at + 1)) {
                 (b'\r', Some(b'\n')) => pairs += 1,
-                // What stands behind the end is not known.
+                // The character after the end is unknown.
                 (b'\r', None) => {}
                 (b'\r', _) => returns += 1,
                 _ => feeds += 1,
@@ -52,7 +53,7 @@ impl LineEnding {
         }
     }
 
-    /// In words; `None` for what is usual.
+    /// Returns a description; `None` for the usual ending.
     pub(crate) fn note(self, ends_in_returns: bool) -> Option<&'static str> {
         match self {
             Self::Lf => None,

@@ -1,4 +1,4 @@
-//! Where lines lie in a large file: found once, then known.
+//! An index of the lines of a large file, which is built once.
 
 use crate::{
     builtin::text::line_unit::LineUnit,
@@ -11,41 +11,41 @@ use std::{
 };
 use toolstead_domain::content_digest::ContentDigest;
 
-/// Lines are counted up to each multiple of so many bytes; more in files with more than [`CHECKPOINTS`] of them.
+/// Distance in bytes between two checkpoints; more in files with more than [`CHECKPOINTS`] of them.
 const STRIDE: u64 = 256 << 10;
-/// An index has at most so many places: 128 KiB of memory.
+/// Maximum number of checkpoints of an index: 128 KiB of memory.
 const CHECKPOINTS: usize = 16 << 10;
-/// As many files are remembered, the last used.
+/// Maximum number of cached indexes, the last used.
 const REMEMBERED: usize = 32;
 /// A divisor of every stride, and a multiple of every unit.
 const CHUNK: usize = 64 << 10;
 
-/// What can be read from any place in it.
+/// A reader with random access.
 pub(crate) trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
-/// How many line feeds lie before places in a text. It grows as far as it is asked for.
+/// Number of line feeds before each checkpoint of a text. It is extended on demand.
 #[derive(Debug, Clone)]
 pub(crate) struct LineIndex {
-    /// Where the text begins: behind the byte order mark.
+    /// Start of the text, after the byte order mark.
     start: u64,
     unit: LineUnit,
     stride: u64,
-    /// The line feeds in the first n strides, from n = 0 on.
+    /// Number of line feeds in the first n strides, from n = 0 on.
     feeds: Vec<u64>,
-    /// The lines of the whole, where the end was reached.
+    /// Number of lines of the whole text, once the end was reached.
     lines: Option<u64>,
 }
 
-/// Where a line begins.
+/// Position of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At this offset.
+    /// Its offset.
     At(u64),
-    /// Nowhere: the text has only so many lines.
+    /// The text has only this number of lines.
     PastEnd(u64),
-    /// The time was over before it was found.
+    /// The deadline was reached before it was found.
     OutOfTime,
 }
 
@@ -54,33 +54,33 @@ impl LineIndex {
         Self { start, unit, stride: STRIDE, feeds: vec![0], lines: None }
     }
 
-    /// Where the text begins.
+    /// Returns the start of the text.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// What the text is made of.
+    /// Returns the unit of the text.
     pub(crate) fn unit(&self) -> LineUnit {
         self.unit
     }
 
-    /// The lines of the whole text, if they are counted. A last line without a line feed counts.
+    /// Returns the number of lines of the whole text, if they are counted. A last line without a line feed counts.
     pub(crate) fn lines(&self) -> Option<u64> {
         self.lines
     }
 
-    /// Up to where lines are counted.
+    /// Returns the offset up to which lines are counted.
     pub(crate) fn counted_to(&self) -> u64 {
         self.start + (self.feeds.len() as u64 - 1) * self.stride
     }
 
-    /// Counts to the end; `None` when the time was over first.
+    /// Counts to the end; `None` if the deadline was reached first.
     pub(crate) fn count(&mut self, reader: &mut dyn ReadSeek, stop: &Stop) -> io::Result<Option<u64>> {
         self.extend(reader, u64::MAX, stop)?;
         Ok(self.lines)
     }
 
-    /// Where a line (from 1) begins. The first one begins at the start, also in an empty text.
+    /// Returns the position of a line (from 1). The first one begins at the start, even in an empty text.
     pub(crate) fn find(&mut self, reader: &mut dyn ReadSeek, line: u64, stop: &Stop) -> io::Result<Place> {
         let Some(before) = line.checked_sub(1).filter(|before| *before > 0) else { return Ok(Place::At(self.start)) };
         if !self.extend(reader, before, stop)? {
@@ -89,7 +89,7 @@ impl LineIndex {
         if let Some(lines) = self.lines.filter(|lines| *lines < line) {
             return Ok(Place::PastEnd(lines));
         }
-        // The last place with fewer line feeds before it: what is wanted lies within one stride of it.
+        // The last checkpoint with fewer line feeds before it: the line is within one stride of it.
         let stride = self.feeds.partition_point(|feeds| *feeds < before) - 1;
         let mut missing = before - self.feeds[stride];
         let mut offset = self.start + stride as u64 * self.stride;
@@ -103,14 +103,14 @@ impl LineIndex {
                 return Ok(Place::At(offset + end as u64));
             }
             if read < buffer.len() {
-                // It was longer a moment ago.
+                // The file became shorter in the meantime.
                 return Ok(Place::PastEnd(before - missing + found));
             }
             (missing, offset) = (missing - found, offset + read as u64);
         }
     }
 
-    /// Goes on until so many line feeds are counted or the end is reached; false when the time was over first.
+    /// Counts until `wanted` line feeds are counted or the end is reached; `false` if the deadline was reached first.
     fn extend(&mut self, reader: &mut dyn ReadSeek, wanted: u64, stop: &Stop) -> io::Result<bool> {
         let mut feeds = self.feeds.last().copied().unwrap_or_default();
         if self.lines.is_some() || feeds >= wanted {
@@ -140,7 +140,7 @@ impl LineIndex {
 
     fn push(&mut self, feeds: u64) {
         self.feeds.push(feeds);
-        // An odd number remains, so that the last one stays where it is.
+        // An odd number remains, so that the last checkpoint is retained.
         if self.feeds.len() > CHECKPOINTS && self.feeds.len() % 2 == 1 {
             let mut at = 0;
             self.feeds.retain(|_| {
@@ -151,7 +151,7 @@ impl LineIndex {
         }
     }
 
-    /// Whether nothing stands between the last line feed and this place.
+    /// Returns `true` if the offset is directly after a line feed, or at the start.
     pub(crate) fn is_at_line_start(&self, reader: &mut dyn ReadSeek, offset: u64) -> io::Result<bool> {
         let width = self.unit.width() as u64;
         let Some(passed) = offset.checked_sub(self.start).filter(|passed| *passed > 0) else { return Ok(true) };
@@ -165,7 +165,7 @@ impl LineIndex {
     }
 }
 
-/// Reads until the buffer is full or nothing more comes.
+/// Reads until the buffer is full or the end is reached.
 pub(crate) fn read_full(reader: &mut dyn ReadSeek, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -179,28 +179,28 @@ pub(crate) fn read_full(reader: &mut dyn ReadSeek, buffer: &mut [u8]) -> io::Res
     Ok(filled)
 }
 
-/// The content of a file that nobody changed, or of a stored output.
+/// Identity of an unchanged file, or of a stored output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentId {
-    /// A file as it was.
+    /// A file in a certain state.
     File(Identity),
-    /// An output never changes.
+    /// An output, which never changes.
     Output(ContentDigest),
 }
 
-/// The indexes of the files that were read last.
+/// Cached indexes of the files that were read last.
 #[derive(Debug, Default)]
 pub(crate) struct LineIndexes(Mutex<VecDeque<(ContentId, LineIndex)>>);
 
 impl LineIndexes {
-    /// What is known of a content whose text begins there and is made of these units.
+    /// Returns the cached index of a content with this start and unit, or a new one.
     pub(crate) fn get(&self, content: ContentId, start: u64, unit: LineUnit) -> LineIndex {
         let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = memory.iter().find(|(id, index)| *id == content && (index.start, index.unit) == (start, unit));
         known.map_or_else(|| LineIndex::new(start, unit), |(_, index)| index.clone())
     }
 
-    /// Remembers an index that is worth it. The content must be the same as when it was made.
+    /// Caches an index of more than one stride. The content must be the same as when the index was built.
     pub(crate) fn put(&self, content: ContentId, index: LineIndex) {
         if index.feeds.len() < 2 {
             return;

@@ -1,16 +1,16 @@
-//! Where lines end in bytes that are not decoded yet.
+//! Line ends in bytes that are not decoded yet.
 
-/// What a text is made of: single bytes, or units of two or four.
+/// Unit of an encoded text: a single byte, or two or four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum LineUnit {
-    /// A line feed is one byte, and that byte is nothing else.
+    /// A line feed is one byte, which has no other meaning.
     Byte,
-    /// A line feed is a unit of its own (UTF-16).
+    /// A line feed is a unit of several bytes (UTF-16).
     Wide { bytes: usize, is_big_endian: bool },
 }
 
 impl LineUnit {
-    /// The bytes of a unit.
+    /// Returns the number of bytes of a unit.
     pub(crate) fn width(self) -> usize {
         match self {
             Self::Byte => 1,
@@ -18,12 +18,12 @@ impl LineUnit {
         }
     }
 
-    /// The places behind the line feeds, in order. The bytes begin with a whole unit.
+    /// Returns the positions after the line feeds, in order. The bytes must begin with a whole unit.
     pub(crate) fn ends(self, bytes: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
         memchr::memchr_iter(b'\n', bytes).filter_map(move |at| self.end_of(bytes, at))
     }
 
-    /// How many line feeds there are. The bytes begin with a whole unit.
+    /// Returns the number of line feeds. The bytes must begin with a whole unit.
     pub(crate) fn count(self, bytes: &[u8]) -> u64 {
         match self {
             Self::Byte => memchr::memchr_iter(b'\n', bytes).count() as u64,

@@ -1,22 +1,23 @@
-//! What a program printed for a terminal, as text that can be read without one.
+//! Converts terminal output of programs to plain text.
 
 use std::str;
 use toolstead_domain::unseen::turns;
 
-/// A line is held back until it is complete, so that what is printed over it can replace it; of longer ones only the end.
+/// Maximum number of bytes of an incomplete line that are retained, because later output may overwrite the line. Of a
+/// longer line only the end is retained.
 const HELD_BYTES: usize = 64 << 10;
-/// A title or a link that a terminal would take to itself is at most so long. What claims to be longer is shown.
+/// Maximum number of characters of a title or link that a terminal would not show. Longer ones are shown.
 const MAX_STRING: usize = 4096;
 
-/// Takes control sequences out, leaves of a line that was printed over (progress bars) what stood there last, and
-/// replaces what is no UTF-8. What one call leaves unfinished the next one goes on with.
+/// Removes control sequences, keeps the last state of overwritten lines (progress bars), and replaces invalid UTF-8.
+/// Unfinished parts of one call are continued by the next.
 #[derive(Debug, Default)]
 pub(crate) struct PlainText {
     state: State,
-    /// Bytes of a character that is not complete.
+    /// Bytes of an incomplete character.
     partial: Vec<u8>,
     line: String,
-    /// The cursor is back at the beginning of the line: what comes next replaces it.
+    /// `true` if the cursor is at the beginning of the line, so that the next output replaces it.
     returned: bool,
 }
 
@@ -30,12 +31,12 @@ enum State {
     Intermediate,
     /// In a control sequence: ESC `[` … (ECMA-48, 5.4).
     Sequence,
-    /// In a control string: ESC `]` … and others (ECMA-48, 5.6), so many characters in.
+    /// In a control string: ESC `]` … and others (ECMA-48, 5.6), with the number of characters so far.
     String(usize),
 }
 
 impl PlainText {
-    /// The text of bytes that are complete.
+    /// Returns the text of complete output.
     pub(crate) fn of(bytes: &[u8]) -> String {
         let (mut plain, mut text) = (Self::default(), String::new());
         plain.push(bytes, &mut text);
@@ -43,7 +44,7 @@ impl PlainText {
         text
     }
 
-    /// Reads on, and adds the lines that are complete.
+    /// Reads more bytes, and appends complete lines to `out`.
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut String) {
         let joined;
         let bytes = if self.partial.is_empty() {
@@ -65,7 +66,7 @@ impl PlainText {
         }
     }
 
-    /// Nothing comes any more: adds what was held back.
+    /// Ends the output: appends what was held back.
     pub(crate) fn finish(&mut self, out: &mut String) {
         if !std::mem::take(&mut self.partial).is_empty() {
             self.character(char::REPLACEMENT_CHARACTER, out);
@@ -74,7 +75,7 @@ impl PlainText {
         *self = Self::default();
     }
 
-    /// The line that is not complete.
+    /// Returns the incomplete line.
     pub(crate) fn line(&self) -> &str {
         &self.line
     }
@@ -96,7 +97,7 @@ impl PlainText {
     }
 
     fn character(&mut self, character: char, out: &mut String) {
-        // Whatever a sequence claims to be, it ends with the line.
+        // A line break ends every sequence.
         if character == '\n' {
             self.state = State::Text;
         }
@@ -130,7 +131,7 @@ impl PlainText {
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => self.state = State::String(0),
             '\0' => self.put("\\0", out),
             '\t' => self.put("\t", out),
-            // Marks that make text look as if it stood in another order.
+            // Characters that change the apparent order of text.
             character if turns(character) => self.put(&character.escape_unicode().to_string(), out),
             character if character.is_control() => {}
             character => self.put(character.encode_utf8(&mut [0; 4]), out),

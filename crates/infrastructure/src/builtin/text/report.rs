@@ -22,7 +22,7 @@ impl Report {
         self
     }
 
-    /// Adds a line of its own.
+    /// Adds a separate line.
     pub(crate) fn line(mut self, line: &str) -> Self {
         self.0.push_str(&format!("\n{line}\n"));
         self
@@ -33,7 +33,7 @@ impl Report {
     }
 }
 
-/// Bytes in gigabytes of 1024³ bytes, with one decimal.
+/// Formats bytes in gigabytes of 1024³ bytes, with one decimal.
 pub(crate) fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / f64::from(1 << 30))
 }

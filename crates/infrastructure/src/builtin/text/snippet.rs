@@ -1,8 +1,8 @@
-//! Lines with their numbers, as a model reads them.
+//! Lines with their numbers, as models read them.
 
 use std::{fmt::Display, ops::Range};
 
-/// Longer lines are cut, with a count of what is hidden.
+/// Maximum number of characters of a line. Longer lines are cut, with a count of what is hidden.
 pub(crate) const MAX_LINE_CHARS: usize = 2000;
 
 /// Adds a line with its number: right-aligned in six columns, then a tab.
@@ -12,7 +12,7 @@ pub(crate) fn push_numbered(text: &mut String, number: impl Display, line: &str,
     text.push('\n');
 }
 
-/// Adds a line, and says how much of it is left out.
+/// Adds a line, with a count of what is left out.
 pub(crate) fn push_cut(text: &mut String, line: &str, max_chars: usize) {
     match line.char_indices().nth(max_chars) {
         None => text.push_str(line),
@@ -23,7 +23,7 @@ pub(crate) fn push_cut(text: &mut String, line: &str, max_chars: usize) {
     }
 }
 
-/// The lines of a range (from 0) of a text with line feeds, with some before and after.
+/// Returns the lines of a range (from 0) of a text with line feeds, with `radius` lines before and after.
 pub(crate) fn surroundings(lines: &[&str], range: Range<usize>, radius: usize) -> String {
     const MAX_LINES: usize = 40;
     const MAX_CHARS: usize = 500;

@@ -1,8 +1,7 @@
-//! The one way in which tools replace text in a file: matched on a decoded view, spliced into the raw bytes.
+//! Replacement of text in a file, for all tools: matched on a decoded view, spliced into the raw bytes.
 //!
-//! Bytes outside of what changed are the same afterwards, whatever the encoding, the line endings and the byte order
-//! mark. Only transformations that keep every token that is not blank may help a match ([`ladder`]); likeness never
-//! does.
+//! Bytes outside of the change stay the same, whatever the encoding, the line endings and the byte order mark. Only
+//! transformations that preserve every token that is not blank may help a match ([`ladder`]); similarity never does.
 
 mod elision;
 mod folded;
@@ -29,14 +28,14 @@ use crate::sandbox::workspace::stop::Stop;
 use std::{borrow::Cow, ops::Range};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// As many places are shown with their surroundings.
+/// Maximum number of places shown with their surroundings.
 const SHOWN_PLACES: usize = 3;
-/// As many lines stand before and after a place that is shown.
+/// Number of lines shown before and after a place.
 const RADIUS: usize = 3;
-/// As many characters that an encoding lacks are named.
+/// Maximum number of characters named that an encoding lacks.
 const NAMED_CHARACTERS: usize = 10;
 
-/// What to replace by what.
+/// A replacement of text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextEdit<'a> {
     pub(crate) old: &'a str,
@@ -47,20 +46,20 @@ pub(crate) struct TextEdit<'a> {
     pub(crate) end_line: Option<usize>,
 }
 
-/// Of several places, how many are replaced.
+/// Number of places to replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HowMany {
-    /// There must be one.
+    /// There must be exactly one.
     Only,
-    /// All that there are.
+    /// All places.
     All,
-    /// The first so many, which must be there.
+    /// The first of this number of places, which must exist.
     First(usize),
-    /// All, and there must be so many.
+    /// All places, whose number must be this.
     Exactly(usize),
 }
 
-/// What the old text is.
+/// Interpretation of the old text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchMode {
     Literal,
@@ -70,7 +69,7 @@ pub(crate) enum MatchMode {
     RegexAcrossLines,
 }
 
-/// What a model says of how many places to replace, and of what the old text is.
+/// Options in the arguments of an edit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EditOptions {
     pub(crate) replace_all: bool,
@@ -81,10 +80,10 @@ pub(crate) struct EditOptions {
 }
 
 impl<'a> TextEdit<'a> {
-    /// An edit of a whole file.
+    /// Creates an edit of a whole file.
     ///
     /// # Errors
-    /// `invalid_input` where options exclude each other.
+    /// `invalid_input` when options exclude each other.
     pub(crate) fn of(old: &'a str, new: &'a str, options: EditOptions) -> Result<Self, ToolFailure> {
         let wrong = |message: &str| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         let how_many = match (options.replace_all, options.count, options.expected_count) {
@@ -118,11 +117,11 @@ impl<'a> TextEdit<'a> {
         Ok(Self { old, new, how_many, mode, start_line: None, end_line: None })
     }
 
-    /// The file's bytes and texts after this edit. `limit` is the largest that the file may become, in bytes.
+    /// Returns the file's bytes and text after this edit. `limit` is the maximum size of the file after it, in bytes.
     ///
     /// # Errors
-    /// `unsupported_type` when the file is no text, or not all of it; `no_match`, `ambiguous_match`, `too_large`;
-    /// `invalid_input` where the edit does not fit the file; `timeout`.
+    /// `unsupported_type` when the file is not text, or only partly; `no_match`, `ambiguous_match`, `too_large`;
+    /// `invalid_input` when the edit does not fit the file; `timeout`.
     pub(crate) fn apply(&self, bytes: &[u8], path: &str, limit: u64, stop: &Stop) -> Result<Edited, ToolFailure> {
         let file = DecodedFile::of(bytes, path)?;
         let (view, found) = self.found_in(&file.text, path, limit, stop)?;
@@ -143,8 +142,8 @@ impl<'a> TextEdit<'a> {
         Ok(Edited { bytes, after, lines, help })
     }
 
-    /// Where the old text stands, in a view of the file. One with a carriage return that ends no line there is looked for
-    /// to the byte; what is found so is replaced to the byte, too.
+    /// Finds the old text in a view of the file. A text with a carriage return that does not end a line there is
+    /// searched for and replaced byte by byte.
     fn found_in<'t>(
         &self,
         text: &'t str,
@@ -165,12 +164,12 @@ impl<'a> TextEdit<'a> {
         Ok((view, found))
     }
 
-    /// Whether the old text has a carriage return that belongs to no `\r\n`.
+    /// Returns `true` if the old text has a carriage return that is not part of `\r\n`.
     fn has_lone_return(&self) -> bool {
         self.mode == MatchMode::Literal && self.old.replace("\r\n", "").contains('\r')
     }
 
-    /// Whether the text stands in the file with other line endings than it was given with.
+    /// Returns the help if the text in the file has other line endings than the old text.
     fn line_endings_helped(&self, view: &LineView<'_>, found: &places::Found) -> Option<Help> {
         let has_ends = self.mode == MatchMode::Literal && self.old.contains(['\n', '\r']);
         let first = found.places.first().filter(|_| has_ends)?;
@@ -182,25 +181,25 @@ impl<'a> TextEdit<'a> {
 #[derive(Debug)]
 pub(crate) struct Edited {
     pub(crate) bytes: Vec<u8>,
-    /// The text, with line feeds only.
+    /// Text with line feeds only.
     pub(crate) after: String,
-    /// The lines (from 0) of each replaced place in the text after: the first, and the one behind the last.
+    /// Lines (from 0) of each replaced place in `after`: the first, and the one after the last.
     pub(crate) lines: Vec<(usize, usize)>,
-    /// What it took to find the text.
+    /// Difference that the search tolerated.
     pub(crate) help: Option<Help>,
 }
 
 impl Edited {
-    /// A file that held nothing before.
+    /// Creates the result for a file that was empty before.
     pub(crate) fn whole(text: &str) -> Self {
         let after = in_lines(text).into_owned();
         Self { bytes: text.into(), lines: vec![(0, after.lines().count())], after, help: None }
     }
 
-    /// The replaced places as they read now.
+    /// Returns the replaced places as they are now.
     pub(crate) fn shown(&self) -> String {
         let lines: Vec<&str> = self.after.lines().collect();
-        // Places whose surroundings overlap are one range, so that no line is shown twice.
+        // Places with overlapping surroundings are one range, so that no line is shown twice.
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (first, end) in self.lines.iter().take(SHOWN_PLACES) {
             match ranges.last_mut() {
@@ -220,18 +219,20 @@ impl Edited {
     }
 }
 
-/// A text file that can be changed without harm to what is not changed.
+/// A text file that can be edited without changing its other bytes.
 #[derive(Debug)]
 pub(crate) struct DecodedFile<'a> {
     pub(crate) encoding: TextEncoding,
     bytes: &'a [u8],
-    /// The text behind the byte order mark.
+    /// Text after the byte order mark.
     pub(crate) text: Cow<'a, str>,
 }
 
 impl<'a> DecodedFile<'a> {
+    /// Decodes a file.
+    ///
     /// # Errors
-    /// `unsupported_type` when the bytes are no text, or would not come out again the same.
+    /// `unsupported_type` when the bytes are not text, or encoding the text would not result in the same bytes.
     pub(crate) fn of(bytes: &'a [u8], path: &str) -> Result<Self, ToolFailure> {
         let unsupported = |message: String| ToolFailure::new(ErrorKind::UnsupportedType, message);
         let encoding = match detect(bytes, true) {
@@ -251,7 +252,7 @@ impl<'a> DecodedFile<'a> {
         Ok(Self { encoding, bytes, text })
     }
 
-    /// The bytes of a text that is to go into this file.
+    /// Encodes a text for this file.
     ///
     /// # Errors
     /// `invalid_input` that names the characters that the encoding lacks.
@@ -259,7 +260,7 @@ impl<'a> DecodedFile<'a> {
         self.encoding.encode(text).map_err(|_| lacking(self.encoding, text))
     }
 
-    /// The file's bytes with the hunks; those outside of them are copied as they are.
+    /// Returns the file's bytes with the hunks; bytes outside of them are copied unchanged.
     fn spliced<'h>(
         &self,
         view: &LineView<'_>,
@@ -267,7 +268,7 @@ impl<'a> DecodedFile<'a> {
         limit: u64,
     ) -> Result<Vec<u8>, ToolFailure> {
         let mut bytes = Vec::with_capacity(self.bytes.len());
-        // How far the text, and the bytes of it, are done.
+        // Positions in the text and in its bytes that are processed.
         let (mut done, mut raw) = (0, 0);
         let mut at = self.encoding.mark_bytes();
         for hunk in hunks {
@@ -286,7 +287,7 @@ impl<'a> DecodedFile<'a> {
     }
 }
 
-/// What to say of a text that has characters that an encoding lacks.
+/// Returns the failure for a text with characters that an encoding lacks.
 pub(crate) fn lacking(encoding: TextEncoding, text: &str) -> ToolFailure {
     let missing = encoding.lacking(text, NAMED_CHARACTERS);
     let named: Vec<String> =
@@ -296,7 +297,7 @@ pub(crate) fn lacking(encoding: TextEncoding, text: &str) -> ToolFailure {
         .next("Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.")
 }
 
-/// Makes sure that there is time left to look for the text.
+/// Checks that the deadline is not reached.
 fn in_time(stop: &Stop, path: &str) -> Result<(), ToolFailure> {
     if !stop.is_due() {
         return Ok(());

@@ -1,17 +1,17 @@
-//! Which encoding a text file is in, and the way there and back.
+//! Detection of the encoding of a text file, decoding and encoding.
 
 use crate::builtin::text::line_unit::LineUnit;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
 
-/// As much of a file is looked at for bytes that no text has.
+/// Maximum number of bytes that are searched for bytes that do not occur in text.
 const BINARY_SAMPLE_BYTES: usize = 8 << 10;
 
-/// As many bytes are enough to tell one old encoding from another.
+/// Maximum number of bytes used to distinguish legacy encodings.
 const TELLING_BYTES: usize = 1 << 20;
 
-/// Beginnings of files that are no text, whatever follows.
+/// Signatures of binary files, which suffice to recognise them.
 const BINARY_BEGINNINGS: &[(&[u8], &str)] = &[
     (b"%PDF-", "a PDF document"),
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -28,15 +28,15 @@ const BINARY_BEGINNINGS: &[(&[u8], &str)] = &[
     (b"\0asm", "a WebAssembly module"),
 ];
 
-/// The marks of UTF-32, the first of which begins like that of UTF-16.
+/// Byte order marks of UTF-32, the first of which begins like that of UTF-16.
 const UTF_32_MARKS: [(&[u8], Charset); 2] = [
     (b"\xff\xfe\0\0", Charset::Utf32 { is_big_endian: false }),
     (b"\0\0\xfe\xff", Charset::Utf32 { is_big_endian: true }),
 ];
-/// The bytes of a character in UTF-32.
+/// Number of bytes of a character in UTF-32.
 const UTF_32_WIDTH: usize = 4;
 
-/// Python's names that are none of WHATWG's.
+/// Names of Python that WHATWG does not define.
 const OTHER_LABELS: &[(&str, &str)] = &[
     ("latin-1", "latin1"),
     ("utf-8-sig", "utf-8"),
@@ -50,7 +50,7 @@ const OTHER_LABELS: &[(&str, &str)] = &[
     ("cp950", "big5"),
 ];
 
-/// The encoding of one file, and whether it begins with a byte order mark.
+/// Encoding of one file, and the length of its byte order mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextEncoding {
     charset: Charset,
@@ -59,22 +59,22 @@ pub(crate) struct TextEncoding {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Charset {
-    /// One of WHATWG's.
+    /// An encoding of WHATWG.
     Web(&'static Encoding),
-    /// Which is none of them.
+    /// UTF-32, which WHATWG does not define.
     Utf32 { is_big_endian: bool },
 }
 
-/// What the bytes of a file are.
+/// Result of the detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detected {
     Text(TextEncoding),
-    /// No text; in words.
+    /// Not text; with a description.
     Binary(&'static str),
 }
 
-/// Finds out what a file is by its beginning. With the whole file, valid UTF-8 is never taken for anything else, and
-/// anything else never for UTF-8.
+/// Detects the type of a file by its beginning. If that is the whole file, the result is UTF-8 if and only if the bytes
+/// are valid UTF-8.
 pub(crate) fn detect(beginning: &[u8], is_whole: bool) -> Detected {
     if let Some((_, what)) = BINARY_BEGINNINGS.iter().find(|(start, _)| beginning.starts_with(start)) {
         return Detected::Binary(what);
@@ -110,7 +110,7 @@ pub(crate) fn detect(beginning: &[u8], is_whole: bool) -> Detected {
     Detected::Text(TextEncoding { charset: Charset::Web(guessed), mark_bytes: 0 })
 }
 
-/// Whether what stands behind a mark of UTF-32 is text: the mark may as well be the beginning of binary data.
+/// Returns `true` if the bytes after a mark of UTF-32 are text: the mark may also be the beginning of binary data.
 fn is_utf_32(body: &[u8], encoding: TextEncoding, is_whole: bool) -> bool {
     let sample = &body[..body.len().min(BINARY_SAMPLE_BYTES)];
     let (text, is_malformed) = encoding.decode_beginning(sample);
@@ -119,8 +119,8 @@ fn is_utf_32(body: &[u8], encoding: TextEncoding, is_whole: bool) -> bool {
 }
 
 impl TextEncoding {
-    /// The encoding of that name (WHATWG's labels, and Python's names) for a file that begins so; `None` if there is
-    /// none of that name.
+    /// Returns the encoding with this name (WHATWG's labels, and Python's names) for a file with this beginning; `None`
+    /// if the name is unknown.
     pub(crate) fn named(label: &str, beginning: &[u8]) -> Option<Self> {
         let label = label.trim().to_ascii_lowercase().replace('_', "-");
         let label = OTHER_LABELS.iter().find(|(other, _)| *other == label).map_or(&*label, |(_, known)| known);
@@ -147,7 +147,7 @@ impl TextEncoding {
         }
     }
 
-    /// The name in lower case, as WHATWG has it where it does.
+    /// Returns the name in lower case, that of WHATWG if there is one.
     pub(crate) fn name(self) -> String {
         match self.charset {
             Charset::Web(encoding) => encoding.name().to_ascii_lowercase(),
@@ -156,17 +156,17 @@ impl TextEncoding {
         }
     }
 
-    /// How many bytes the byte order mark has; zero without one.
+    /// Returns the number of bytes of the byte order mark; zero without one.
     pub(crate) fn mark_bytes(self) -> usize {
         self.mark_bytes
     }
 
-    /// Whether the text is plain UTF-8.
+    /// Returns `true` for UTF-8 without a byte order mark.
     pub(crate) fn is_plain(self) -> bool {
         self.charset == Charset::Web(UTF_8) && self.mark_bytes == 0
     }
 
-    /// How its lines end before it is decoded; `None` where that depends on what stood before.
+    /// Returns the unit of line ends before decoding; `None` for an encoding with state.
     pub(crate) fn line_unit(self) -> Option<LineUnit> {
         let wide = |bytes, is_big_endian| Some(LineUnit::Wide { bytes, is_big_endian });
         match self.charset {
@@ -177,7 +177,7 @@ impl TextEncoding {
         }
     }
 
-    /// As [`decode`](Self::decode), of bytes that may end within a character: that one is left out.
+    /// Decodes as [`decode`](Self::decode), and drops an incomplete character at the end.
     pub(crate) fn decode_beginning(self, bytes: &[u8]) -> (String, bool) {
         let encoding = match self.charset {
             Charset::Web(encoding) => encoding,
@@ -191,7 +191,7 @@ impl TextEncoding {
         (text, is_malformed)
     }
 
-    /// The text of bytes behind the mark, and whether some of them were no text and became U+FFFD.
+    /// Decodes bytes after the mark. The flag is `true` if invalid bytes became U+FFFD.
     pub(crate) fn decode(self, bytes: &[u8]) -> (Cow<'_, str>, bool) {
         match self.charset {
             Charset::Web(encoding) => encoding.decode_without_bom_handling(bytes),
@@ -202,7 +202,7 @@ impl TextEncoding {
         }
     }
 
-    /// The text, if these very bytes come out again when it is encoded, piece by piece as well.
+    /// Decodes bytes if encoding the text, also in pieces, results in the same bytes.
     pub(crate) fn decode_exactly(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let encoding = match self.charset {
             Charset::Web(encoding) => encoding,
@@ -212,7 +212,7 @@ impl TextEncoding {
             }
         };
         let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
-        // Characters of this one depend on what stood before them.
+        // In this encoding the meaning of bytes depends on earlier ones.
         if encoding == ISO_2022_JP {
             return None;
         }
@@ -220,7 +220,7 @@ impl TextEncoding {
         same.then_some(text)
     }
 
-    /// How many bytes a text that came out of this encoding has in it.
+    /// Returns the number of bytes of a text that was decoded from this encoding.
     pub(crate) fn encoded_bytes(self, text: &str) -> usize {
         match self.charset {
             Charset::Utf32 { .. } => UTF_32_WIDTH * text.chars().count(),
@@ -229,7 +229,7 @@ impl TextEncoding {
         }
     }
 
-    /// The characters of a text that the encoding does not have, each once, at most so many.
+    /// Returns the characters of a text that the encoding lacks, each once, at most `limit`.
     pub(crate) fn lacking(self, text: &str, limit: usize) -> Vec<char> {
         let mut missing = Vec::new();
         let mut rest = text;
@@ -245,10 +245,10 @@ impl TextEncoding {
         missing
     }
 
-    /// The mark and the bytes of a text.
+    /// Encodes a text, with the byte order mark.
     ///
     /// # Errors
-    /// The first character that the encoding does not have.
+    /// The first character that the encoding lacks.
     pub(crate) fn encode_whole(self, text: &str) -> Result<Vec<u8>, char> {
         let body = self.encode(text)?;
         // Only encodings of Unicode have a mark, which is this character.
@@ -256,10 +256,10 @@ impl TextEncoding {
         Ok([mark, body].concat())
     }
 
-    /// The bytes of a text.
+    /// Encodes a text.
     ///
     /// # Errors
-    /// The first character that the encoding does not have.
+    /// The first character that the encoding lacks.
     pub(crate) fn encode(self, text: &str) -> Result<Cow<'_, [u8]>, char> {
         let encoding = match self.charset {
             Charset::Utf32 { is_big_endian } => return Ok(Cow::Owned(to_utf_32(text, is_big_endian))),
@@ -278,13 +278,13 @@ impl TextEncoding {
         match encoder.encode_from_utf8_to_vec_without_replacement(text, &mut bytes, true).0 {
             EncoderResult::InputEmpty => Ok(Cow::Owned(bytes)),
             EncoderResult::Unmappable(character) => Err(character),
-            // There was room for the worst; whoever asked is told that it did not work.
+            // Cannot happen, because the buffer has the maximum size. The caller receives an error.
             EncoderResult::OutputFull => Err(char::REPLACEMENT_CHARACTER),
         }
     }
 }
 
-/// The text, and whether something in it was no character and became U+FFFD.
+/// Decodes UTF-32. The flag is `true` if invalid units became U+FFFD.
 fn from_utf_32(bytes: &[u8], is_big_endian: bool) -> (String, bool) {
     let mut is_malformed = false;
     let character = |unit: &[u8]| {

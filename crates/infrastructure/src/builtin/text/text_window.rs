@@ -1,4 +1,4 @@
-//! Some lines of a text, without holding the rest of it.
+//! Reads a range of lines of a text without loading the rest.
 
 use crate::{
     builtin::text::line_index::{LineIndex, Place, ReadSeek, read_full},
@@ -6,53 +6,53 @@ use crate::{
 };
 use std::io::{self, SeekFrom};
 
-/// As many bytes of lines are held at most.
+/// Maximum number of bytes of lines in memory.
 const MAX_WINDOW_BYTES: usize = 400_000;
-/// What is not larger is counted to its end, so that the number of lines can be told.
+/// Maximum size in bytes of a text whose lines are all counted.
 const COUNTED_BYTES: u64 = 64 << 20;
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Which lines.
+/// Position of the requested lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// From this one on, counted from 1.
+    /// From this line on, counted from 1.
     From(u64),
-    /// From this one on, counted from the end: 1 is the last line.
+    /// From this line on, counted from the end: 1 is the last line.
     Last(u64),
-    /// This one, counted from 1, and those before and after it.
+    /// This line, counted from 1, and those before and after it.
     Around(u64),
 }
 
 /// Lines, as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TextWindow {
-    /// The lines with their line feeds.
+    /// Lines with their line feeds.
     pub(crate) bytes: Vec<u8>,
-    /// The first line: counted from 1, or from the end (-1 is the last line) where those before it were not counted.
+    /// First line: counted from 1, or from the end (-1 is the last line) if the lines before it were not counted.
     pub(crate) first: i64,
-    /// How many lines these are.
+    /// Number of lines.
     pub(crate) lines: u64,
-    /// How many of them stand before the one that was asked for.
+    /// Number of lines before the requested one.
     pub(crate) before: u64,
-    /// How many lines the whole has; `None` where that was not counted.
+    /// Number of lines of the whole text; `None` if they were not counted.
     pub(crate) total_lines: Option<u64>,
-    /// Whether the last line is longer than what is held of it.
+    /// `true` if the last line is longer than its part here.
     pub(crate) is_last_line_cut: bool,
-    /// Whether the time was over before the window was full.
+    /// `true` if the deadline was reached before all lines were read.
     pub(crate) is_out_of_time: bool,
 }
 
-/// A text that lines are read of.
+/// A text whose lines are read.
 pub(crate) struct LinedText<'a> {
     pub(crate) reader: &'a mut dyn ReadSeek,
-    /// Its size with the byte order mark, in bytes.
+    /// Size with the byte order mark, in bytes.
     pub(crate) bytes: u64,
     pub(crate) index: &'a mut LineIndex,
     pub(crate) stop: &'a Stop,
 }
 
 impl LinedText<'_> {
-    /// Reads up to `limit` lines. From the end of a large text it is read backwards.
+    /// Reads at most `limit` lines. Lines near the end of a large text are read backwards.
     pub(crate) fn window(&mut self, wanted: Wanted, limit: u64) -> io::Result<TextWindow> {
         let mut window = match wanted {
             Wanted::From(line) => self.forwards(line, 0, limit)?,
@@ -68,7 +68,7 @@ impl LinedText<'_> {
         Ok(window)
     }
 
-    /// The lines of the whole, if they are known or soon counted.
+    /// Returns the number of lines of the whole text, if it is known or quickly counted.
     fn count_if_small(&mut self) -> io::Result<Option<u64>> {
         if self.bytes.saturating_sub(self.index.counted_to()) > COUNTED_BYTES {
             return Ok(self.index.lines());
@@ -95,13 +95,13 @@ impl LinedText<'_> {
             return Ok(TextWindow { first: -1, is_out_of_time: true, ..TextWindow::default() });
         }
         let window = self.read(start, limit)?;
-        // Where the search came to the start, it has counted all of them.
+        // A search that reached the start has counted all of them.
         let total = (start == self.index.start()).then_some(found);
         Ok(TextWindow { first: if total.is_some() { 1 } else { -(found as i64) }, total_lines: total, ..window })
     }
 
-    /// Goes back from the start of a line, or from the end, over so many lines and at most so many bytes: where it came
-    /// to, and how many lines lie between.
+    /// Searches backwards from the start of a line, or from the end, over at most `count` lines and `at_most` bytes.
+    /// Returns the position reached, and the number of lines passed.
     fn lines_before(&mut self, end: u64, count: u64, at_most: u64) -> io::Result<(u64, u64)> {
         let (start, unit) = (self.index.start(), self.index.unit());
         let (mut begin, mut found, mut from) = (end, 0, end);
@@ -114,7 +114,7 @@ impl LinedText<'_> {
             let wanted = usize::try_from(to - from).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
             let read = read_full(self.reader, &mut buffer[..wanted])?;
             for place in unit.ends(&buffer[..read]).rev().map(|place| from + place as u64) {
-                // The line feed right before the end is that of the line before.
+                // The line feed right before the end belongs to the line before.
                 if place < end && found < count {
                     (begin, found) = (place, found + 1);
                 }
@@ -150,8 +150,8 @@ impl LinedText<'_> {
         Ok(window)
     }
 
-    /// A last line without a line feed counts where the text ends with it. Where the window is full it is left out, if
-    /// it is not the only one.
+    /// Counts a last line without a line feed if the text ends with it. A line that does not fit is left out, unless it
+    /// is the only one.
     fn end_with_a_line(&mut self, window: &mut TextWindow, offset: u64, limit: u64) -> io::Result<()> {
         let last = self.index.unit().ends(&window.bytes).next_back().unwrap_or(0);
         if window.lines == limit || last == window.bytes.len() {

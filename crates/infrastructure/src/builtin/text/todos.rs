@@ -1,4 +1,4 @@
-//! Plans, as tools tell them.
+//! Plans in the results of tools.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(crate) struct StoredTodo {
     active_form: Option<String>,
 }
 
-/// All of a plan.
+/// Returns all entries of a plan.
 pub(crate) fn stored(plan: &TodoList) -> Vec<StoredTodo> {
     let one = |todo: &Todo| StoredTodo {
         id: todo.id.clone(),
@@ -34,7 +34,7 @@ pub(crate) fn stored(plan: &TodoList) -> Vec<StoredTodo> {
     plan.0.iter().map(one).collect()
 }
 
-/// The failure of a call whose plan cannot be read.
+/// Returns the failure for a plan that cannot be read.
 pub(crate) fn unreadable(error: StoreError) -> ToolFailure {
     ToolFailure::new(ErrorKind::Io, "the plan could not be read").caused_by(error)
 }

@@ -1,23 +1,23 @@
-//! What a change did, as a unified diff for people.
+//! Unified diffs of changes, for users.
 
 use crate::builtin::text::comparison_time;
 use similar::{DiffTag, TextDiff, TextDiffConfig};
 use std::{borrow::Cow, ops::Range, time::Duration};
 
-/// Larger texts are not compared.
+/// Maximum size in bytes of texts to compare, together.
 const MAX_COMPARED_BYTES: usize = 2 << 20;
-/// Longer diffs are left out: nobody reads them, and the change itself is told in other ways.
+/// Maximum size of a diff in bytes. Longer ones are left out, because users would not read them.
 const MAX_DIFF_BYTES: usize = 64 << 10;
 /// Processor time after which a comparison becomes coarser.
 const TIME_TO_COMPARE: Duration = Duration::from_millis(200);
 
-/// The diff of two texts under a name; `None` where there is no difference, or it is too large to be of use.
+/// Returns the diff of two texts under a name; `None` if there is no difference, or the diff is too large.
 pub(crate) fn unified_diff(name: &str, old: &str, new: &str) -> Option<String> {
     diff_up_to(MAX_DIFF_BYTES, name, old, new)
 }
 
-/// Returns the diff however long it is, for the user who approves the change; `None` where there is no difference, or the
-/// texts are too large to be compared.
+/// Returns the diff at any length, for the user who approves the change; `None` if there is no difference, or the texts
+/// are too large to be compared.
 pub(crate) fn whole_diff(name: &str, old: &str, new: &str) -> Option<String> {
     diff_up_to(usize::MAX, name, old, new)
 }
@@ -48,7 +48,7 @@ fn compared<'t>(config: &TextDiffConfig, old: &[&'t str], new: &[&'t str]) -> Te
     comparison_time::within(TIME_TO_COMPARE, |deadline| config.clone().deadline(deadline).diff_slices(old, new))
 }
 
-/// The text with a mark for a carriage return at its very end, which would be taken for the end of a line.
+/// Marks a carriage return at the very end of the text, which would look like the end of a line.
 fn marked(text: &str) -> Cow<'_, str> {
     match text.strip_suffix('\r') {
         Some(rest) => Cow::Owned(format!("{rest}\u{240d}")),
@@ -56,13 +56,13 @@ fn marked(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The lines as `read_file` counts them: a lone carriage return ends none.
+/// Splits a text into the lines that `read_file` counts: a lone carriage return does not end a line.
 fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// The lines (from 0) of the new text that differ from the old one, a range for each place; none where the texts are
-/// too large to be compared.
+/// Returns the lines (from 0) of the new text that differ from the old one, a range for each place; none if the texts
+/// are too large to be compared.
 pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<Range<usize>> {
     if old.len() + new.len() > MAX_COMPARED_BYTES {
         return Vec::new();
@@ -73,8 +73,7 @@ pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<Range<usize>> {
     places.map(|op| op.new_range().start..op.new_range().end.max(op.new_range().start + 1)).collect()
 }
 
-/// How many lines of the second text are new, and how many of the first one are gone; `None` where one of them is no
-/// UTF-8, or they are too large to be compared.
+/// Returns the numbers of added and removed lines; `None` if a text is not UTF-8, or they are too large to be compared.
 pub(crate) fn line_counts(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     if old.len() + new.len() > MAX_COMPARED_BYTES {
         return None;

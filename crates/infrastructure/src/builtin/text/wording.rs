@@ -1,23 +1,23 @@
-//! Words that answers have in common: times, counts and paths.
+//! Formatting of times, counts and paths in results.
 
 use crate::sandbox::workspace::unmistakable;
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::{borrow::Cow, path::Path};
 use toolstead_domain::ports::clock::Timestamp;
 
-/// A time in RFC 3339, in UTC and to the second.
+/// Returns a time in RFC 3339, in UTC and to the second.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
     let time = DateTime::<Utc>::from_timestamp_micros(time.0).unwrap_or_default();
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// A count with its noun: `1 file`, `2 files`.
+/// Returns a count with its noun: `1 file`, `2 files`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// What a walk passed over, as a sentence of its own; `None` if it passed over nothing.
+/// Returns a sentence about entries that a walk had to skip; `None` if there are none.
 pub(crate) fn passed_over(refused: usize, done: &str) -> Option<String> {
     match refused {
         0 => None,
@@ -26,12 +26,12 @@ pub(crate) fn passed_over(refused: usize, done: &str) -> Option<String> {
     }
 }
 
-/// How the paths below a folder are shown, which is worked out once.
+/// Prefix of the shown paths below a folder, computed once.
 #[derive(Debug)]
 pub(crate) struct ShownBelow(String);
 
 impl ShownBelow {
-    /// For a folder that is shown like this.
+    /// Creates the prefix for a folder that is shown like this.
     pub(crate) fn of(folder: &str) -> Self {
         match folder {
             "." => Self(String::new()),
@@ -40,14 +40,14 @@ impl ShownBelow {
         }
     }
 
-    /// The path of what lies there below the folder.
+    /// Returns the shown path of an entry below the folder.
     pub(crate) fn path(&self, below: &Path) -> String {
         let below = below.to_string_lossy();
         if self.0.is_empty() { unmistakable(below.into_owned()) } else { [&self.0, &*below].concat() }
     }
 }
 
-/// A name for a line of its own: a line break in it would make one name look like two.
+/// Escapes control characters in a name for a line: a line break would make one name look like two.
 pub(crate) fn on_one_line(name: &str) -> Cow<'_, str> {
     if name.chars().any(char::is_control) { Cow::Owned(name.escape_debug().to_string()) } else { Cow::Borrowed(name) }
 }

@@ -7,14 +7,14 @@ use crate::{
 use std::io;
 use toolstead_domain::tool_failure::ToolFailure;
 
-/// Changes that were not made.
+/// Failure of changes that were not made.
 pub(super) struct NotPut {
     pub(super) failure: ToolFailure,
-    /// Whether all files are as they were before.
+    /// `true` if all files are as they were before.
     pub(super) is_as_before: bool,
 }
 
-/// Changes that are ready.
+/// Prepared changes.
 pub(super) struct Drafts<'t>(Vec<Draft<'t>>);
 
 impl<'t> Drafts<'t> {
@@ -26,7 +26,7 @@ impl<'t> Drafts<'t> {
         self.0.push(draft);
     }
 
-    /// Does all of them, or none.
+    /// Makes all changes, or none.
     pub(super) fn put_in_place(&mut self) -> Result<Vec<Written>, NotPut> {
         let mut written = Vec::new();
         let mut failed = None;
@@ -45,10 +45,10 @@ impl<'t> Drafts<'t> {
         }
     }
 
-    /// Takes the first so many back, the last of them first.
+    /// Reverts the first `done` changes, the last of them first.
     fn put_back(&mut self, done: usize, cause: PathError) -> NotPut {
         let mut stuck = Vec::new();
-        // Those that were not put in place go first: they may stand in folders that earlier ones made.
+        // Discards the changes that were not made first, because they may be in folders that earlier ones created.
         self.0.truncate(done);
         while let Some(draft) = self.0.pop() {
             if let Err(error) = draft.put_back() {
@@ -74,7 +74,7 @@ impl<'t> Drafts<'t> {
         NotPut { failure, is_as_before }
     }
 
-    /// Ends all of them for good. What is not safe on disk is made all the same, and has a cause.
+    /// Makes all changes final. Each change that is made but not safely on disk has an error.
     pub(super) fn keep(mut self) -> Vec<Option<io::Error>> {
         std::mem::take(&mut self.0).into_iter().map(|draft| draft.keep().err()).collect()
     }
@@ -82,7 +82,7 @@ impl<'t> Drafts<'t> {
 
 impl Drop for Drafts<'_> {
     fn drop(&mut self) {
-        // The last ones first: they may stand in folders that earlier ones made.
+        // The last changes first, because they may be in folders that earlier ones created.
         while self.0.pop().is_some() {}
     }
 }

@@ -1,4 +1,4 @@
-//! The journal's part of a change: what is kept of it, so that it can be taken back.
+//! Records changes in the journal, so that they can be undone.
 
 use crate::builtin::{files::seen_files::Viewer, run::Run, text::unified_diff::line_counts};
 use std::{
@@ -21,7 +21,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Where a change set records itself. It borrows nothing, so that it can go to the blocking thread.
+/// The journal of a change set. It borrows nothing, so that it can move to a blocking thread.
 #[derive(Clone)]
 pub(crate) struct Recording {
     journal: Arc<dyn ChangeJournal>,
@@ -32,7 +32,7 @@ pub(crate) struct Recording {
     tool: String,
     at: Timestamp,
     reverts: Option<CallId>,
-    /// Bytes that are kept of all files as they were, and as they will be.
+    /// Maximum number of bytes of a file, before and after the change.
     limit: u64,
     runtime: Handle,
 }
@@ -53,34 +53,34 @@ impl Recording {
         }
     }
 
-    /// Bytes that a file may have, before and after.
+    /// Returns the maximum number of bytes of a file, before and after the change.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The id of a call that changed something, which `undo` takes; none where nothing changed, or nothing is kept.
+    /// Returns the id of a call that changed something, as an argument of `undo`; none if nothing changed, or nothing
+    /// is recorded.
     pub(crate) fn undo_id(&self, is_change: bool) -> Option<String> {
         (is_change && self.keeps()).then(|| self.call.to_string())
     }
 
-    /// The same for a change that takes back what that call did.
+    /// Returns the recording of a change that reverts `call`.
     #[must_use]
     pub(crate) fn reverting(self, call: CallId) -> Self {
         Self { reverts: Some(call), ..self }
     }
 
-    /// Whether what is changed can be taken back.
+    /// Returns `true` if changes can be undone.
     pub(crate) fn keeps(&self) -> bool {
         self.journal.keeps()
     }
 
-    /// What to say of a call that changed something, so that it can be taken back; `None` where there is nothing that
-    /// could be.
+    /// Returns an instruction to undo the call; `None` if it cannot be undone.
     pub(crate) fn how_to_undo(&self, is_change: bool) -> Option<String> {
         self.undo_id(is_change).map(|call| format!("To take it back: `undo` with the call {call}."))
     }
 
-    /// Records what will be.
+    /// Records changes before they are made.
     pub(crate) fn record(&self, changes: Vec<FileChange>, contents: Vec<KeptContent>) -> Result<(), ToolFailure> {
         let entry = self.entry(self.call, changes, self.reverts);
         self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
@@ -89,27 +89,26 @@ impl Recording {
         })
     }
 
-    /// Records a call that leaves these files as they are. An undo that names no call would otherwise take back what an
-    /// earlier one did.
+    /// Records a call that leaves these files unchanged. Otherwise an undo without an id would revert an earlier call.
     pub(crate) fn record_that_nothing_changed(
         &self,
         files: impl Iterator<Item = (PathBuf, Option<FileState>)>,
     ) -> Result<(), ToolFailure> {
         let as_it_was = |(path, state)| FileChange { path, before: state, after: state, made_folders: 0 };
         let changes: Vec<FileChange> = files.map(as_it_was).collect();
-        // What takes back a call notes it itself.
+        // A call that reverts another one records this itself.
         if self.reverts.is_some() || changes.is_empty() {
             return Ok(());
         }
         self.record(changes, Vec::new())
     }
 
-    /// Takes back what was recorded of a change that was not made after all, so that an undo passes over it. Otherwise
-    /// it would take somebody else's file for ours where that happens to hold the same.
+    /// Marks recorded changes as not made, so that an undo skips them. Otherwise an undo could mistake another
+    /// program's file with the same content for one of this session.
     pub(crate) fn record_that_it_was_not_done(&self, changes: Vec<FileChange>) {
         let taken_back = |change: FileChange| match self.reverts {
             None => FileChange { after: change.before, made_folders: 0, ..change },
-            // An undo that failed leaves a change that can be undone, as if it had been undone and done again.
+            // After a failed undo the change can be undone again, as after an undo and a redo.
             Some(_) => FileChange { before: change.after, after: change.before, made_folders: 0, ..change },
         };
         let changes = changes.into_iter().map(taken_back).collect();
@@ -131,7 +130,7 @@ impl Recording {
         }
     }
 
-    /// Tells those who watch what happened to a file that held the first bytes and holds the second.
+    /// Publishes the change of a file from the content `old` to the content `new`.
     pub(crate) fn tell(
         &self,
         real: &Path,
@@ -163,7 +162,7 @@ impl Recording {
         self.events.send(origin, kind);
     }
 
-    /// The session knows what it wrote.
+    /// Updates the read-state of the session after a write.
     pub(crate) fn wrote(&self, real: &Path, after: Option<FileState>) {
         let (principal, session) = (&self.viewer.principal, self.viewer.session.as_str());
         let remembered = self.runtime.block_on(async {
@@ -172,22 +171,22 @@ impl Recording {
                 None => self.seen.forget(principal, session, real).await,
             }
         });
-        // The change is made. The next one of this file is refused as if somebody else had made this one.
+        // The change is made. The next change of this file is refused, as after a change by another program.
         if let Err(error) = remembered {
             tracing::warn!(call = %self.call, %error, "the session does not know what it wrote");
         }
     }
 
-    /// The session knows what it read. Blocks.
+    /// Updates the read-state of the session after a read. Blocks.
     pub(crate) fn saw(&self, real: &Path, digest: ContentDigest) {
         let saw = self.seen.saw(&self.viewer.principal, &self.viewer.session, real, digest);
-        // What is read is told all the same: whoever changes the file is refused at worst.
+        // The content is returned anyway: at worst a later change of the file is refused.
         if let Err(error) = self.runtime.block_on(saw) {
             tracing::warn!(call = %self.call, %error, "the session does not know what it has read");
         }
     }
 
-    /// The content of a file that the session knows.
+    /// Returns the content of a file that the session knows.
     pub(crate) fn known(&self, real: &Path) -> Result<Option<ContentDigest>, ToolFailure> {
         let known = self.seen.known(&self.viewer.principal, &self.viewer.session, real);
         self.runtime.block_on(known).map_err(|error| {

@@ -1,19 +1,19 @@
-//! What an image file holds besides its picture, found by its outer structure alone.
+//! Checks an image file for content other than its picture, by its outer structure alone.
 
 use image::ImageFormat;
 
-/// An image file, by its outer structure.
+/// Classification of an image file by its outer structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Container {
-    /// It holds one picture and what is needed to show it, nothing else.
+    /// One picture and what is needed to show it, nothing else.
     Plain,
-    /// It holds metadata, more pictures, something behind its end, or what is not known here.
+    /// Metadata, more pictures, data after the end, or an unknown part.
     Other,
-    /// It ends before its structure does.
+    /// The file ends before its structure does.
     Truncated,
 }
 
-/// Chunks of PNG that say how the picture looks.
+/// Chunks of PNG that affect the appearance of the picture.
 const PNG_CHUNKS: &[&[u8; 4]] =
     &[b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"sBIT", b"bKGD", b"pHYs"];
 
@@ -23,7 +23,7 @@ impl Container {
             ImageFormat::Png => png(file),
             ImageFormat::Jpeg => jpeg(file),
             ImageFormat::WebP => webp(file),
-            // GIF may move, and BMP is not what every provider takes.
+            // GIF may be animated, and not every provider accepts BMP.
             _ => Self::Other,
         }
     }
@@ -56,7 +56,7 @@ fn jpeg(file: &[u8]) -> Container {
             _ if *marker == 0xd9 => {
                 return if is_plain && file.len() == at + 2 { Container::Plain } else { Container::Other };
             }
-            // Any number of them may stand before a marker.
+            // Any number of fill bytes may precede a marker.
             _ if *marker == 0xff => {
                 at += 1;
                 continue;
@@ -74,7 +74,7 @@ fn jpeg(file: &[u8]) -> Container {
         };
         at += 2 + length.max(2);
         if *marker == 0xda {
-            // The data of a scan goes on to the next marker that is none of its own.
+            // The data of a scan continues to the next marker that is not part of it.
             let own = |pair: &[u8]| pair[0] != 0xff || matches!(pair[1], 0 | 0xd0..=0xd7 | 0xff);
             match file.get(at..).and_then(|data| data.windows(2).position(|pair| !own(pair))) {
                 Some(passed) => at += passed,
@@ -89,7 +89,7 @@ fn webp(file: &[u8]) -> Container {
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     match file.len().cmp(&length.saturating_add(8)) {
         std::cmp::Ordering::Less => Container::Truncated,
-        // The simple forms have one chunk, and it is the picture.
+        // The simple forms have one chunk, which is the picture.
         std::cmp::Ordering::Equal if [&b"VP8 "[..], b"VP8L"].contains(&&header[8..12]) && is_one_chunk(file) => {
             Container::Plain
         }

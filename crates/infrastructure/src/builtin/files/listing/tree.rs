@@ -1,4 +1,4 @@
-//! What of a tree is shown: the shallow folders first, and what does not fit summed up.
+//! Selects the entries of a tree to show: the shallow folders first, with a summary of the rest.
 
 use crate::{
     builtin::{
@@ -15,10 +15,10 @@ use std::{
 };
 use toolstead_domain::ports::clock::Timestamp;
 
-/// As many kinds of files are named in a summary.
+/// Maximum number of file types that a summary names.
 const KINDS: usize = 3;
 
-/// Something that was met.
+/// An entry that the walk visited.
 #[derive(Debug, Clone)]
 pub(super) struct Met {
     pub(super) below: PathBuf,
@@ -27,31 +27,31 @@ pub(super) struct Met {
     pub(super) target: Option<PathBuf>,
 }
 
-/// How much may be shown.
+/// Limits of what is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) entries: usize,
     pub(super) chars: usize,
 }
 
-/// All that was met. The first node is the folder that is listed.
+/// All visited entries. The first node is the listed folder.
 pub(super) struct Tree {
     nodes: Vec<Node>,
     is_long: bool,
 }
 
 struct Node {
-    /// `None` for the folder that is listed.
+    /// `None` for the listed folder.
     met: Option<Met>,
     children: Vec<usize>,
     depth: usize,
 }
 
-/// What is shown of a tree.
+/// The shown part of a tree.
 pub(super) struct Shown<'a> {
     pub(super) text: String,
     pub(super) entries: Vec<&'a Met>,
-    /// Whether something is summed up.
+    /// `true` if a part is only summarized.
     pub(super) is_cut: bool,
 }
 
@@ -60,7 +60,7 @@ impl Met {
         self.below.file_name().unwrap_or_default().to_string_lossy()
     }
 
-    /// How its file is counted: by what stands behind the last dot.
+    /// Returns the file type for a summary: the extension.
     fn extension(&self) -> String {
         let extension = self.below.extension().map(|extension| extension.to_string_lossy().into_owned());
         extension.map_or_else(|| "without extension".into(), |extension| format!(".{}", on_one_line(&extension)))
@@ -68,7 +68,7 @@ impl Met {
 }
 
 impl Tree {
-    /// Of what was met, each folder before what it holds.
+    /// Builds the tree from the visited entries, each folder before its contents.
     pub(super) fn of(met: impl Iterator<Item = Met>, sort: Sort, is_long: bool) -> Self {
         let mut nodes = vec![Node { met: None, children: Vec::new(), depth: 0 }];
         let mut folders = HashMap::from([(PathBuf::new(), 0)]);
@@ -85,7 +85,7 @@ impl Tree {
         let facts = |node: usize| nodes[node].met.as_ref().and_then(|met| met.facts);
         let mut children: Vec<Vec<usize>> = nodes.iter().map(|node| node.children.clone()).collect();
         for children in &mut children {
-            // They came by name, and stay like that where they are equal.
+            // They arrive sorted by name, and the sort is stable.
             match sort {
                 Sort::Name => {}
                 Sort::Size => children.sort_by_key(|node| Reverse(facts(*node).map(|facts| facts.bytes))),
@@ -102,7 +102,7 @@ impl Tree {
         self.nodes.len() == 1
     }
 
-    /// As much of the tree as there is room for.
+    /// Returns as much of the tree as fits.
     pub(super) fn shown(&self, room: Room) -> Shown<'_> {
         let counts = self.open(room);
         let mut shown = Shown { text: String::new(), entries: Vec::new(), is_cut: false };
@@ -139,7 +139,7 @@ impl Tree {
         shown
     }
 
-    /// How many entries of each folder are shown: all or none, and of the folder that is listed as many as fit.
+    /// Returns the number of entries to show of each folder: all or none, and of the listed folder as many as fit.
     fn open(&self, room: Room) -> Vec<usize> {
         let mut counts = vec![0; self.nodes.len()];
         let (mut entries, mut chars) = (room.entries, room.chars);
@@ -168,7 +168,7 @@ impl Tree {
         counts
     }
 
-    /// `12 files in 3 folders: 8 .rs, 4 .toml`.
+    /// Returns a summary such as `12 files in 3 folders: 8 .rs, 4 .toml`.
     fn summary(&self, nodes: impl Iterator<Item = usize>) -> String {
         let mut waiting: Vec<usize> = nodes.collect();
         let (mut files, mut folders) = (0, 0);
@@ -215,7 +215,7 @@ impl Tree {
         }
         line.push_str(&"  ".repeat(self.nodes[node].depth));
         let name = met.name();
-        // What stands in the folder itself may be given back as it is shown.
+        // The caller may use the name of an entry of the listed folder as a path, exactly as it is shown.
         let name = if self.nodes[node].depth == 1 { unmistakable(name.into_owned()).into() } else { name };
         line.push_str(&on_one_line(&name));
         match (&met.target, met.kind) {
@@ -227,10 +227,10 @@ impl Tree {
     }
 }
 
-/// What comes next in a tree's text.
+/// Next step in the text of a tree.
 enum Step {
     Entry(usize),
     Inside(usize),
-    /// What of a folder's entries is not shown.
+    /// Summary of the entries of a folder that are not shown.
     Rest(usize),
 }

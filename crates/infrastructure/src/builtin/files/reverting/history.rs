@@ -1,4 +1,4 @@
-//! Which change is the last one, and which are undone.
+//! The order of changes: which is the last one, and which are undone.
 
 use std::collections::HashMap;
 use toolstead_domain::{
@@ -6,28 +6,28 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// The fewest hexadecimal digits of an id that name a call.
+/// Minimum number of hexadecimal digits that name a call.
 const MIN_DIGITS: usize = 8;
 
-/// The changes of a session, newest first.
+/// Changes of a session, newest first.
 #[derive(Debug)]
 pub(super) struct History {
     pub(super) entries: Vec<JournalEntry>,
-    /// Those of other sessions that entries take back, by way of any number of others.
+    /// Entries of other sessions that these entries revert, directly or through others.
     pub(super) others: Vec<JournalEntry>,
 }
 
-/// How a call is named.
+/// Name of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallName {
-    /// By its whole id.
+    /// Its whole id.
     Whole(CallId),
-    /// By its first or its last digits.
+    /// First or last digits of its id.
     Part(String),
 }
 
 impl CallName {
-    /// Reads an id with or without hyphens; `None` if the text is none, or too short.
+    /// Parses an id with or without hyphens; `None` if the text is not an id, or is too short.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits: String = text.trim().chars().filter(|c| *c != '-').collect::<String>().to_ascii_lowercase();
         if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -42,24 +42,25 @@ impl CallName {
 }
 
 impl History {
-    /// The calls that are undone now, each with the call that undid it.
+    /// Returns the calls that are undone, each with the call that undid it.
     pub(super) fn undone(&self) -> HashMap<CallId, CallId> {
         undone(&self.entries)
     }
 
-    /// The last change that is not undone. Doing one again is a change, too, and comes last then.
+    /// Returns the last change that is not undone. A redo is a change as well, and is the last one then.
     pub(super) fn last_change(&self) -> Option<&JournalEntry> {
         let undone = self.undone();
         self.entries.iter().find(|entry| !self.is_undo(entry) && !undone.contains_key(&entry.call))
     }
 
-    /// The last undo that is not undone.
+    /// Returns the last undo that is not undone.
     pub(super) fn last_undo(&self) -> Option<&JournalEntry> {
         let undone = self.undone();
         self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call) && !entry.is_note())
     }
 
-    /// The entries whose call's id begins or ends so. The ids of calls of the same minute begin alike.
+    /// Returns the entries whose call id begins or ends with these digits. Ids of the same minute have the same
+    /// beginning.
     pub(super) fn named(&self, digits: &str) -> Vec<&JournalEntry> {
         let is_named = |entry: &&JournalEntry| {
             let id = entry.call.0.simple().to_string();
@@ -68,11 +69,11 @@ impl History {
         self.entries.iter().filter(is_named).collect()
     }
 
-    /// Whether an entry takes a change back. Taking that back in turn is doing the change again.
+    /// Returns `true` if an entry undoes a change. Reverting an undo is a redo.
     pub(super) fn is_undo(&self, entry: &JournalEntry) -> bool {
         let mut steps = 0;
         let mut target = entry.reverts;
-        // An entry reverts an older one, so that this ends; the bound is for a journal that says otherwise.
+        // An entry reverts an older one, so the loop ends; the bound protects against an inconsistent journal.
         while let Some(call) = target.filter(|_| steps <= self.entries.len() + self.others.len()) {
             steps += 1;
             target = self

@@ -1,4 +1,4 @@
-//! Which entry of the journal a call of `undo` or `redo` was judged by.
+//! The journal entry on which the decision about a call of `undo` or `redo` was based.
 
 use std::{
     collections::VecDeque,
@@ -6,16 +6,16 @@ use std::{
 };
 use toolstead_domain::tool_call::CallId;
 
-/// As many calls are remembered between being judged and being done. One that is forgotten is refused.
+/// Maximum number of calls remembered between decision and execution. A forgotten call is refused.
 const REMEMBERED: usize = 1000;
 
-/// The entry that each call was judged by. Nothing else may be taken back in its name, whatever the journal says by the
-/// time that somebody has approved it.
+/// Entry on which the decision about each call was based. The call reverts this entry and no other, even if the journal
+/// has changed before the approval.
 #[derive(Debug, Default)]
 pub(crate) struct JudgedEntries(Mutex<VecDeque<(CallId, CallId)>>);
 
 impl JudgedEntries {
-    /// The call was judged by this entry.
+    /// Stores the entry for a call.
     pub(super) fn judged(&self, call: CallId, entry: CallId) {
         let mut calls = self.calls();
         calls.retain(|(other, _)| *other != call);
@@ -25,14 +25,14 @@ impl JudgedEntries {
         }
     }
 
-    /// The entry that the call was judged by, once.
+    /// Removes and returns the entry for a call.
     pub(super) fn take(&self, call: CallId) -> Option<CallId> {
         let mut calls = self.calls();
         let place = calls.iter().position(|(other, _)| *other == call)?;
         calls.remove(place).map(|(_, entry)| entry)
     }
 
-    /// The list is whole at any time, so that a panic elsewhere while it was held does no harm.
+    /// The list is consistent at any time, so a panic while it was locked does no harm.
     fn calls(&self) -> MutexGuard<'_, VecDeque<(CallId, CallId)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

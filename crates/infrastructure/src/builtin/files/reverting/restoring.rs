@@ -1,4 +1,4 @@
-//! Puts files back into the state that a call found them in.
+//! Restores files to the state before a call.
 
 use crate::{
     builtin::files::{
@@ -18,32 +18,32 @@ use toolstead_domain::{
 /// One file of an entry, whatever the number of steps in which the call changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Restored {
-    /// Its real path.
+    /// Real path.
     pub(super) path: PathBuf,
-    /// What the call found; `None`: no file.
+    /// State before the call; `None`: no file.
     pub(super) before: Option<FileState>,
-    /// What the call left; `None`: no file.
+    /// State after the call; `None`: no file.
     pub(super) after: Option<FileState>,
-    /// Every content that it had on the way, both ends included; `None`: no file. In one of them a crash may have left
-    /// it.
+    /// All contents during the call, including the first and the last; `None`: no file. A crash may have left any of
+    /// them.
     on_the_way: HashSet<Option<ContentDigest>>,
-    /// As many folders right above it the call made.
+    /// Number of folders above the file that the call created.
     made_folders: usize,
-    /// What the call found, if it is kept.
+    /// Content before the call, if it is stored.
     pub(super) content: Option<Vec<u8>>,
 }
 
-/// How it went.
+/// Result of restoring.
 #[derive(Debug)]
 pub(super) enum Restoring {
-    /// Each file with what was done to it, in the order of the entry; `None`: it was so already.
+    /// Each file with its change, in the order of the entry; `None` if it already had the state.
     Done(Vec<(String, Option<Changed>)>),
-    /// Nothing was done, because these files are not as the call left them: how each is shown, its index, and what it
-    /// holds now; `None` where it is gone, or too large.
+    /// Nothing was changed, because these files are not as the call left them: the shown path, the index, and the
+    /// current content; `None` if the file is gone, or too large.
     Stale(Vec<(String, usize, Option<Vec<u8>>)>),
 }
 
-/// The files of an entry, the last one first, without their contents.
+/// Returns the files of an entry, the last one first, without their contents.
 pub(super) fn files_of(entry: &JournalEntry) -> Vec<Restored> {
     let mut files: Vec<Restored> = Vec::new();
     for change in &entry.changes {
@@ -68,7 +68,7 @@ pub(super) fn files_of(entry: &JournalEntry) -> Vec<Restored> {
     files
 }
 
-/// Puts all of them back, or none.
+/// Restores all files, or none.
 pub(super) fn restore(
     granted: &GrantedWorkspace,
     files: Vec<Restored>,
@@ -84,7 +84,7 @@ pub(super) fn restore(
     for (index, file) in files.into_iter().enumerate() {
         let now = match set.content(index, limit) {
             Ok(now) => now.map(|content| content.into_owned()),
-            // What the call left was small enough to be kept.
+            // The content after the call was small enough to be stored.
             Err(failure) if failure.kind == ErrorKind::TooLarge => {
                 stale.push((shown[index].clone(), index, None));
                 continue;
@@ -109,12 +109,12 @@ pub(super) fn restore(
     Ok(Restoring::Done(done.collect()))
 }
 
-/// The files of a call that left all as it was.
+/// Returns the result for a call that changed nothing.
 pub(super) fn untouched(granted: &GrantedWorkspace, files: &[Restored]) -> Restoring {
     Restoring::Done(files.iter().map(|file| (granted.workspace().shown(&file.path), None)).collect())
 }
 
-/// Plans what brings the file back; false if nothing does, because it is gone already as it is to be.
+/// Plans the change that restores the file; `false` if the file is already gone as required.
 fn plan(set: &mut ChangeSet<'_>, index: usize, file: Restored, now: Option<Vec<u8>>) -> Result<bool, ToolFailure> {
     let Some(before) = file.before else {
         if now.is_some() {
@@ -122,7 +122,7 @@ fn plan(set: &mut ChangeSet<'_>, index: usize, file: Restored, now: Option<Vec<u
         }
         return Ok(now.is_some());
     };
-    // Permission bits that the call did not touch are whoever's they are now.
+    // Permission bits that the call did not change keep their current value.
     let mode_was_kept = now.is_some() && file.after.is_none_or(|after| after.mode == before.mode);
     let mode = (!mode_was_kept).then_some(before.mode);
     let is_there = now.as_deref().map(digest_of) == Some(before.digest);
@@ -134,7 +134,7 @@ fn plan(set: &mut ChangeSet<'_>, index: usize, file: Restored, now: Option<Vec<u
     Ok(true)
 }
 
-/// The path as tools take paths.
+/// Returns the path as an argument of tools.
 pub(super) fn path_text(path: &std::path::Path) -> Result<&str, ToolFailure> {
     path.to_str().ok_or_else(|| {
         let message = format!("the name of `{}` is not valid UTF-8, and cannot be used", path.display());

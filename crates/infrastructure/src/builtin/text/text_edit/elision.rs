@@ -1,9 +1,9 @@
-//! Lines by which a model says that it left something out.
+//! Recognises lines by which a model marks an omission.
 
-/// Words that say, beside dots, that something is left out.
+/// Words that mark an omission when they are next to dots.
 const WORDS: &[&str] =
     &["existing", "rest", "unchanged", "remaining", "same", "previous", "omitted", "before", "other"];
-/// What says it in a comment even without dots.
+/// Phrases that mark an omission in a comment even without dots.
 const PHRASES: &[&str] = &[
     "rest of the code",
     "rest of code",
@@ -23,17 +23,17 @@ const PHRASES: &[&str] = &[
     "same as before",
     "code unchanged",
 ];
-/// How comments begin.
+/// Beginnings of comments.
 const COMMENTS: &[&str] = &["//", "/*", "#", "<!--", "--", ";", "%", "{/*", "\"\"\"", "*"];
 
-/// The first line of the new text that stands for others, if the old text has no such line.
+/// Returns the first line of the new text that represents omitted lines, if the old text does not contain it.
 pub(super) fn elided_line<'n>(old: &str, new: &'n str) -> Option<&'n str> {
     let mut lines = new.lines().map(str::trim);
     lines.find(|line| stands_for_others(line) && !old.lines().any(|other| other.trim() == *line))
 }
 
 fn stands_for_others(line: &str) -> bool {
-    // A longer line says more than that.
+    // A longer line has other content as well.
     if line.len() > 100 {
         return false;
     }

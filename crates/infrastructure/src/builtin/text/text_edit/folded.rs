@@ -1,37 +1,37 @@
-//! A text without what models get wrong, and the way back.
+//! A text without the characters that models get wrong, mapped to the original text.
 
 use std::ops::Range;
 
-/// What is folded. Every fold keeps each token that is not blank.
+/// Selection of folds. Every fold preserves each token that is not blank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Folds {
     /// A lone carriage return becomes a line feed.
     pub(super) returns: bool,
-    /// Spaces and tabs at the ends of lines go away.
+    /// Spaces and tabs at the ends of lines are removed.
     pub(super) trailing_blanks: bool,
     /// Typographic quotation marks, dashes and spaces become plain ones.
     pub(super) typography: bool,
 }
 
-/// A folded text. Positions are counted in bytes.
+/// A folded text. Positions are in bytes.
 #[derive(Debug)]
 pub(super) struct Folded {
     pub(super) text: String,
-    /// Where the distance to the original changes, ascending.
+    /// Positions where the distance to the original changes, ascending.
     jumps: Vec<Jump>,
 }
 
 #[derive(Debug)]
 struct Jump {
     at: usize,
-    /// Where the character before it ends in the original.
+    /// End of the previous character in the original.
     end_before: usize,
-    /// Where the character at it begins in the original.
+    /// Start of the character in the original.
     start: usize,
 }
 
-/// The plain character that a typographic one stands for. The list is short on purpose: a minus sign, for one, means
-/// something else than a hyphen.
+/// Returns the plain form of a typographic character. The list is short on purpose: a minus sign, for example, differs
+/// from a hyphen in meaning.
 pub(crate) fn plain(character: char) -> char {
     match character {
         '\u{2018}'..='\u{201b}' => '\'',
@@ -45,7 +45,7 @@ pub(crate) fn plain(character: char) -> char {
 impl Folded {
     pub(super) fn of(original: &str, folds: Folds) -> Self {
         let mut folded = Self { text: String::with_capacity(original.len()), jumps: Vec::new() };
-        // Where blanks begin that may turn out to be at the end of a line.
+        // Start of blanks that may be at the end of a line.
         let mut blanks_from = None;
         for (at, character) in original.char_indices() {
             let becomes = match character {
@@ -91,7 +91,8 @@ impl Folded {
         self.jumps.push(Jump { at: self.text.len(), end_before, start });
     }
 
-    /// The same range in the original: from the beginning of its first character to the end of its last one.
+    /// Returns the corresponding range in the original: from the beginning of its first character to the end of its
+    /// last one.
     pub(super) fn in_original(&self, range: Range<usize>) -> Range<usize> {
         let start = match self.jumps.partition_point(|jump| jump.at <= range.start).checked_sub(1) {
             Some(index) => self.jumps[index].start + (range.start - self.jumps[index].at),

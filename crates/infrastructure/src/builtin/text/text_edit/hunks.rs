@@ -1,4 +1,4 @@
-//! What of a place really changes, line by line, so that the rest of it stays as it is to the byte.
+//! Computes the lines of a place that really change, so that all other bytes stay the same.
 
 use crate::builtin::text::{
     comparison_time,
@@ -11,23 +11,23 @@ use std::{ops::Range, rc::Rc, time::Duration};
 /// Processor time after which a comparison becomes coarser.
 const TIME_TO_COMPARE: Duration = Duration::from_millis(100);
 
-/// A range of the view, and what comes there.
+/// A range of the view, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hunk {
     pub(super) range: Range<usize>,
     pub(super) new: String,
 }
 
-/// The text after all hunks, with line feeds only, and the lines of each place in it (from 0): the first, and the one
-/// behind the last.
+/// Text after all hunks, with line feeds only, and the lines of each place in it (from 0): the first, and the one after
+/// the last.
 #[derive(Debug)]
 pub(super) struct Applied {
     pub(super) after: String,
     pub(super) lines: Vec<(usize, usize)>,
 }
 
-/// How the lines of an old and a new text differ. All places of a plain text have the same, so that it is worked out
-/// once.
+/// Differences between the lines of an old and a new text. All places of a literal edit have the same ones, so they are
+/// computed once.
 #[derive(Debug)]
 pub(super) struct LineDiff {
     old: Rc<str>,
@@ -49,8 +49,8 @@ impl LineDiff {
     }
 }
 
-/// The hunks of one place, in order and apart from each other; none if nothing changes. The last diff is taken again
-/// where it fits.
+/// Returns the hunks of one place, in order and without overlaps; none if nothing changes. Reuses the last diff if it
+/// matches.
 pub(super) fn of_place(text: &str, place: &Place, last: &mut Option<LineDiff>) -> Vec<Hunk> {
     let theirs = &text[place.range.clone()];
     let mut hunks = Vec::new();
@@ -81,11 +81,12 @@ pub(super) fn of_place(text: &str, place: &Place, last: &mut Option<LineDiff>) -
     hunks
 }
 
-/// Where each line of the text begins, and its end; `None` if it has other lines than the one that it was found by.
+/// Returns the offset of each line of the text, and the end of the text; `None` if its lines differ in number from
+/// those of the text that found it.
 fn line_starts(theirs: &str, old: &[&str]) -> Option<Vec<usize>> {
     let breaks: Vec<usize> = theirs.match_indices('\n').map(|(at, _)| at + 1).collect();
     let wanted = old.iter().filter(|line| line.ends_with('\n')).count();
-    // Lone carriage returns count as line breaks only where they had to, to be found at all.
+    // Lone carriage returns count as line breaks only if the search had to treat them so.
     let breaks = match breaks.len() == wanted {
         true => breaks,
         false => theirs.match_indices(['\n', '\r']).map(|(at, _)| at + 1).collect(),
@@ -100,8 +101,8 @@ fn line_starts(theirs: &str, old: &[&str]) -> Option<Vec<usize>> {
     Some(starts)
 }
 
-/// Adds what differs between an old and a new text, without what is the same at both ends of them and of the file's
-/// own text.
+/// Adds the difference between an old and a new text, without the common beginning and end that the file's own text
+/// shares.
 fn push(hunks: &mut Vec<Hunk>, theirs: &str, old: &str, new: &str, start: usize) {
     let same = |theirs: char, old: char, new: char| {
         old == new && (theirs == old || plain(theirs) == plain(old) || (theirs == '\r' && old == '\n'))

@@ -1,6 +1,6 @@
-//! What may help a text to be found that does not stand in the file exactly.
+//! Tolerant searches for a text that is not in the file exactly.
 //!
-//! Each step keeps every token that is not blank, and each is taken only if it finds the text exactly once.
+//! Each step preserves every token that is not blank, and its result is used only if it finds the text exactly once.
 
 use crate::builtin::text::text_edit::{
     folded::{Folded, Folds},
@@ -9,28 +9,28 @@ use crate::builtin::text::text_edit::{
 use std::{collections::HashMap, ops::Range, rc::Rc};
 use toolstead_domain::tool_failure::ToolFailure;
 
-/// After as many lines it is looked whether there is time left.
+/// Number of lines between two checks of the deadline.
 const LINES_BETWEEN_LOOKS: usize = 256;
-/// As many places with another indentation are looked for.
+/// Maximum number of places with a different indentation that are searched for.
 const SHIFTED_PLACES: usize = 100;
 
-/// What it took to find a text.
+/// Difference that a search tolerated to find a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Help {
-    /// Other line endings.
+    /// Different line endings.
     LineEndings,
     /// Spaces and tabs at the ends of lines.
     TrailingBlanks,
     /// Typographic quotation marks, dashes and spaces.
     Typography,
-    /// All lines are indented by more, or by less, or by other blanks.
+    /// All lines are indented by more, by less, or by other blanks.
     Indentation,
     /// Line feeds and tabs were written as `\n` and `\t`.
     Escapes,
 }
 
 impl Help {
-    /// The word for programs.
+    /// Returns the identifier in structured content.
     pub(in crate::builtin) fn name(self) -> &'static str {
         match self {
             Self::LineEndings => "line_endings",
@@ -41,7 +41,7 @@ impl Help {
         }
     }
 
-    /// What differed, to go on after "`old_text` stands there with …".
+    /// Returns the difference as the end of a sentence on the place where the text was found.
     pub(in crate::builtin) fn difference(self) -> &'static str {
         match self {
             Self::LineEndings => "other line endings, which were kept",
@@ -53,17 +53,16 @@ impl Help {
     }
 }
 
-/// Places that a step found, never none.
+/// Places that a step found; never empty.
 pub(super) struct Helped {
     pub(super) places: Vec<Place>,
     pub(super) help: Help,
 }
 
-/// The first step that finds the text in a region; all places that it finds. Between its steps it looks whether there
-/// is time left.
+/// Returns all places of the first step that finds the text in a region. Checks the deadline between its steps.
 ///
 /// # Errors
-/// What `in_time` answers when there is none.
+/// The failure of `in_time` at the deadline.
 pub(super) fn climb(
     text: &str,
     region: Range<usize>,
@@ -98,7 +97,7 @@ fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: 
     if wanted.trim().is_empty() {
         return Vec::new();
     }
-    // Blanks that are left out of the last line stand for the end of a line, never for the middle of a word.
+    // Blanks removed from the last line must match the end of a line, never the middle of a word.
     let ends_line = folds.trailing_blanks && old.ends_with([' ', '\t', '\u{a0}']) && !wanted.ends_with([' ', '\t']);
     let folded = Folded::of(&text[region.clone()], folds);
     let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
@@ -114,7 +113,7 @@ fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: 
         .collect()
 }
 
-/// Whole lines that differ from the wanted ones by what stands before all of them.
+/// Finds whole lines that differ from the wanted ones only by a common indentation.
 fn shifted_places(
     text: &str,
     region: Range<usize>,
@@ -132,7 +131,8 @@ fn shifted_places(
         starts.push(at);
         at += line.len() + 1;
     }
-    // Lines are compared by number, without the blanks around them: two windows are one comparison of memory then.
+    // Lines are compared by number, without the blanks around them, so comparing two ranges is one comparison of
+    // memory.
     let mut known: HashMap<&str, u32> = HashMap::new();
     let wanted_numbers: Vec<u32> = wanted.iter().map(|line| number(&mut known, line)).collect();
     let numbers: Vec<u32> = lines.iter().map(|line| known.get(line.trim()).copied().unwrap_or(0)).collect();
@@ -162,7 +162,7 @@ fn shifted_places(
         }
         let end = if ends_with_break { end + 1 } else { end };
         places.push(Place { range: starts[first]..end, old: old.into(), new: new.into() });
-        // Each has texts of its own, and one is taken only if it is alone.
+        // Each place has its own texts, and a place is used only if it is the only one.
         if places.len() > SHIFTED_PLACES {
             break;
         }
@@ -170,18 +170,18 @@ fn shifted_places(
     Ok(places)
 }
 
-/// The number of a line without the blanks around it, from 1.
+/// Returns the number of a line without the blanks around it, from 1.
 fn number<'t>(known: &mut HashMap<&'t str, u32>, line: &'t str) -> u32 {
     let next = known.len() as u32 + 1;
     *known.entry(line.trim()).or_insert(next)
 }
 
-/// A line behind its indentation, without the blanks at its end.
+/// Returns a line without its indentation and without the blanks at its end.
 fn bare<'t>(line: &'t str, indent: &str) -> &'t str {
     line.strip_prefix(indent).unwrap_or_default().trim_end()
 }
 
-/// The blanks before all lines that are not blank; `None` if all are.
+/// Returns the common indentation of all lines that are not blank; `None` if all are.
 fn common_indent<'t>(lines: &[&'t str]) -> Option<&'t str> {
     let indents = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| {
         let end = line.len() - line.trim_start_matches([' ', '\t']).len();
@@ -193,7 +193,7 @@ fn common_indent<'t>(lines: &[&'t str]) -> Option<&'t str> {
     })
 }
 
-/// The text with one indentation in place of the other; `None` where a line is not indented so far.
+/// Replaces one indentation by another; `None` if a line is indented less.
 fn reindented(text: &str, from: &str, to: &str) -> Option<String> {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -206,7 +206,7 @@ fn reindented(text: &str, from: &str, to: &str) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// A text that was written as if for a program's source, with escapes in place of all its line feeds.
+/// Finds a text that was written with escapes instead of all its line feeds, as in source code.
 fn unescaped_places(text: &str, region: Range<usize>, old: &str, new: &str) -> Vec<Place> {
     if old.contains('\n') || new.contains('\n') || !["\\n", "\\t"].iter().any(|escape| old.contains(escape)) {
         return Vec::new();
@@ -226,15 +226,15 @@ fn unescaped_places(text: &str, region: Range<usize>, old: &str, new: &str) -> V
         .collect()
 }
 
-/// Where a text stands and is wanted, the first places of very many. They do not overlap, except that a second place
-/// which overlaps an only one is found, too: the text is not unique then.
+/// Returns the matching places of a text, at most the first ones of very many. They do not overlap, except that a
+/// second place which overlaps a single one is found, too: the text is not unique then.
 fn occurrences(text: &str, wanted: &str, is_wanted: impl Fn(&Range<usize>) -> bool) -> Vec<Range<usize>> {
     let places = text.match_indices(wanted).map(|(at, found)| at..at + found.len());
     let mut places: Vec<Range<usize>> = places.filter(|place| is_wanted(place)).take(MAX_PLACES + 1).collect();
     if let [only] = &places[..]
         && let Some(step) = wanted.chars().next().map(char::len_utf8)
     {
-        // What begins before the only place and overlaps it was not wanted, or it would have been found.
+        // An overlapping match that begins before the only place was rejected, or it would have been found.
         let rest = only.start + step;
         let again = text[rest..].match_indices(wanted).map(|(at, found)| rest + at..rest + at + found.len());
         places.extend(again.filter(|place| is_wanted(place)).take(1).collect::<Vec<_>>());
@@ -242,7 +242,7 @@ fn occurrences(text: &str, wanted: &str, is_wanted: impl Fn(&Range<usize>) -> bo
     places
 }
 
-/// `None` where there is an escape that means something else.
+/// Replaces escapes; `None` if there is an escape with another meaning.
 fn unescaped(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();

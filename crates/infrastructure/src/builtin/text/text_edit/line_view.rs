@@ -1,17 +1,17 @@
-//! A text as models write it, with line feeds only, and the way back to the text as it is.
+//! A text as models write it, with line feeds only, mapped to the original text.
 
 use crate::builtin::text::line_ending::{ends_in_returns, in_lines};
 use std::{borrow::Cow, ops::Range};
 
-/// A text with every `\r\n` as `\n`; a text whose lines end in `\r` has these as `\n`. Positions are counted in bytes.
+/// A text with every `\r\n` as `\n`; in a text whose lines end in `\r`, each `\r` becomes `\n`. Positions are in bytes.
 #[derive(Debug)]
 pub(super) struct LineView<'a> {
     original: &'a str,
     text: Cow<'a, str>,
-    /// Where in `text` the line feeds stand whose carriage returns are left out, ascending.
+    /// Positions in `text` of the line feeds whose carriage returns are left out, ascending.
     without_return: Vec<usize>,
     ends_in_returns: bool,
-    /// Whether it is the text as it is, and what is put into it, too.
+    /// `true` if the view is the original text, and replacements are inserted unchanged.
     is_exact: bool,
 }
 
@@ -33,7 +33,7 @@ impl<'a> LineView<'a> {
         Self { text: Cow::Owned(text), without_return, is_exact: false, ..Self::exact(original) }
     }
 
-    /// The text to the byte, with its carriage returns.
+    /// Creates a view of the exact text, with its carriage returns.
     pub(super) fn exact(original: &'a str) -> Self {
         let text = Cow::Borrowed(original);
         Self { original, text, without_return: Vec::new(), ends_in_returns: false, is_exact: true }
@@ -47,14 +47,15 @@ impl<'a> LineView<'a> {
         self.original
     }
 
-    /// The same range in the original. A line break belongs to it with its carriage return or not at all.
+    /// Returns the corresponding range in the original. It includes a line break with its carriage return or not at
+    /// all.
     pub(super) fn in_original(&self, range: Range<usize>) -> Range<usize> {
         let moved = |at: usize| at + self.without_return.partition_point(|place| *place < at);
         moved(range.start)..moved(range.end)
     }
 
-    /// A new text (with line feeds) for a range of the original, with the line endings of that place: those in the
-    /// range, else the next, else the one before. Where there are none at all it stays as it is.
+    /// Converts a new text (with line feeds) for a range of the original to the line endings of that place: those in
+    /// the range, else the next, else the previous. Without any it stays unchanged.
     pub(super) fn with_endings_of<'n>(&self, range: &Range<usize>, new: &'n str) -> Cow<'n, str> {
         if self.is_exact || !new.contains('\n') {
             return Cow::Borrowed(new);
@@ -65,7 +66,8 @@ impl<'a> LineView<'a> {
         }
     }
 
-    /// The new text for a range of the view, as the view will have it: a lone carriage return among line feeds shows.
+    /// Returns the new text for a range of the view, as the view will contain it: a lone carriage return among line
+    /// feeds is visible.
     pub(super) fn as_it_will_be(&self, range: &Range<usize>, new: &str) -> String {
         let range = self.in_original(range.clone());
         let new = self.with_endings_of(&range, new);
@@ -77,7 +79,7 @@ impl<'a> LineView<'a> {
     }
 
     fn ending_at(&self, range: &Range<usize>) -> Option<&'static str> {
-        // Among line feeds a lone carriage return is no line ending, unless it is what is replaced.
+        // Among line feeds a lone carriage return is not a line ending, unless it is the first break replaced.
         let is_old = !self.original.contains('\n');
         let is_ending = |c: char| c == '\n' || (is_old && c == '\r');
         let inside = &self.original[range.clone()];

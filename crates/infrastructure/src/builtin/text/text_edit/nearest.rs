@@ -1,4 +1,4 @@
-//! What to tell when the text to replace stands nowhere: what is nearest to it.
+//! Failures for a text that is not in the file, with the most similar lines.
 
 use crate::builtin::text::{
     snippet::surroundings,
@@ -8,11 +8,11 @@ use crate::builtin::text::{
 use std::{collections::HashSet, ops::Range};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// As many lines of a file are compared with the missing text.
+/// Maximum number of lines of a file that are compared with the missing text.
 const MAX_COMPARED_LINES: usize = 100_000;
-/// Shorter lines are like too many others.
+/// Minimum number of characters of a line to compare. Shorter lines are similar to too many others.
 const MIN_TELLING_CHARS: usize = 4;
-/// How alike two lines must be to be shown, of 100.
+/// Minimum similarity of two lines to be shown, in percent.
 const ALIKE_PERCENT: usize = 60;
 
 pub(super) fn no_match(
@@ -74,7 +74,7 @@ pub(super) fn no_match(
     }
 }
 
-/// The text without the numbers that lines bear when they are shown; `None` if not all bear one.
+/// Removes the line numbers that results show before lines; `None` if a line has none.
 fn without_line_numbers(old: &str) -> Option<String> {
     let stripped = old.split('\n').map(|line| {
         if line.trim().is_empty() {
@@ -90,7 +90,7 @@ fn without_line_numbers(old: &str) -> Option<String> {
     Some(stripped.collect::<Option<Vec<_>>>()?.join("\n")).filter(|stripped| !stripped.trim().is_empty())
 }
 
-/// A line without what models get wrong: white space, and typographic quotation marks.
+/// Removes what models get wrong from a line: white space, and typographic quotation marks.
 fn folded(line: &str) -> String {
     line.chars().filter(|c| !c.is_whitespace()).map(plain).collect()
 }
@@ -105,7 +105,7 @@ fn same_but_for_spaces(lines: &[&str], old: &str) -> Option<Range<usize>> {
     Some(start..start + wanted.len())
 }
 
-/// The line that is most like the longest line of the missing text, by the pairs of characters that they share.
+/// Returns the line most similar to the longest line of the missing text, by the pairs of characters that they share.
 fn most_alike(lines: &[&str], old: &str) -> Option<usize> {
     let longest = old.split('\n').map(folded).max_by_key(|line| line.chars().count())?;
     if longest.chars().count() < MIN_TELLING_CHARS {
@@ -117,13 +117,13 @@ fn most_alike(lines: &[&str], old: &str) -> Option<usize> {
         (200 * pairs.intersection(&wanted).count()) / (pairs.len() + wanted.len()).max(1)
     };
     let all = lines.iter().take(MAX_COMPARED_LINES).enumerate().map(|(index, line)| (alike(line), index));
-    // Of several that are equally alike the first is told.
+    // Of equally similar lines the first is shown.
     let (percent, index) = all.max_by_key(|(percent, index)| (*percent, usize::MAX - index))?;
     (percent >= ALIKE_PERCENT).then_some(index)
 }
 
 fn pairs(text: &str) -> HashSet<(char, char)> {
-    // A line longer than this is no line that somebody copies.
+    // A line longer than this is hardly copied from a file.
     let chars: Vec<char> = text.chars().take(500).collect();
     chars.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }

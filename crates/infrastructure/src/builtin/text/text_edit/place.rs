@@ -2,14 +2,14 @@
 
 use std::{ops::Range, rc::Rc};
 
-/// As many places are replaced at once.
+/// Maximum number of places that are replaced at once.
 pub(super) const MAX_PLACES: usize = 500_000;
 
-/// One place and what comes there.
+/// One place and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) range: Range<usize>,
-    /// The text there as the model gave it; the file's own may differ from it in what helped to find it.
+    /// The text there as the model wrote it; the file's own text may differ in ways that the search tolerates.
     pub(super) old: Rc<str>,
     pub(super) new: Rc<str>,
 }

@@ -1,4 +1,4 @@
-//! Which places of a text an edit replaces, and by what.
+//! Finds the places of a text that an edit replaces, and their replacements.
 
 use crate::builtin::text::{
     text_edit::{
@@ -16,12 +16,12 @@ use regex::{Regex, RegexBuilder};
 use std::{ops::Range, rc::Rc};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// The largest program that a regular expression may become, in bytes.
+/// Maximum size in bytes of a compiled regular expression.
 const MAX_REGEX_BYTES: usize = 1 << 20;
-/// As many lines are named when there are too many places.
+/// Maximum number of lines named in a message about too many places.
 const NAMED_LINES: usize = 10;
 
-/// The places to replace, in order and apart from each other; never none.
+/// Places to replace, in order and without overlaps; never empty.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) places: Vec<Place>,
@@ -72,7 +72,7 @@ pub(super) fn find(text: &str, path: &str, edit: &TextEdit<'_>, limit: u64, stop
     Ok(found)
 }
 
-/// Finds the places where the old text stands to the byte, carriage returns included; `None` if there are none.
+/// Finds the places that match the old text byte by byte, including carriage returns; `None` if there are none.
 pub(super) fn find_exactly(
     text: &str,
     region: Range<usize>,
@@ -95,7 +95,7 @@ fn not_too_many(places: Vec<Place>, path: &str) -> Result<Vec<Place>, ToolFailur
     Ok(places)
 }
 
-/// The part of the text that is looked at.
+/// Returns the range of the text that is searched.
 pub(super) fn region(text: &str, path: &str, edit: &TextEdit<'_>) -> Result<Range<usize>, ToolFailure> {
     let (first, last) = (edit.start_line.unwrap_or(1), edit.end_line.unwrap_or(usize::MAX));
     let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
@@ -111,7 +111,7 @@ pub(super) fn region(text: &str, path: &str, edit: &TextEdit<'_>) -> Result<Rang
     Ok(start..end)
 }
 
-/// Places that do not overlap. When only one may be there, a second one that overlaps it is found, too.
+/// Finds places that do not overlap. If the edit requires a single one, a second one that overlaps it is found, too.
 fn literally(text: &str, region: Range<usize>, edit: &TextEdit<'_>, old: &str, new: &str) -> Vec<Place> {
     let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
     let place = |at: usize| Place { range: at..at + old.len(), old: old.clone(), new: new.clone() };
@@ -184,7 +184,7 @@ impl ByRegex<'_> {
     }
 }
 
-/// Leaves as many as were asked for, or says what is wrong.
+/// Selects the requested number of places, or returns a failure.
 fn choose(places: &mut Vec<Place>, text: &str, path: &str, how_many: HowMany) -> Result<(), ToolFailure> {
     let many = counted(places.len(), "place");
     let failure = |kind, message: String| Err(ToolFailure::new(kind, message));
@@ -216,7 +216,7 @@ fn choose(places: &mut Vec<Place>, text: &str, path: &str, how_many: HowMany) ->
     }
 }
 
-/// The lines in which the places begin, the first ones of many.
+/// Returns the lines in which the places begin, or the first ones of many.
 fn line_numbers(text: &str, places: &[Place]) -> String {
     let (mut line, mut done) = (1, 0);
     let mut numbers = Vec::new();

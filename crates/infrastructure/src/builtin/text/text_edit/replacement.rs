@@ -1,6 +1,6 @@
-//! What a match of a regular expression becomes: a text in which `$` may stand for groups.
+//! Replacements of regular expression matches: a text in which `$` may refer to groups.
 //!
-//! Whatever it says is written, or the edit is refused. Nothing in it vanishes, as a group that does not exist would.
+//! Everything in it is written, or the edit is refused. A reference to a missing group never becomes an empty text.
 
 use crate::builtin::text::wording::counted;
 use regex::{Captures, Regex};
@@ -13,16 +13,16 @@ pub(super) struct Replacement<'t>(Vec<Piece<'t>>);
 #[derive(Debug)]
 enum Piece<'t> {
     Text(&'t str),
-    /// What the group of that number matched; nothing where it took no part.
+    /// Text that the group with this number matched; empty if the group did not participate.
     Group(usize),
 }
 
 impl<'t> Replacement<'t> {
-    /// Reads a replacement: `$` and digits are a group, `${name}` is one by its name or number, `$$` is a dollar sign,
+    /// Parses a replacement: `$` and digits are a group, `${name}` is one by its name or number, `$$` is a dollar sign,
     /// and so is any other `$`.
     ///
     /// # Errors
-    /// `invalid_input` for a group that the expression does not have, and for what could be meant as one.
+    /// `invalid_input` for a group that the expression does not have, and for ambiguous references.
     pub(super) fn of(text: &'t str, regex: &Regex) -> Result<Self, ToolFailure> {
         let by_name = |name: &str| regex.capture_names().position(|known| known == Some(name));
         let by_number = |digits: &str| digits.parse().ok().filter(|number| *number < regex.captures_len());
@@ -57,7 +57,7 @@ impl<'t> Replacement<'t> {
         Ok(Self(pieces))
     }
 
-    /// What one match becomes.
+    /// Returns the replacement of one match.
     pub(super) fn expanded(&self, captures: &Captures<'_>) -> String {
         let text = |piece: &Piece<'t>| match piece {
             Piece::Text(text) => *text,
