@@ -1,8 +1,8 @@
-//! Reaching out to the web: judged requests, and pages as text (`docs/web.md`).
+//! Requests to the web with permission checks, and pages as text (`docs/web.md`).
 //!
-//! [`address`] reads addresses as strangers write them, [`reach::Reach`] makes each request under the eyes of a judge and
-//! follows a redirect only where the one who asks says so, [`charset`] makes text of what comes back, and [`page`] makes
-//! Markdown of pages. All of it is hostile until it is parsed.
+//! [`address`] parses untrusted addresses, [`reach::Reach`] checks the host of each request with a judge and follows
+//! redirects only as far as the caller allows, [`charset`] decodes responses, and [`page`] converts pages to Markdown.
+//! All input is hostile until it is parsed.
 
 pub mod address;
 pub mod charset;

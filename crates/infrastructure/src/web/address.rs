@@ -1,24 +1,24 @@
-//! Addresses of the web as strangers write them: read once, by one parser, and refused where two could differ.
+//! Untrusted addresses of the web: parsed by one parser, and rejected if another parser could read them differently.
 
 use crate::egress::host::{Host, parse_authority};
 use std::{fmt::Write, net::IpAddr};
 use url::Url;
 
-/// The longest address, in bytes.
+/// Maximum length of an address in bytes.
 const MAX_BYTES: usize = 8 << 10;
 
-/// Reads an address as a model, a page or a server writes it.
+/// Parses an address that a model, a page or a server wrote.
 ///
 /// # Errors
-/// [`InvalidAddress`] for all that is not plainly `http` or `https`, a host and a path: other schemes, user-info, control
-/// bytes, and hosts that [`Host::parse`] refuses.
+/// [`InvalidAddress`] for anything but `http` or `https` with a host and a path: other schemes, user-info, control
+/// characters, and hosts that [`Host::parse`] rejects.
 pub fn read(text: &str) -> Result<Url, InvalidAddress> {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let wrong = |reason: String| InvalidAddress { address: text.into(), reason };
     if text.len() > MAX_BYTES {
         return Err(wrong(format!("it is longer than {MAX_BYTES} bytes")));
     }
-    // The next step would leave some of them out.
+    // The parser would silently drop some of them.
     if text.contains(char::is_control) {
         return Err(wrong("it holds control characters".into()));
     }
@@ -28,7 +28,7 @@ pub fn read(text: &str) -> Result<Url, InvalidAddress> {
         _ => return Err(wrong("it begins neither with `https://` nor with `http://`".into())),
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // To some parsers a slash.
+    // Some parsers treat it as a slash.
     if authority.contains('\\') {
         return Err(wrong("a `\\` stands in its host".into()));
     }
@@ -41,7 +41,7 @@ pub fn read(text: &str) -> Result<Url, InvalidAddress> {
     if host_of(&url)? != host || url.port_or_known_default() != Some(port) {
         return Err(wrong("it can be read in two ways".into()));
     }
-    // It is dialled as the IPv4 address that it maps, which rules know by its own notation.
+    // It is connected to as the IPv4 address that it maps, and rules use that notation.
     if let Host::Address(IpAddr::V6(address)) = host
         && let Some(address) = address.to_ipv4_mapped()
     {
@@ -50,7 +50,7 @@ pub fn read(text: &str) -> Result<Url, InvalidAddress> {
     Ok(url)
 }
 
-/// Reads where a redirect leads: an address, or a path beside `base`.
+/// Parses the target of a redirect: an address, or a path relative to `base`.
 ///
 /// # Errors
 /// [`InvalidAddress`], as [`read`].
@@ -68,24 +68,24 @@ pub(super) fn read_location(base: &Url, location: &[u8]) -> Result<Url, InvalidA
         return Err(wrong("it is too long, or holds control characters".into()));
     }
     let url = base.join(text).map_err(|error| wrong(error.to_string()))?;
-    // `/\other.example` is another host to some parsers, this one among them.
+    // Some parsers, including this one, read `/\other.example` as another host.
     if url.origin() != base.origin() {
         return Err(wrong("it can be read in two ways".into()));
     }
     Ok(url)
 }
 
-/// Tells whether a reference begins with a scheme (RFC 3986, section 3.1).
+/// Returns `true` if a reference begins with a scheme (RFC 3986, section 3.1).
 fn has_scheme(text: &str) -> bool {
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-/// The host of an address that is fetched.
+/// Returns the host of an address to fetch.
 ///
 /// # Errors
-/// [`InvalidAddress`] where the address is none that [`read`] could have given.
+/// [`InvalidAddress`] for an address that [`read`] would not return.
 pub(super) fn host_of(url: &Url) -> Result<Host, InvalidAddress> {
     let wrong = |reason: String| InvalidAddress { address: url.as_str().into(), reason };
     if !matches!(url.scheme(), "http" | "https") {
@@ -100,7 +100,7 @@ pub(super) fn host_of(url: &Url) -> Result<Host, InvalidAddress> {
     Host::parse(url.host_str().unwrap_or_default()).map_err(|error| wrong(error.to_string()))
 }
 
-/// A text that is no address of the web.
+/// A text that is not an address of the web.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not fetched: {reason}", shown(.address))]
 pub struct InvalidAddress {
@@ -114,7 +114,7 @@ impl InvalidAddress {
     }
 }
 
-/// A foreign text for people and models: no control characters, not long, no password.
+/// Returns an untrusted text for messages: without control characters and passwords, and shortened.
 fn shown(text: &str) -> String {
     const LONGEST: usize = 200;
     let mut shown = String::new();

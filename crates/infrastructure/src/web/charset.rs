@@ -1,43 +1,43 @@
-//! The text of bytes, by the charset that they are in.
+//! Decodes bytes by their charset.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// So far a page is searched for what it says of itself, in bytes.
+/// Number of bytes of a page that are searched for a declaration of the charset.
 const PRESCAN: usize = 4096;
-/// So much of a page is looked at where nothing says its charset, in bytes.
+/// Number of bytes of a page that are examined if no charset is declared.
 const DETECTED_IN: usize = 64 << 10;
 
-/// Bytes as text.
+/// Decoded text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded {
-    /// The text; what is no character of the charset stands as `�`.
+    /// Text; bytes that are invalid in the charset become `�`.
     pub text: String,
-    /// The name of the charset: `UTF-8`, `windows-1252`.
+    /// Name of the charset: `UTF-8`, `windows-1252`.
     pub charset: &'static str,
-    /// Some bytes are no characters of it.
+    /// `true` if some bytes are invalid in the charset.
     pub has_errors: bool,
 }
 
-/// Reads bytes by the mark at their start, else by the charset that their sender names ([`charset_of`]), else by what a page
-/// says in its head (`<meta charset>`, `<?xml encoding?>`), else by what they look like.
+/// Decodes bytes by the mark at their start, else by the charset of the response ([`charset_of`]), else by the
+/// declaration in the head of a page (`<meta charset>`, `<?xml encoding?>`), else by detection.
 pub fn decode(bytes: &[u8], charset: Option<&str>) -> Decoded {
     let said = || charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
     let encoding = encoding.or_else(said).or_else(|| said_within(bytes)).unwrap_or_else(|| detected(bytes));
-    // The mark goes, and says it better than all else.
+    // This also removes the mark, which takes precedence.
     let (text, encoding, has_errors) = encoding.decode(bytes);
     Decoded { text: text.into_owned(), charset: encoding.name(), has_errors }
 }
 
-/// The `charset` of a media type, as the header `Content-Type` has it.
+/// Returns the `charset` of a media type, as in the header `Content-Type`.
 pub fn charset_of(content_type: &str) -> Option<&str> {
     let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     charsets.next().map(|(_, value)| value.trim().trim_matches(['"', '\'']))
 }
 
-/// The encoding that the head of a page or an XML document names.
+/// Returns the encoding that the head of a page or an XML document declares.
 fn said_within(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes[..bytes.len().min(PRESCAN)].to_ascii_lowercase();
     let begins = |text: &[u8]| head.starts_with(text);
@@ -64,19 +64,19 @@ fn said_within(bytes: &[u8]) -> Option<&'static Encoding> {
     None
 }
 
-/// The charset behind `name=`, with or without quotes.
+/// Returns the charset after `name=`, with or without quotes.
 fn value_after(tag: &[u8], name: &[u8]) -> Option<&'static Encoding> {
     let rest = tag[find(tag, name)? + name.len()..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_:.+ ".contains(byte);
     let end = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
     let encoding = Encoding::for_label(&rest[..end])?;
-    // A page whose letters were read one by one is in none of two bytes each.
+    // The declaration was readable in single bytes, so the page is not in UTF-16.
     Some(if [UTF_16LE, UTF_16BE].contains(&encoding) { UTF_8 } else { encoding })
 }
 
 fn detected(bytes: &[u8]) -> &'static Encoding {
-    // A last character that was cut off is no error.
+    // An incomplete last character is not an error.
     if std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true) {
         return UTF_8;
     }

@@ -1,6 +1,6 @@
-//! Pages as text: hostile HTML is parsed in a child process, and comes back as Markdown or text, bounded.
+//! Pages as text: hostile HTML is parsed in a child process, and returned as Markdown or text of limited size.
 //!
-//! [`read`] is the runtime's side. For parsers of single sites, which run in helpers of their own, there are [`tree`] and
+//! [`read`] is the runtime's side. Parsers for single sites, which run in their own helper processes, use [`tree`] and
 //! [`text_below`].
 
 mod addresses;
@@ -30,24 +30,24 @@ use url::Url;
 
 /// Name of the helper that parses pages.
 pub const HELPER: &str = "page";
-/// Characters of a title, of a heading in the outline and of a link's text.
+/// Maximum number of characters of a title, of a heading in the outline and of a link's text.
 const MAX_NAME: usize = 200;
-/// Headings of an outline, and links that are told.
+/// Maximum number of headings in an outline, and of links.
 const MAX_HEADINGS: usize = 500;
 const MAX_LINKS: usize = 1_000;
-/// A page with fewer characters of text than these, and with scripts, makes its text by them.
+/// Number of characters of text below which a page with scripts probably creates its text by them.
 const LITTLE_TEXT: usize = 200;
 
-/// The bounds of one page.
+/// Limits of one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageLimits {
-    /// Bytes of HTML that are read; what lies behind is left out, with a note.
+    /// Maximum number of bytes of HTML; the rest is left out, with a note.
     pub page_bytes: u64,
-    /// Bytes of text that are made of it; the rest is left out, with a note.
+    /// Maximum number of bytes of the resulting text; the rest is left out, with a note.
     pub text_bytes: usize,
     /// Processor time, in seconds.
     pub seconds: u64,
-    /// Bytes of address space of the process that reads it.
+    /// Maximum address space of the process that reads it, in bytes.
     pub memory_bytes: u64,
 }
 
@@ -57,60 +57,60 @@ impl Default for PageLimits {
     }
 }
 
-/// The form in which a page is wanted.
+/// Requested form of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// Its article as Markdown; the whole page where no article is found.
+    /// The article as Markdown; the whole page if no article is found.
     Article,
     /// The whole page as Markdown.
     Markdown,
-    /// The whole page as text, with links as `text (url)` and cells of tables parted by tabs.
+    /// The whole page as text, with links as `text (url)` and cells of tables separated by tabs.
     Text,
 }
 
 /// A page as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
-    /// Its title.
+    /// Title.
     pub title: Option<String>,
-    /// Its text, in the form that was wanted.
+    /// Text, in the requested form.
     pub text: String,
-    /// The headings in `text`; none where the form is text.
+    /// Headings in `text`; none if the form is text.
     pub outline: Vec<Heading>,
-    /// The links in `text`, each address once.
+    /// Links in `text`, each address once.
     pub links: Vec<Link>,
-    /// `text` is the article alone.
+    /// `true` if `text` is the article alone.
     pub is_article: bool,
-    /// Facts that a reader must know besides, each a sentence without a full stop.
+    /// Notes for the reader, each a sentence without a full stop.
     pub notes: Vec<String>,
     /// Number of invisible characters that were removed.
     pub removed: usize,
-    /// There is hardly any text, and scripts that would make it: a browser would show more.
+    /// `true` if there is hardly any text, but scripts that would create it: a browser would show more.
     pub looks_like_script_shell: bool,
 }
 
 /// A heading of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heading {
-    /// From 1, the largest, to 6.
+    /// Level from 1, the largest, to 6.
     pub level: u8,
-    /// Its text without markup.
+    /// Text without markup.
     pub text: String,
-    /// The line of the page's text that it stands on, from 1.
+    /// Line in the page's text, from 1.
     pub line: usize,
 }
 
 /// A link of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Its text without markup.
+    /// Text without markup.
     pub text: String,
-    /// Its absolute address.
+    /// Absolute address.
     pub url: String,
 }
 
-/// The question to the child.
+/// Request to the child process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     form: Form,
@@ -124,20 +124,20 @@ struct Order {
 pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let page = serde_json::from_str::<Order>(order).ok().map(|order| {
-        // A page whose input failed is read as far as it came.
+        // If the input fails, the page is read up to that point.
         let _ = input.read_to_end(&mut html);
         page(&html, &order)
     });
     serde_json::to_vec(&page).unwrap_or_default()
 }
 
-/// Reads a page. This is the child's part: never call it on bytes from outside in the runtime's own process.
+/// Reads a page. Only the child process may call it on untrusted bytes, never the runtime.
 fn page(html: &[u8], order: &Order) -> Page {
     let tree = tree::parse(html, order.charset.as_deref());
     let addresses = Addresses::of(&tree, &order.url);
     let told = told(&tree);
     let article = (order.form == Form::Article)
-        // It is somebody else's code on somebody else's page.
+        // Third-party code processes an untrusted page.
         .then(|| catch_unwind(AssertUnwindSafe(|| article::article(&tree, &addresses))).ok().flatten())
         .flatten();
     let is_article = article.is_some();
@@ -167,7 +167,7 @@ fn page(html: &[u8], order: &Order) -> Page {
 struct Told {
     title: Option<String>,
     scripts: usize,
-    /// An element that applications are mounted in.
+    /// `true` if there is an element in which applications are mounted.
     has_mount: bool,
     asks_for_scripts: bool,
 }
@@ -198,7 +198,7 @@ fn told(tree: &Tree) -> Told {
     told
 }
 
-/// Tells whether a text has that many characters that are no white space.
+/// Returns `true` if a text has at least this number of characters that are not white space.
 fn has_text(text: &str, characters: usize) -> bool {
     text.chars().filter(|char| !char.is_whitespace()).nth(characters.saturating_sub(1)).is_some()
 }

@@ -1,4 +1,4 @@
-//! The ways to origins, with the connections that are kept from request to request.
+//! A pool of endpoints, whose connections are reused.
 
 use crate::http::{
     client::{Endpoint, HttpClient},
@@ -7,14 +7,14 @@ use crate::http::{
 use std::sync::{Mutex, PoisonError};
 use url::Url;
 
-/// So many origins are remembered, those that were used last.
+/// Maximum number of origins in the pool, the last used.
 const MAX_ORIGINS: usize = 32;
 
-/// The origins that one client went to.
+/// Origins that one client has used.
 #[derive(Debug)]
 pub(super) struct Pool {
     client: HttpClient,
-    /// Used last stands last. Short enough to be looked through.
+    /// Sorted by last use, the latest last. Short enough for a linear search.
     used: Mutex<Vec<Endpoint>>,
 }
 
@@ -23,17 +23,17 @@ impl Pool {
         Self { client, used: Mutex::default() }
     }
 
-    /// The client that makes the ways.
+    /// Returns the client that creates the endpoints.
     pub(super) fn client(&self) -> &HttpClient {
         &self.client
     }
 
-    /// The way to this URL, by the connections to its origin where there are some.
+    /// Returns the endpoint of this URL, with the existing connections to its origin.
     ///
     /// # Errors
     /// [`HttpError::Address`].
     pub(super) fn endpoint(&self, url: &Url) -> Result<Endpoint, HttpError> {
-        // Nothing panics while it is held.
+        // No code panics while it holds this lock.
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let known = used.iter().enumerate().find_map(|(at, endpoint)| Some((at, endpoint.to(url).ok()?)));
         let endpoint = match known {

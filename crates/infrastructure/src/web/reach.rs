@@ -1,4 +1,4 @@
-//! One request to the outside, with every host that it would reach judged before.
+//! Requests to the web. The host of each request is checked before it is sent.
 
 use crate::{
     egress::{
@@ -26,109 +26,110 @@ use tokio::time::{sleep, timeout, timeout_at};
 use toolstead_domain::tool_failure::ToolFailure;
 use url::Url;
 
-/// The ports that are reached without leave of the configuration.
+/// Ports that are allowed without configuration.
 const WEB_PORTS: [u16; 2] = [80, 443];
-/// An address that anybody named must begin to answer within this time, connection included.
+/// Timeout until an untrusted address begins to answer, connection included.
 const FIRST_BYTE: Duration = Duration::from_secs(10);
-/// So often a request is made in all.
+/// Maximum number of attempts of a request.
 const MAX_TRIES: u32 = 5;
-/// The first pause between two tries where the server wishes none, and the longest.
+/// First and longest pause between two attempts if the server specifies none.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
-/// So many times its size a body may unpack to, once that is more than [`UNPACKED_ANYWAY`]. Pages stay below 30.
+/// Maximum ratio of the decompressed size of a body to its compressed size, beyond [`UNPACKED_ANYWAY`] bytes. Pages
+/// have ratios below 30.
 const MAX_RATIO: u64 = 200;
 const UNPACKED_ANYWAY: usize = 1 << 20;
-/// The headers of a caller that another origin may see.
+/// Headers of a caller that are also sent to another origin.
 const KEPT_ELSEWHERE: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
 
-/// Says whether a host (lower case, without port) may be reached, before anything of a request to it is done.
+/// Checks that a host (lower case, without port) may be reached, before any part of a request to it.
 pub type Judge<'a> = &'a (dyn Fn(&str) -> Result<(), ToolFailure> + Sync);
 
-/// Makes requests. Cheap to clone; the clones keep their connections together.
+/// A client for the web. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Reach {
     network: Arc<dyn Network>,
-    /// Hosts that the configuration opens beside the ports of the web at public addresses.
+    /// Hosts that the configuration allows in addition to the ports of the web at public addresses.
     private: Arc<HostPatterns>,
     pages: Arc<Pool>,
     configured: Arc<Pool>,
 }
 
-/// The one who named the address: it decides which networks are open.
+/// Source of the address, which determines the networks that are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
-    /// A model, a page, a server: only public addresses, and what `[web] allow_private_hosts` opens.
+    /// A model, a page, a server: only public addresses, and those that `[web] allow_private_hosts` allows.
     Anybody,
-    /// A person's own configuration: this machine and private networks as well.
+    /// The user's own configuration: this machine and private networks as well.
     Configuration,
 }
 
-/// Redirects that are followed.
+/// Redirects to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
     /// None: the answer is the redirect itself.
     None,
-    /// So many, to the same scheme, host and port, or from port 80 to the same host's 443. Another place is told in
-    /// [`Answer::leads_to`].
+    /// At most this number, to the same scheme, host and port, or from port 80 to port 443 of the same host.
+    /// [`Answer::leads_to`] contains any other target.
     SameHost(u32),
 }
 
-/// A bound on making the request again after a failure that may pass.
+/// Policy for repeating the request after a temporary failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// Never: it may have had an effect.
+    /// Never: the request may have had an effect.
     Never,
-    /// On 408, 429, 5xx and broken connections, five times at most.
+    /// On 408, 429, 5xx and broken connections, at most five attempts.
     Reading,
 }
 
-/// One request.
+/// A request.
 #[derive(Debug)]
 pub struct Asked<'a> {
-    /// The method.
+    /// Method.
     pub method: Method,
-    /// The address.
+    /// Address.
     pub url: &'a Url,
-    /// Headers beside those of every request. Another origin sees none that could be a secret.
+    /// Headers in addition to those of every request. Headers that may contain secrets are not sent to another origin.
     pub headers: HeaderMap,
-    /// The body; empty for none.
+    /// Body; empty for none.
     pub body: Bytes,
-    /// The one who named the address.
+    /// Source of the address.
     pub named_by: NamedBy,
-    /// Redirects that are followed.
+    /// Redirects to follow.
     pub redirects: Redirects,
-    /// A bound on making it again.
+    /// Policy for repeating it.
     pub again: Again,
-    /// Bytes of the body after decompression; of a longer one so much is kept.
+    /// Maximum number of bytes of the body after decompression; the rest of a longer one is dropped.
     pub body_bytes: usize,
-    /// The end of it all, with pauses and redirects. No pause is longer than what is left.
+    /// Deadline of the whole request, including pauses and redirects. No pause is longer than the time left.
     pub deadline: Instant,
 }
 
-/// An answer, whatever its status is.
+/// A response with any status.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The address that answered.
+    /// Address that answered.
     pub url: Url,
-    /// The status.
+    /// Status.
     pub status: StatusCode,
-    /// The headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// The body, unpacked.
+    /// Decompressed body.
     pub body: Bytes,
-    /// The body was longer.
+    /// `true` if the body was longer.
     pub is_cut: bool,
-    /// The place that a redirect names which was not followed.
+    /// Target of a redirect that was not followed.
     pub leads_to: Option<Url>,
 }
 
 impl Reach {
-    /// Reaches the ports 80 and 443 at public addresses, and the hosts and ports in `private` in private networks as well;
-    /// on this machine those of them that are a literal address or `localhost`.
+    /// Creates a client that reaches the ports 80 and 443 at public addresses, and the hosts and ports in `private` in
+    /// private networks as well; on this machine those of them that are a literal address or `localhost`.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
         Self::by(network, private, HttpClient::new)
     }
 
-    /// As [`new`](Self::new), and believes servers that this certificate (DER) vouches for, and no others.
+    /// Creates a client as [`new`](Self::new) that trusts servers with a certificate by this one (DER), and no others.
     #[cfg(any(test, feature = "testing"))]
     pub fn trusting(network: Arc<dyn Network>, private: HostPatterns, certificate: &[u8]) -> Self {
         Self::by(network, private, |connector| HttpClient::trusting(connector, certificate))
@@ -141,11 +142,11 @@ impl Reach {
         Self { network, private: Arc::new(private), pages, configured }
     }
 
-    /// Goes through this proxy to what is [named by anybody](NamedBy::Anybody). Hosts are resolved and judged before, as
+    /// Uses this proxy for addresses [named by anybody](NamedBy::Anybody). Hosts are resolved and checked first, as
     /// without it.
     ///
     /// # Errors
-    /// [`InvalidAddress`] where it is no `http://host:port`.
+    /// [`InvalidAddress`] if it is not of the form `http://host:port`.
     pub fn with_proxy(self, proxy: &Url) -> Result<Self, InvalidAddress> {
         let host = address::host_of(proxy)?;
         let port = proxy.port_or_known_default().filter(|_| proxy.scheme() == "http" && proxy.path() == "/");
@@ -155,18 +156,18 @@ impl Reach {
         Ok(Self { pages, ..self })
     }
 
-    /// Makes the request.
+    /// Sends the request.
     ///
     /// # Errors
-    /// [`ReachError`]; what it says is fit for a model.
+    /// [`ReachError`], whose message is suitable for a model.
     pub async fn send(&self, asked: Asked<'_>, judge: Judge<'_>) -> Result<Answer, ReachError> {
         let deadline = asked.deadline;
-        // Boxed: callers hold it beside what they work on.
+        // Boxed, because callers store it in their own futures.
         let answered = timeout_at(deadline.into(), Box::pin(self.follow(asked, judge))).await;
         answered.map_err(|_| ReachError::TimedOut)?
     }
 
-    /// Goes from redirect to redirect, as far as they are followed.
+    /// Sends the request, and follows redirects as far as allowed.
     async fn follow(&self, mut asked: Asked<'_>, judge: Judge<'_>) -> Result<Answer, ReachError> {
         let mut url = asked.url.clone();
         let mut followed = 0;
@@ -201,7 +202,7 @@ impl Reach {
         }
     }
 
-    /// The way to a URL, if it may be gone.
+    /// Returns the endpoint of a URL, if it may be reached.
     fn way_to(&self, url: &Url, named_by: NamedBy, judge: Judge<'_>) -> Result<Endpoint, ReachError> {
         let host = address::host_of(url).map_err(|error| ReachError::Address(error.to_string()))?;
         let port = url.port_or_known_default().unwrap_or_default();
@@ -220,7 +221,7 @@ impl Reach {
         pool.endpoint(url).map_err(ReachError::of)
     }
 
-    /// Asks once, or as often as may help.
+    /// Sends the request once, or repeatedly if that may help.
     async fn ask(&self, endpoint: &Endpoint, asked: &Asked<'_>, url: &Url) -> Result<Answer, ReachError> {
         let mut tries = 0;
         loop {
@@ -235,7 +236,7 @@ impl Reach {
                 return answered;
             }
             let pause = wish.unwrap_or_else(|| pause_after(tries, PAUSES.0, PAUSES.1));
-            // A caller who would wait beyond the deadline hears now how it is.
+            // A pause beyond the deadline would be useless, so the caller receives the result now.
             let then = tokio::time::Instant::now().into_std().checked_add(pause);
             if then.is_none_or(|then| then >= asked.deadline) {
                 return answered;
@@ -246,7 +247,7 @@ impl Reach {
 }
 
 impl Asked<'_> {
-    /// Makes of this request the one that follows a redirect (RFC 9110, section 15.4).
+    /// Changes the request into the one that follows a redirect (RFC 9110, section 15.4).
     fn go_on(&mut self, status: StatusCode, from: &Url, to: &Url) {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
@@ -296,7 +297,7 @@ async fn ask_once(endpoint: &Endpoint, asked: &Asked<'_>, url: &Url) -> Result<A
     Ok(Answer { url: url.clone(), status, headers, body: body.into(), is_cut, leads_to: None })
 }
 
-/// A body that is packed twice, or in a way that was not asked for, is not unpacked.
+/// Rejects a body that is compressed twice, or in a way that was not requested.
 fn check_codings(headers: &HeaderMap) -> Result<(), ReachError> {
     let codings =
         headers.get_all(header::CONTENT_ENCODING).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -313,8 +314,8 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Tells whether a redirect leads to the same host and port, or from its plain port to that with TLS, which nothing is
-/// sent to but a question.
+/// Returns `true` if a redirect leads to the same host and port, or from the plain port to the one with TLS, for
+/// requests that only read.
 fn is_followed(method: &Method, from: &Url, to: &Url) -> bool {
     let is_secured = from.scheme() == "http"
         && to.scheme() == "https"
@@ -324,7 +325,7 @@ fn is_followed(method: &Method, from: &Url, to: &Url) -> bool {
     from.origin() == to.origin() || is_secured
 }
 
-/// Tells whether the answer to the same question may be another one soon.
+/// Returns `true` if the same request may have another result soon.
 fn may_pass(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500..=599)
 }

@@ -1,4 +1,4 @@
-//! The reasons why nothing came back.
+//! Reasons why a request has no answer.
 
 use crate::http::http_error::HttpError;
 use toolstead_domain::{
@@ -8,10 +8,10 @@ use toolstead_domain::{
 /// A request without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ReachError {
-    /// It is no address that is reached, or leads to one; the text says why.
+    /// The address is not allowed, or redirects to one that is not; the text contains the reason.
     #[error("{0}")]
     Address(String),
-    /// Its port is closed.
+    /// The port is not allowed.
     #[error("port {port} of {host} is not reached, only 80 and 443 are")]
     Port {
         /// The host.
@@ -19,22 +19,22 @@ pub enum ReachError {
         /// The port.
         port: u16,
     },
-    /// A rule is against a host on the way.
+    /// A rule denies a host of the request.
     #[error("{}", .0.text())]
     Refused(ToolFailure),
-    /// It did not end in time.
+    /// The deadline was reached.
     #[error("it did not answer in time")]
     TimedOut,
-    /// It did not begin to answer in time.
+    /// The server did not begin to answer in time.
     #[error("it did not begin to answer within {0} s")]
     Silent(u64),
-    /// It sends from one address to the next.
+    /// Too many redirects.
     #[error("it redirects more than {0} times")]
     Redirects(u32),
-    /// The body cannot be unpacked, or must not be; the text says why.
+    /// The body cannot be decompressed, or is not allowed to; the text contains the reason.
     #[error("{0}")]
     Packing(String),
-    /// The connection, or what came by it.
+    /// The connection or the HTTP response failed.
     #[error("{0}")]
     Http(#[source] HttpError),
 }
@@ -47,7 +47,7 @@ impl ReachError {
         }
     }
 
-    /// The failure of a call that asked for it.
+    /// Converts the error into the failure of a call.
     pub fn into_failure(self, what: &str) -> ToolFailure {
         let kind = match self {
             Self::Refused(failure) => return failure,

@@ -1,4 +1,4 @@
-//! `robots.txt`: the paths of a site that its owner keeps programs out of (RFC 9309).
+//! `robots.txt`: the paths of a site that its owner closes to programs (RFC 9309).
 
 mod groups;
 mod path_pattern;
@@ -18,24 +18,24 @@ use std::{
 use toolstead_domain::ports::clock::Timestamp;
 use url::Url;
 
-/// The name that rules know this program by.
+/// Name of this program in rules.
 const AGENT: &str = "toolstead";
-/// Bytes of a file; of a longer one so many are read, which the RFC allows from here on.
+/// Maximum number of bytes that are read of a file. The RFC allows limits from this size on.
 const MAX_BYTES: usize = 500 << 10;
 const REDIRECTS: u32 = 5;
-/// The age at which rules are read anew.
+/// Age at which rules are fetched again.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
-/// Sites whose rules are kept. All go at once when there is no room.
+/// Maximum number of sites with cached rules. All are discarded when the cache is full.
 const SITES: usize = 100;
 
-/// The rules of the sites that were asked about lately. They are the same for everybody.
+/// Cached rules of sites. They are shared by all callers.
 #[derive(Debug, Default)]
 pub struct Robots(Mutex<HashMap<String, Site>>);
 
 #[derive(Debug, Clone)]
 struct Site {
     read_at: Timestamp,
-    /// `None` where nothing is to be fetched: the site fails (RFC 9309, 2.3.1.4), or has more rules than are compared.
+    /// `None` if nothing may be fetched: the site fails (RFC 9309, 2.3.1.4), or has too many rules.
     rules: Option<Arc<Rules>>,
 }
 
@@ -43,7 +43,7 @@ impl Robots {
     /// Returns `true` if the rules of its site allow this program to fetch the address.
     ///
     /// # Errors
-    /// [`ReachError`] where nobody answers there at all.
+    /// [`ReachError`] if the site does not answer at all.
     pub async fn allow(
         &self,
         url: &Url,
@@ -65,7 +65,7 @@ impl Robots {
                 rules
             }
         };
-        // Bounded work, so it is done here: a thread of its own would outlive the call.
+        // The work is limited, so it is done here: a separate thread would outlive the call.
         Ok(rules.is_some_and(|rules| rules.allow(&target(url)).unwrap_or(false)))
     }
 
@@ -77,7 +77,7 @@ impl Robots {
     }
 }
 
-/// Returns the path of an address with its query, as rules are compared with it.
+/// Returns the path of an address with its query, for the comparison with rules.
 fn target(url: &Url) -> String {
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("{}{query}", url.path())
@@ -106,7 +106,7 @@ async fn read(url: &Url, reach: &Reach, judge: Judge<'_>, deadline: Instant) -> 
     })
 }
 
-/// Returns the file without the part of a line that it was cut in: half a path is another rule.
+/// Returns the file without an incomplete last line: half a path is a different rule.
 fn whole_lines(file: &[u8], is_cut: bool) -> &[u8] {
     let end =
         if is_cut { file.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(0) } else { file.len() };

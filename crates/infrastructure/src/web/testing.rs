@@ -1,10 +1,12 @@
-//! HTTP servers for tests (feature `testing`): what each says is a closure of the test, what each was asked is kept.
+//! HTTP servers for tests (feature `testing`): a closure of the test returns the replies, and all requests are
+//! recorded.
 //!
-//! A server listens on a port of its own at 127.0.0.1, plain or with TLS by an authority of this kit. Tools of a program in
-//! this process trust it by [`Reach::trusting`](crate::web::reach::Reach::trusting), other programs by `SSL_CERT_FILE`
-//! with [`AUTHORITY`] in it. The certificate is good for `localhost`, 127.0.0.1, ::1, `example.com`, `www.example.com`,
-//! `example.org`, for `a`, `b`, `c`, `other`, `docs`, `pages`, `news`, `blog`, `search`, `api`, `gateway`, `cdn`, `moved`,
-//! `private`, `*.docs`, `*.corp` and `*.web` before `.example`, and for the hosts of the services that tools speak to.
+//! A server listens on a port of its own at 127.0.0.1, plain or with TLS by an authority of this kit. Tools in this
+//! process trust it by [`Reach::trusting`](crate::web::reach::Reach::trusting), other processes by `SSL_CERT_FILE` with
+//! [`AUTHORITY`] in it. The certificate is valid for `localhost`, 127.0.0.1, ::1, `example.com`, `www.example.com`,
+//! `example.org`, for `a`, `b`, `c`, `other`, `docs`, `pages`, `news`, `blog`, `search`, `api`, `gateway`, `cdn`,
+//! `moved`, `private`, `*.docs`, `*.corp` and `*.web` before `.example`, and for the hosts of the services that tools
+//! use.
 
 use async_compression::tokio::write::GzipEncoder;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -27,15 +29,15 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use url::Url;
 
-/// The certificate of the authority, as PEM.
+/// Certificate of the authority, as PEM.
 pub const AUTHORITY: &str = include_str!("testing/authority.pem");
 const CERTIFICATE: &str = include_str!("testing/server.pem");
 const KEY: &str = include_str!("testing/server.key");
 
-/// The longest head of a request.
+/// Maximum size of the head of a request, in bytes.
 const MAX_HEAD: usize = 1 << 20;
 
-/// The certificate of the authority, as DER.
+/// Returns the certificate of the authority, as DER.
 ///
 /// # Panics
 /// Never.
@@ -43,55 +45,55 @@ pub fn authority() -> Vec<u8> {
     CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).expect("a certificate").to_vec()
 }
 
-/// One request, as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// The method.
+    /// Method.
     pub method: String,
-    /// The target of the request line: path and query, or as a client of a proxy writes it.
+    /// Target of the request line: path and query, or the form for a proxy.
     pub target: String,
-    /// The headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
-    /// The connection that it came by; they count from 0.
+    /// Number of its connection, from 0.
     pub connection: usize,
 }
 
 impl Seen {
-    /// The path, without the query.
+    /// Returns the path, without the query.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
 
-    /// The first value of this parameter of the query.
+    /// Returns the first value of this parameter of the query.
     pub fn query(&self, name: &str) -> Option<String> {
         let (_, query) = self.target.split_once('?')?;
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         pairs.find(|(own, _)| own == name).map(|(_, value)| value.into_owned())
     }
 
-    /// The first value of this parameter of a form in the body.
+    /// Returns the first value of this parameter of a form in the body.
     pub fn form(&self, name: &str) -> Option<String> {
         let mut pairs = url::form_urlencoded::parse(&self.body);
         pairs.find(|(own, _)| own == name).map(|(_, value)| value.into_owned())
     }
 
-    /// The first header of this name; empty for none.
+    /// Returns the first header of this name; empty if there is none.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     ///
     /// # Panics
-    /// On a body that is no JSON.
+    /// When the body is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a body of JSON")
     }
 }
 
-/// The answer of a server to a request.
+/// Reply of a server to a request.
 #[derive(Debug, Clone)]
 pub struct Reply {
     status: u16,
@@ -110,42 +112,42 @@ enum Body {
 }
 
 impl Reply {
-    /// A status with a body, whose length is told.
+    /// Creates a reply with a status and a body, whose length is sent.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: Vec::new(), body: Body::Whole(body.into()), waits_for: None }
     }
 
-    /// A page.
+    /// Creates a reply with an HTML page.
     pub fn html(body: impl Into<Vec<u8>>) -> Self {
         Self::new(200, body).header("Content-Type", "text/html; charset=utf-8")
     }
 
-    /// A value.
+    /// Creates a reply with a JSON value.
     pub fn json(value: &Value) -> Self {
         Self::new(200, value.to_string()).header("Content-Type", "application/json")
     }
 
-    /// A redirect with this status.
+    /// Creates a redirect with this status.
     pub fn redirect(status: u16, to: &str) -> Self {
         Self::new(status, "moved").header("Location", to)
     }
 
-    /// These bytes as they stand, and then the end of the connection.
+    /// Sends these bytes unchanged, then closes the connection.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::of(Body::Raw(bytes.into()))
     }
 
-    /// These bytes as they stand, and then this piece again and again, until the client goes away.
+    /// Sends these bytes unchanged, then this piece again and again, until the client disconnects.
     pub fn endless(start: impl Into<Vec<u8>>, piece: impl Into<Vec<u8>>) -> Self {
         Self::of(Body::Endless { start: start.into(), piece: piece.into() })
     }
 
-    /// Nothing, for ever.
+    /// Sends nothing, and leaves the connection open.
     pub fn silence() -> Self {
         Self::of(Body::Silence)
     }
 
-    /// As a proxy says it to `CONNECT`: the connection leads to this address from here on.
+    /// Accepts `CONNECT` as a proxy does: the connection then leads to this address.
     pub fn tunnel(to: SocketAddr) -> Self {
         Self::of(Body::Tunnel(to))
     }
@@ -154,27 +156,27 @@ impl Reply {
         Self { status: 200, headers: Vec::new(), body, waits_for: None }
     }
 
-    /// With this status.
+    /// Sets the status.
     #[must_use]
     pub fn status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// With this header beside the others.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Not before this is notified.
+    /// Delays the reply until the event is notified.
     #[must_use]
     pub fn once(self, event: Arc<Notify>) -> Self {
         Self { waits_for: Some(event), ..self }
     }
 }
 
-/// These bytes packed with gzip.
+/// Compresses bytes with gzip.
 ///
 /// # Panics
 /// Never.
@@ -187,7 +189,7 @@ pub async fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 type Answers = dyn Fn(&Seen) -> Reply + Send + Sync;
 
-/// A server on this machine. It ends with this value.
+/// A server on this machine. Dropping it stops the server.
 #[derive(Debug)]
 pub struct TestServer {
     address: SocketAddr,
@@ -198,18 +200,18 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A server of plain HTTP.
+    /// Starts a server of plain HTTP.
     ///
     /// # Panics
-    /// Without a free port.
+    /// When no port is free.
     pub async fn plain(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(None, Arc::new(answers)).await
     }
 
-    /// A server with TLS. It offers HTTP/2 before HTTP/1.1, as most servers do, and speaks HTTP/1.1 alone.
+    /// Starts a server with TLS. It offers HTTP/2 before HTTP/1.1, as most servers do, but only supports HTTP/1.1.
     ///
     /// # Panics
-    /// Without a free port.
+    /// When no port is free.
     pub async fn tls(answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
         let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).expect("a certificate");
@@ -227,7 +229,7 @@ impl TestServer {
         let has_tls = tls.is_some();
         let (keeps, counts) = (seen.clone(), connections.clone());
         let serving = tokio::spawn(async move {
-            // They end with this task.
+            // The connections end with this task.
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let connection = counts.fetch_add(1, Ordering::Relaxed);
@@ -246,27 +248,27 @@ impl TestServer {
         Self { address, has_tls, seen, connections, serving }
     }
 
-    /// The address that it listens at.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of a path: `http://127.0.0.1:port/…`, or `https://localhost:port/…`.
+    /// Returns the URL of a path: `http://127.0.0.1:port/…`, or `https://localhost:port/…`.
     ///
     /// # Panics
-    /// On a path that makes no URL.
+    /// When the path does not result in a URL.
     pub fn url(&self, path: &str) -> Url {
         let port = self.address.port();
         let base = if self.has_tls { format!("https://localhost:{port}") } else { format!("http://127.0.0.1:{port}") };
         format!("{base}{path}").parse().expect("a path")
     }
 
-    /// The requests that came, in their order.
+    /// Returns the received requests, in their order.
     pub fn seen(&self) -> Vec<Seen> {
         lock(&self.seen).clone()
     }
 
-    /// The connections that came.
+    /// Returns the number of accepted connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -287,7 +289,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let mut read = Vec::new();
     while let Some(request) = next_request(&mut stream, &mut read, connection).await? {
         let is_head = request.method == "HEAD";
-        // Before the answer: whoever has that finds it here.
+        // Before the reply, so that a client that has the reply finds the request here.
         lock(seen).push(request.clone());
         let reply = answers(&request);
         if let Some(event) = &reply.waits_for {
@@ -300,7 +302,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                     head.push_str(&format!("{name}: {value}\r\n"));
                 }
                 let mut bytes = (head + "\r\n").into_bytes();
-                // These have none, whatever it says.
+                // These have no body, whatever the reply contains.
                 if !is_head && !matches!(reply.status, 204 | 304) {
                     bytes.extend(body);
                 }
@@ -331,7 +333,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// The next request on this connection; `None` at its end.
+/// Returns the next request on this connection; `None` at its end.
 async fn next_request(
     stream: &mut (impl AsyncRead + Unpin),
     read: &mut Vec<u8>,

@@ -1,12 +1,12 @@
-//! The addresses in a page, made absolute.
+//! Absolute addresses of the links of a page.
 
 use super::tree::Tree;
 use url::Url;
 
-/// Characters of an address; what is longer leads nowhere that a reader would go.
+/// Maximum number of characters of an address; longer ones are useless to a reader.
 const MAX_ADDRESS: usize = 2_000;
 
-/// The addresses that those of a page are relative to.
+/// Base of the relative addresses of a page.
 #[derive(Debug)]
 pub(super) struct Addresses {
     page: Url,
@@ -14,7 +14,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// By the page's own address, and its first `<base href>`.
+    /// Creates the base from the page's own address and its first `<base href>`.
     pub(super) fn of(tree: &Tree, page: &Url) -> Self {
         let mut bases = tree.select(tree.root(), "base", "").filter_map(|node| tree.attribute(node, "href"));
         let base = bases.next().and_then(|href| page.join(href).ok());
@@ -22,17 +22,17 @@ impl Addresses {
         Self { page: page.clone(), base: base.filter(is_usable).unwrap_or_else(|| page.clone()) }
     }
 
-    /// By an address alone.
+    /// Creates the base from an address alone.
     pub(super) fn at(page: &Url) -> Self {
         Self { page: page.clone(), base: page.clone() }
     }
 
-    /// The page's own address.
+    /// Returns the page's own address.
     pub(super) fn page(&self) -> &Url {
         &self.page
     }
 
-    /// The absolute address of a link that leads out of the page.
+    /// Returns the absolute address of a link to another page.
     pub(super) fn of_link(&self, href: &str) -> Option<String> {
         let href = href.trim();
         if href.is_empty() || href.starts_with('#') {
@@ -45,7 +45,7 @@ impl Addresses {
         (is_link && !is_in_page).then(|| url.into())
     }
 
-    /// The absolute address of a picture or another part that is loaded.
+    /// Returns the absolute address of a picture or another embedded part.
     pub(super) fn of_part(&self, src: &str) -> Option<String> {
         let url = self.joined(src.trim()).filter(|_| !src.trim().is_empty())?;
         matches!(url.scheme(), "http" | "https").then(|| url.into())

@@ -1,4 +1,4 @@
-//! The article of a page, without what stands around it.
+//! The article of a page, without the parts around it.
 
 use super::{
     addresses::Addresses,
@@ -8,27 +8,27 @@ use super::{
 use legible::{Document, Options};
 use std::borrow::Cow;
 
-/// Elements of a page in which an article is still looked for.
+/// Maximum number of elements of a page in which an article is searched for.
 const MAX_ELEMENTS: usize = 60_000;
-/// Characters that an article has at least.
+/// Minimum number of characters of an article.
 const LEAST: usize = 250;
-/// The part of the page's text that an article is at least: less is one post of a forum, or a teaser.
+/// Minimum share of the page's text in percent: less is one post of a forum, or a teaser.
 const LEAST_PERCENT: usize = 20;
-/// Bytes of HTML that are looked at.
+/// Maximum number of bytes of HTML.
 const MAX_HTML: usize = 32 << 20;
-/// Bytes of an attribute that are handed on: pictures as `data:` are larger.
+/// Maximum number of bytes of a copied attribute: pictures as `data:` are larger.
 const MAX_ATTRIBUTE: usize = 4_096;
 
 /// An article.
 #[derive(Debug)]
 pub(super) struct Article {
-    /// Its own tree, whose addresses are absolute.
+    /// Its own tree, with absolute addresses.
     pub(super) tree: Tree,
-    /// The share of the page that it is, in words.
+    /// A note on its share of the page.
     pub(super) note: String,
 }
 
-/// Looks for the article of a page; `None` where there is none, or too little of one.
+/// Extracts the article of a page; `None` if there is none, or it is too small.
 pub(super) fn article(tree: &Tree, addresses: &Addresses) -> Option<Article> {
     let html = serialized(tree)?;
     let document = Document::new(&html);
@@ -52,7 +52,7 @@ pub(super) fn article(tree: &Tree, addresses: &Addresses) -> Option<Article> {
     html.push_str(&found.content);
     let by = found.byline.map(|name| characters::shortened(characters::on_one_line(&name), super::MAX_NAME));
     let when = found.published_time.map(|time| characters::shortened(characters::on_one_line(&time), 40));
-    // The page's own words: quoted, so that they do not read as a part of the note.
+    // Quoted, because the page controls these texts, which must not read as a part of the note.
     let [by, when] = [by, when].map(|said| said.map(|said| said.replace('"', "'")));
     let origin = match (by.filter(|name| !name.is_empty()), when.filter(|time| !time.is_empty())) {
         (Some(name), Some(time)) => format!(" (author: \"{name}\"; published: \"{time}\")"),
@@ -66,7 +66,7 @@ pub(super) fn article(tree: &Tree, addresses: &Addresses) -> Option<Article> {
     Some(Article { tree: tree::parse_text(&html), note })
 }
 
-/// The visible page as HTML again, with the bounded depth of its tree; `None` where that is too much.
+/// Serializes the visible page as HTML, with the limited depth of its tree; `None` if it is too large.
 fn serialized(tree: &Tree) -> Option<String> {
     let mut html = String::new();
     let mut walk = tree.walk(tree.root());
@@ -84,7 +84,7 @@ fn serialized(tree: &Tree) -> Option<String> {
                 let is_of_head = matches!(name, "head" | "title" | "meta" | "base" | "link");
                 if !is_of_head && visible::is_left_out(tree, node) || matches!(name, "noscript" | "iframe") {
                     walk.pass_over(node);
-                    // Its end must not be written either.
+                    // Skips its end, too.
                     walk.next();
                     continue;
                 }
@@ -99,7 +99,7 @@ fn serialized(tree: &Tree) -> Option<String> {
                 }
                 html.push('>');
                 if name == "pre" {
-                    // The first line break of one does not count.
+                    // Parsers drop the first line break in `pre`.
                     html.push('\n');
                 }
             }
@@ -115,7 +115,7 @@ fn serialized(tree: &Tree) -> Option<String> {
     Some(html)
 }
 
-/// Another name for an element of raw text: escaped text in it would be read as it stands.
+/// Replaces the name of a raw text element, because a parser would not unescape the text in it.
 fn written_name(name: &str) -> &str {
     if matches!(name, "xmp" | "plaintext" | "listing") { "pre" } else { name }
 }

@@ -1,4 +1,4 @@
-//! Texts of a page on one line, without characters that no reader sees.
+//! Texts of a page on one line, without invisible characters.
 
 use crate::seen_text::SeenText;
 
@@ -20,7 +20,7 @@ pub(super) fn with_single_spaces(text: &str) -> String {
     line
 }
 
-/// No longer than so many characters, with a mark where it was cut.
+/// Cuts a text to at most `characters`, with a mark at the cut.
 pub(super) fn shortened(mut text: String, characters: usize) -> String {
     if let Some((at, _)) = text.char_indices().nth(characters) {
         text.truncate(at);

@@ -1,4 +1,4 @@
-//! A page as Markdown: one walk over its tree, without recursion.
+//! Converts a page to Markdown: one walk over its tree, without recursion.
 
 mod code;
 mod inline;
@@ -20,10 +20,10 @@ use lines::{Gap, Lines};
 use std::collections::HashSet;
 use table::Table;
 
-/// Options of a list of choices that are shown.
+/// Maximum number of shown options of a list of choices.
 const MAX_OPTIONS: usize = 20;
 
-/// The whole page, as Markdown of that many bytes at most.
+/// Returns the whole page as Markdown of at most `most` bytes.
 pub(super) fn page(tree: &Tree, addresses: &Addresses, most: usize) -> Page {
     let page = written(tree, addresses, most, false);
     if has_text(&page.text, LITTLE_TEXT) {
@@ -73,10 +73,10 @@ struct Writer<'a> {
     lines: Lines,
     inline: Inline,
     lists: Vec<List>,
-    /// The table that is being read.
+    /// Table that is being read.
     table: Option<Table>,
     is_in_cell: bool,
-    /// Steps that are due when the open elements end.
+    /// Steps to perform at the ends of the open elements.
     undo: Vec<(NodeId, Undo)>,
     outline: Vec<Heading>,
     is_in_heading: bool,
@@ -84,7 +84,7 @@ struct Writer<'a> {
 
 #[derive(Debug)]
 struct List {
-    /// `None` where there are dashes.
+    /// `None` for dashes.
     numbers: Option<Numbers>,
     has_items: bool,
 }
@@ -103,12 +103,12 @@ enum Undo {
 }
 
 impl Writer<'_> {
-    /// Tells whether there is as much text as is wanted.
+    /// Returns `true` if the limit of text is reached.
     fn is_full(&self, most: usize) -> bool {
         self.lines.is_cut() || self.inline.len() > most || self.table.as_ref().is_some_and(|table| table.len() > most)
     }
 
-    /// Begins a node; says no where what is below is left out.
+    /// Begins a node; returns `false` if the content is skipped.
     fn enter(&mut self, node: NodeId) -> bool {
         if let Some(text) = self.tree.text(node) {
             self.inline.add(text);
@@ -143,7 +143,7 @@ impl Writer<'_> {
             self.inline.space();
         } else if self.table.is_none() {
             self.paragraph();
-            // Text behind a list in an item is no part of the list's last item.
+            // Text after a list in an item does not belong to the last item of that list.
             let is_loose = self.is_loose(tag) || is_list(tag);
             self.lines.part(if is_loose { Gap::Blank } else { Gap::Line });
         }
@@ -183,7 +183,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Tells whether an empty line stands before and after a block.
+    /// Returns `true` if an empty line precedes and follows a block.
     fn is_loose(&self, tag: &str) -> bool {
         match tag {
             "li" | "dt" | "dd" | "tr" | "td" | "th" | "tbody" | "thead" | "tfoot" | "option" | "optgroup" => false,
@@ -238,7 +238,7 @@ impl Writer<'_> {
         true
     }
 
-    /// Begins an element in a table of data; `None` where it is as anywhere else.
+    /// Begins an element in a table of data; `None` if it is handled as outside of tables.
     fn enter_in_table(&mut self, node: NodeId, tag: &str) -> Option<bool> {
         let is_own_part = !self.is_in_cell;
         match tag {
@@ -259,7 +259,7 @@ impl Writer<'_> {
                 self.undo.push((node, Undo::Cell));
                 Some(true)
             }
-            // A list's item, or the row of a table in a cell.
+            // An item of a list, or a row of a table in a cell.
             "li" | "tr" | "dt" => {
                 self.inline.part();
                 Some(true)
@@ -354,7 +354,7 @@ impl Writer<'_> {
         true
     }
 
-    /// Marks what is in the element, unless it is marked so already.
+    /// Marks the content of the element, unless it is already marked so.
     fn mark(&mut self, node: NodeId, mark: Mark) {
         let is_there = match &mark {
             Mark::Link(_) => self.inline.is_in_link() || self.inline.is_open(&Mark::Code),
@@ -375,7 +375,7 @@ impl Writer<'_> {
         let is_nested = !self.lists.is_empty();
         if is_nested {
             self.lines.place(Gap::Line);
-            // A list that stands in a list, and in no item of it.
+            // A list directly in a list, outside of its items.
             if self.tree.parent(node).is_some_and(|parent| self.tree.tag(parent).is_some_and(is_list)) {
                 self.begin(node, "  ", "  ");
             }
@@ -398,7 +398,7 @@ impl Writer<'_> {
         self.begin(node, &marker, &rest);
     }
 
-    /// Writes the paragraph that stands there.
+    /// Writes the current paragraph.
     fn paragraph(&mut self) {
         if self.inline.is_empty() {
             let _ = self.inline.take();
@@ -447,7 +447,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A link of its own.
+    /// Adds a separate link.
     fn linked(&mut self, label: String, url: String) {
         self.inline.space();
         self.inline.open(Mark::Link(Target::Address { url, label }));
@@ -460,7 +460,7 @@ impl Writer<'_> {
         let is_tiny =
             ["width", "height"].into_iter().any(|name| matches!(attribute(name), Some("0" | "1" | "0px" | "1px")));
         let alt = attribute("alt").map(characters::on_one_line);
-        // One that says that it says nothing.
+        // An empty text marks a decorative picture.
         if is_tiny || alt.as_deref() == Some("") {
             return;
         }
@@ -490,7 +490,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A formula as TeX where the page has it so, else as its text.
+    /// Writes a formula as TeX if the page contains it, otherwise as its text.
     fn formula(&mut self, node: NodeId) {
         let is_tex = |node: &NodeId| self.tree.attribute(*node, "encoding") == Some("application/x-tex");
         let annotation = self.tree.descendants(node).find(is_tex).map(|node| self.tree.text_of(node));
@@ -504,7 +504,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A formula that a script of the page would show.
+    /// Writes a formula that a script of the page would render.
     fn formula_of_script(&mut self, node: NodeId) {
         let Some(kind) = self.tree.attribute(node, "type").filter(|kind| kind.starts_with("math/tex")) else { return };
         let tex: String = self.tree.children(node).filter_map(|child| self.tree.text(child)).collect();
@@ -535,15 +535,15 @@ fn is_list(tag: &str) -> bool {
     matches!(tag, "ul" | "ol" | "menu" | "dir")
 }
 
-/// The short text of a heading or a link, without marks.
+/// Returns the short text of a heading or a link, without markup.
 fn named(markdown: &str) -> String {
     characters::shortened(characters::on_one_line(&plain(markdown)), MAX_NAME)
 }
 
-/// Markdown without its marks: links by their text, and no signs of emphasis, code or escaping.
+/// Removes the markup from Markdown: links become their text, and signs of emphasis, code or escaping are removed.
 fn plain(markdown: &str) -> String {
     let mut plain = String::with_capacity(markdown.len());
-    // The beginnings of the brackets that are still open.
+    // Positions of the brackets that are still open.
     let mut brackets = Vec::new();
     let mut rest = markdown;
     while let Some(char) = rest.chars().next() {
@@ -577,7 +577,7 @@ fn plain(markdown: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// The text behind the parentheses that it begins with.
+/// Returns the text after its leading parentheses.
 fn behind_parentheses(text: &str) -> &str {
     let mut depth = 0_usize;
     for (at, char) in text.char_indices() {

@@ -1,8 +1,8 @@
-//! The numbers of ordered lists.
+//! Numbers of ordered lists.
 
 use super::tree::{NodeId, Tree};
 
-/// The numbers of a list.
+/// Counter of an ordered list.
 #[derive(Debug)]
 pub(super) struct Numbers {
     next: i64,
@@ -10,7 +10,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// By its `start` and `reversed`.
+    /// Creates the counter from the attributes `start` and `reversed`.
     pub(super) fn of(tree: &Tree, list: NodeId) -> Self {
         let is_reversed = tree.attribute(list, "reversed").is_some();
         let start = tree.attribute(list, "start").and_then(|start| start.trim().parse().ok());
@@ -19,7 +19,7 @@ impl Numbers {
         Self { next: start.unwrap_or_else(first), step: if is_reversed { -1 } else { 1 } }
     }
 
-    /// The number of the next item, which may have one of its own.
+    /// Returns the number of the next item, which may have one of its own.
     pub(super) fn next(&mut self, tree: &Tree, item: NodeId) -> i64 {
         let own = tree.attribute(item, "value").and_then(|value| value.trim().parse().ok());
         let number: i64 = own.unwrap_or(self.next);

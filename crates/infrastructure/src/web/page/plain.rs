@@ -13,26 +13,26 @@ use super::{
 use std::collections::HashSet;
 use url::Url;
 
-/// Levels of lists that are indented.
+/// Maximum number of indented levels of lists.
 const MAX_INDENT: usize = 12;
 
-/// The form of a link's address behind its text.
+/// Format of a link's address after its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkStyle {
     /// `text (url)`.
     #[default]
     Parentheses,
-    /// `text url`: terminals make the closing parenthesis a part of the address.
+    /// `text url`: terminals would include a closing parenthesis in the address.
     Space,
 }
 
-/// The text below a node: paragraphs on lines of their own, items behind dashes or numbers, cells parted by tabs, links with
-/// their absolute addresses. For parsers in a helper's process.
+/// Returns the text below a node: paragraphs on lines of their own, items after dashes or numbers, cells separated by
+/// tabs, links with their absolute addresses. For parsers in a helper process.
 pub fn text_below(tree: &Tree, node: NodeId, page: &Url, links: LinkStyle) -> String {
     written(tree, node, &Addresses::at(page), Wanted { links, most: usize::MAX, shows_noscript: false }).text
 }
 
-/// The whole page as text of that many bytes at most.
+/// Returns the whole page as text of at most `most` bytes.
 pub(super) fn page(tree: &Tree, addresses: &Addresses, most: usize) -> Page {
     let wanted = Wanted { links: LinkStyle::Parentheses, most, shows_noscript: false };
     let page = written(tree, tree.root(), addresses, wanted);
@@ -74,18 +74,18 @@ struct Writer<'a> {
     addresses: &'a Addresses,
     wanted: Wanted,
     text: String,
-    /// Line breaks that go before the next text.
+    /// Number of line breaks before the next text.
     breaks: usize,
     has_space: bool,
-    /// The beginning of the text of the row's last cell.
+    /// Start of the text of the row's last cell.
     cell: Option<usize>,
-    /// Elements of `pre` that are open.
+    /// Number of open `pre` elements.
     verbatim: usize,
-    /// The numbers of each open list; `None` for dashes.
+    /// Numbers of each open list; `None` for dashes.
     lists: Vec<Option<Numbers>>,
-    /// The end of the marker of the last item.
+    /// End of the marker of the last item.
     marker: Option<usize>,
-    /// The beginning of the text of each open link.
+    /// Start of the text of each open link.
     open_links: Vec<usize>,
     links: Vec<Link>,
     known: HashSet<String>,
@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Begins a node; says no where what is below is left out.
+    /// Begins a node; returns `false` if the content is skipped.
     fn enter(&mut self, node: NodeId) -> bool {
         if let Some(text) = self.tree.text(node) {
             self.add(text);
@@ -180,11 +180,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Begins a cell: a tab parts it from the one before.
+    /// Begins a cell, after a tab if it is not the first.
     fn begin_cell(&mut self) {
         if let Some(start) = self.cell {
             if self.text.len() == start {
-                // An empty cell keeps its place.
+                // An empty cell still occupies its column.
                 self.settle();
             }
             (self.breaks, self.has_space) = (0, false);
@@ -194,9 +194,9 @@ impl<'a> Writer<'a> {
         self.cell = Some(self.text.len());
     }
 
-    /// Parts what comes from what stands there, as the element wants it.
+    /// Separates the next text from the previous one, as the element requires.
     fn line(&mut self, tag: &str) {
-        // The first line of an item stands beside its marker, but for that of another item.
+        // The first line of an item follows its marker directly, except for the marker of a nested item.
         if self.marker == Some(self.text.len()) && tag != "li" {
             return;
         }
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
         self.breaks = self.breaks.max(if parts { 2 } else { 1 });
     }
 
-    /// Writes the breaks or the space that stand before the next text.
+    /// Writes the pending line breaks or the space before the next text.
     fn settle(&mut self) {
         if self.breaks > 0 {
             self.text.truncate(self.text.trim_end().len());
@@ -237,7 +237,7 @@ impl<'a> Writer<'a> {
         let Some(start) = self.open_links.pop() else { return };
         let href = self.tree.attribute(node, "href").unwrap_or_default();
         let Some(url) = self.addresses.of_link(href) else {
-            // Signs that lead to the heading they stand at.
+            // Signs that link to their own heading.
             if self.text.get(start..).is_some_and(|label| matches!(label.trim(), "¶" | "§" | "#" | "🔗")) {
                 self.text.truncate(start);
             }
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
             (false, LinkStyle::Parentheses) => format!(" ({url})"),
             (false, LinkStyle::Space) => format!(" {url}"),
         };
-        // The breaks of blocks in the link stand behind its address.
+        // Line breaks of blocks in the link follow its address.
         let (breaks, has_space) = (self.breaks, self.has_space);
         if label.is_empty() {
             self.settle();

@@ -1,4 +1,4 @@
-//! Reading a page: its bytes go to a child process, and what comes back is the answer.
+//! Reads pages in a child process, the runtime's side.
 
 use super::{Form, HELPER, Order, Page, PageLimits};
 use crate::{
@@ -9,18 +9,18 @@ use std::{fmt, io::Cursor, time::Instant};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
-/// Bytes of the child's answer beside the text of the page: outline, links and notes.
+/// Maximum number of bytes of the child's answer apart from the text of the page: outline, links and notes.
 const BESIDE_THE_TEXT: u64 = 8 << 20;
 
-/// A page, to be read.
+/// A page to read.
 pub struct PageOrder {
-    /// Its bytes.
+    /// Content in bytes.
     pub html: Vec<u8>,
-    /// The `Content-Type` that it came with.
+    /// `Content-Type` of the response.
     pub content_type: Option<String>,
-    /// Its address, which its links are relative to.
+    /// Address of the page, to which its links are relative.
     pub url: Url,
-    /// The form that is wanted.
+    /// Requested form.
     pub form: Form,
 }
 
@@ -99,7 +99,7 @@ async fn asked(
     helpers.call(call).await
 }
 
-/// The failure of the call, by the end that the child came to.
+/// Returns the failure of the call, by the way in which the child ended.
 fn failed(url: &Url, error: HelperError) -> ToolFailure {
     const RAW: &str = "Ask for it raw, or for another page that says the same.";
     let used_up: String;

@@ -1,6 +1,6 @@
-//! A page as a tree: nodes in one list, parsed as browsers do, and bounded in depth and number.
+//! A page as a tree: nodes in one list, parsed as in browsers, with limits of depth and number.
 //!
-//! Pages are hostile: parse in a helper's process alone, and walk without recursion.
+//! Pages are hostile: parse them only in a helper process, and walk without recursion.
 
 mod bounded;
 mod sink;
@@ -11,16 +11,16 @@ use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
 use std::{fmt, iter};
 
-/// The most that a page may make of its bytes. A bound of depth is what browsers have, too; without it the parser's time
-/// grows with the square of the depth.
+/// Maximum depth of an element. Browsers have such a limit, too; without it the parser's time grows with the square of
+/// the depth.
 const MAX_DEPTH: usize = 512;
-/// Nodes of a tree; with more, its end is missing.
+/// Maximum number of nodes of a tree; the rest of a larger page is missing.
 const MAX_NODES: usize = 400_000;
 
 /// Attributes whose values are shown.
 const SHOWN_ATTRIBUTES: [&str; 7] = ["alt", "alttext", "aria-label", "label", "name", "title", "value"];
 
-/// The tree of a page.
+/// Tree of a page.
 #[derive(Default)]
 pub struct Tree {
     nodes: Vec<Node>,
@@ -44,7 +44,7 @@ struct Node {
 
 #[derive(Default)]
 enum Content {
-    /// The document, a comment, or what a template holds.
+    /// The document, a comment, or the content of a template.
     #[default]
     Nothing,
     Text(StrTendril),
@@ -58,22 +58,24 @@ struct Element {
     is_integration_point: bool,
 }
 
-/// Parses a page. `charset` is what its sender says of it; a byte order mark goes before, and the page's own word after it.
+/// Parses a page. `charset` is that of the response; a byte order mark takes precedence over it, and it over the page's
+/// own declaration.
 ///
-/// Any bytes give a tree. No element stands deeper than browsers allow, and what goes past the bound of nodes is missing
-/// ([`Tree::is_cut`]). Invisible characters of its text are removed.
+/// Any bytes result in a tree. Elements beyond the depth of browsers are skipped, and nodes beyond the limit are
+/// missing ([`Tree::is_cut`]). Invisible characters of its text are removed.
 pub fn parse(bytes: &[u8], charset: Option<&str>) -> Tree {
     let mut tree = parse_as_is(bytes, charset);
     tree.clean();
     tree
 }
 
-/// Parses a page as [`parse`] does, with the invisible characters of its text: what reports their number removes them.
+/// Parses a page as [`parse`] does, but keeps the invisible characters of its text, for callers that report their
+/// number.
 pub(crate) fn parse_as_is(bytes: &[u8], charset: Option<&str>) -> Tree {
     bounded::parsed(&charset::decode(bytes, charset).text)
 }
 
-/// Parses a text that is decoded already, as [`parse`] does.
+/// Parses a decoded text, as [`parse`] does.
 pub(super) fn parse_text(text: &str) -> Tree {
     let mut tree = bounded::parsed(text);
     tree.clean();
@@ -90,19 +92,19 @@ fn clean(text: &mut StrTendril, removed: &mut usize) {
 /// A step of a walk over a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// A node begins; its children follow, unless they are left out.
+    /// A node begins; its children follow, unless they are skipped.
     Enter(NodeId),
     /// An element ends.
     Leave(NodeId),
 }
 
 impl Tree {
-    /// The document itself.
+    /// Returns the document itself.
     pub fn root(&self) -> NodeId {
         NodeId(0)
     }
 
-    /// The page had more nodes than a tree may have, and its end is missing.
+    /// Returns `true` if the page had more nodes than the limit, so that its end is missing.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -112,7 +114,7 @@ impl Tree {
         self.removed
     }
 
-    /// Removes invisible characters from all that is shown of it.
+    /// Removes invisible characters from all shown text.
     fn clean(&mut self) {
         for index in 0..self.nodes.len() {
             let parent = self.nodes[index].parent;
@@ -130,8 +132,8 @@ impl Tree {
         }
     }
 
-    /// The name of an element of HTML in lower case; `None` for anything else, and "" for elements of SVG and MathML with
-    /// other names than `svg` and `math`.
+    /// Returns the name of an element of HTML in lower case; `None` for other nodes, and "" for elements of SVG and
+    /// MathML other than `svg` and `math`.
     pub fn tag(&self, node: NodeId) -> Option<&str> {
         let Content::Element(element) = &self.node(node).content else { return None };
         let name = &*element.name.local;
@@ -142,7 +144,7 @@ impl Tree {
         }
     }
 
-    /// The name of an element in any namespace.
+    /// Returns the name of an element in any namespace.
     pub(super) fn local_name(&self, node: NodeId) -> Option<&str> {
         match &self.node(node).content {
             Content::Element(element) => Some(&*element.name.local),
@@ -150,13 +152,13 @@ impl Tree {
         }
     }
 
-    /// An attribute of an element.
+    /// Returns an attribute of an element.
     pub fn attribute(&self, node: NodeId, name: &str) -> Option<&str> {
         let Content::Element(element) = &self.node(node).content else { return None };
         element.attributes.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| &*attribute.value)
     }
 
-    /// The attributes of an element, in their order.
+    /// Returns the attributes of an element, in their order.
     pub(super) fn attributes(&self, node: NodeId) -> impl Iterator<Item = (&str, &str)> {
         let attributes = match &self.node(node).content {
             Content::Element(element) => &element.attributes[..],
@@ -165,7 +167,7 @@ impl Tree {
         attributes.iter().map(|attribute| (&*attribute.name.local, &*attribute.value))
     }
 
-    /// The text of a text node.
+    /// Returns the text of a text node.
     pub fn text(&self, node: NodeId) -> Option<&str> {
         match &self.node(node).content {
             Content::Text(text) => Some(text),
@@ -173,13 +175,14 @@ impl Tree {
         }
     }
 
-    /// Tells whether the class attribute names a class that contains this word.
+    /// Returns `true` if the class attribute names a class that contains this text.
     pub fn has_class(&self, node: NodeId, word: &str) -> bool {
         self.attribute(node, "class")
             .is_some_and(|classes| classes.split_ascii_whitespace().any(|it| it.contains(word)))
     }
 
-    /// The elements of a tag, in the order of the document, one of whose classes contains `class`; "" takes all of them.
+    /// Returns the elements with this tag, in the order of the document, one of whose classes contains `class`; ""
+    /// matches all.
     pub fn select<'a>(&'a self, below: NodeId, tag: &'a str, class: &'a str) -> impl Iterator<Item = NodeId> + 'a {
         self.descendants(below).filter(move |node| {
             self.tag(*node).is_some_and(|name| tag.is_empty() || name == tag)
@@ -187,7 +190,7 @@ impl Tree {
         })
     }
 
-    /// The text below a node as a reader sees it: without scripts and hidden parts, on one line.
+    /// Returns the text below a node as a reader sees it: without scripts and hidden parts, on one line.
     pub fn text_of(&self, node: NodeId) -> String {
         let mut text = String::new();
         let mut walk = self.walk(node);
@@ -205,17 +208,17 @@ impl Tree {
         super::characters::with_single_spaces(&text)
     }
 
-    /// The parent of a node.
+    /// Returns the parent of a node.
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.node(node).parent
     }
 
-    /// The children of a node.
+    /// Returns the children of a node.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         iter::successors(self.node(node).first, |child| self.node(*child).next)
     }
 
-    /// The node's descendants, in the order of the document.
+    /// Returns the node's descendants, in the order of the document.
     pub fn descendants(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         self.walk(node).filter_map(move |step| match step {
             Step::Enter(entered) if entered != node => Some(entered),
@@ -223,7 +226,7 @@ impl Tree {
         })
     }
 
-    /// A walk over a node and all below it.
+    /// Walks over a node and everything below it.
     pub(super) fn walk(&self, node: NodeId) -> Walk<'_> {
         Walk { tree: self, end: node, next: Some(Step::Enter(node)) }
     }
@@ -241,7 +244,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Leaves out what is below the node that was entered last.
+    /// Skips the content of the node that was entered last.
     pub(super) fn pass_over(&mut self, entered: NodeId) {
         self.next = Some(Step::Leave(entered));
     }
@@ -265,7 +268,7 @@ impl Iterator for Walk<'_> {
 }
 
 impl fmt::Debug for Tree {
-    /// Without its nodes: there may be hundreds of thousands.
+    /// Omits the nodes: there may be hundreds of thousands.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tree").field("nodes", &self.nodes.len()).field("is_cut", &self.is_cut).finish()
     }

@@ -8,7 +8,7 @@ pub(super) enum RuleLine<'a> {
 }
 
 /// Returns the rules for this program, named in lower case: those of all groups that name it, or, without any, of all
-/// groups for everybody.
+/// groups for every program.
 pub(super) fn rules_for<'a>(file: &'a [u8], agent: &str) -> Vec<RuleLine<'a>> {
     let (mut own, mut general) = (Vec::new(), Vec::new());
     let mut has_own_group = false;
@@ -38,12 +38,12 @@ pub(super) fn rules_for<'a>(file: &'a [u8], agent: &str) -> Vec<RuleLine<'a>> {
     if has_own_group { own } else { general }
 }
 
-/// The group that is being read.
+/// Group that is being read.
 #[derive(Default)]
 struct Group {
     is_own: bool,
     is_general: bool,
-    /// The next name of a program begins another group.
+    /// `true` if the next name of a program begins another group.
     has_rules: bool,
 }
 
@@ -53,7 +53,7 @@ enum Key {
     Disallow,
 }
 
-/// The lines with these keys. Others, such as `Sitemap`, end no group.
+/// Returns the lines with these keys. Others, such as `Sitemap`, do not end a group.
 fn lines(file: &[u8]) -> impl Iterator<Item = (Key, &[u8])> {
     let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     file.split(|byte| matches!(byte, b'\n' | b'\r')).filter_map(|line| {

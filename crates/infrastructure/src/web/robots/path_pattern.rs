@@ -11,7 +11,7 @@ pub(super) struct PathPattern {
 }
 
 impl PathPattern {
-    /// Reads the path of a rule. Returns `None` for an empty one, which matches nothing.
+    /// Parses the path of a rule. Returns `None` for an empty one, which matches nothing.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -22,7 +22,7 @@ impl PathPattern {
         };
         let mut parts = String::with_capacity(text.len());
         for (index, literal) in text.split(|byte| *byte == b'*').enumerate() {
-            // A run of stars means the same as one.
+            // A run of stars has the same meaning as one.
             if index > 0 && !parts.ends_with('*') {
                 parts.push('*');
             }
@@ -31,7 +31,7 @@ impl PathPattern {
         Some(Self { parts: parts.into(), is_anchored })
     }
 
-    /// Number of octets, by which the more specific of two rules is found.
+    /// Returns the number of octets, by which the more specific of two rules is found.
     pub(super) fn octets(&self) -> usize {
         self.parts.len() + usize::from(self.is_anchored)
     }
@@ -50,7 +50,7 @@ impl PathPattern {
             true => others.rsplit_once('*').map_or((None, others), |(middle, last)| (Some(middle), last)),
             false => (Some(others), ""),
         };
-        // The first place of each part leaves the most for those behind it: none is looked for twice.
+        // The first match of each part leaves most text for the following parts, so no part is searched for twice.
         for part in middle.into_iter().flat_map(|middle| middle.split('*')) {
             let found = rest.find(part);
             let end = found.map_or(rest.len(), |start| start + part.len());
@@ -65,14 +65,14 @@ impl PathPattern {
     }
 }
 
-/// Returns a path and its query as patterns are compared with them.
+/// Returns a path and its query in the form that patterns are compared with.
 pub(super) fn normalized(target: &str) -> String {
     let mut path = String::with_capacity(target.len());
     push_normalized(&mut path, target.as_bytes());
     path
 }
 
-/// Decodes what need not be encoded, and encodes what has a meaning in patterns and all that is not ASCII.
+/// Decodes characters that need no encoding, and encodes those with a meaning in patterns and all outside of ASCII.
 fn push_normalized(out: &mut String, bytes: &[u8]) {
     let mut rest = bytes;
     while let [first, behind @ ..] = rest {

@@ -20,13 +20,13 @@ struct Rule {
     path: PathPattern,
 }
 
-/// The rules of a site take more work than is done for it.
+/// The rules of a site require too much work to compare.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`robots.txt` has more rules than are compared")]
 pub(super) struct TooManyRules;
 
 impl Rules {
-    /// Reads the rules for this program, named in lower case.
+    /// Parses the rules for this program, named in lower case.
     ///
     /// # Errors
     /// [`TooManyRules`].

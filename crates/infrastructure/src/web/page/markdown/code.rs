@@ -1,4 +1,4 @@
-//! Blocks of code: their text as it stands, and their language.
+//! Blocks of code: their exact text, and their language.
 
 use super::{
     super::tree::{
@@ -8,7 +8,7 @@ use super::{
     inline::longest_run,
 };
 
-/// Names that classes give a language without a word before it.
+/// Language names that classes contain without a prefix.
 const LANGUAGES: [&str; 45] = [
     "bash",
     "c",
@@ -57,7 +57,7 @@ const LANGUAGES: [&str; 45] = [
     "yaml",
 ];
 
-/// The lines of a block of code with the fences around it; none where it is empty.
+/// Returns the lines of a block of code with the fences around it; none if it is empty.
 pub(super) fn lines(tree: &Tree, pre: NodeId) -> Vec<String> {
     let code = text(tree, pre);
     let code = code.trim_end().trim_start_matches('\n');
@@ -71,7 +71,7 @@ pub(super) fn lines(tree: &Tree, pre: NodeId) -> Vec<String> {
     lines
 }
 
-/// The text below a node with its line breaks and spaces.
+/// Returns the text below a node with its line breaks and spaces.
 pub(super) fn text(tree: &Tree, node: NodeId) -> String {
     let mut text = String::new();
     let mut walk = tree.walk(node);
@@ -102,13 +102,13 @@ fn line_start(text: &mut String) {
     }
 }
 
-/// The language that classes at the block, in it or around it name.
+/// Returns the language that a class of the block, of its child or of a container names.
 fn language(tree: &Tree, pre: NodeId) -> Option<String> {
     let inner = tree.children(pre).find(|child| tree.tag(*child) == Some("code"));
     let mut outer = tree.parent(pre);
     let mut around = Vec::new();
     for _ in 0..3 {
-        // A place for one block; what holds several says nothing of this one.
+        // A container of a single block. The classes of one with several blocks do not describe this block.
         let Some(node) = outer.filter(|node| matches!(tree.tag(*node), Some("div" | "figure" | "td" | "section")))
         else {
             break;

@@ -1,6 +1,6 @@
-//! The text of one paragraph, heading or cell, with its marks.
+//! The text of one paragraph, heading or cell, with its markup.
 
-/// A mark of a part of a paragraph.
+/// Markup of a part of a paragraph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
     Strong,
@@ -12,16 +12,16 @@ pub(super) enum Mark {
     Link(Target),
 }
 
-/// The end of a link.
+/// Target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Out of the page.
+    /// Another address.
     Address {
         url: String,
-        /// The text of a link that has none of its own.
+        /// Text of a link without a text of its own.
         label: String,
     },
-    /// To a place in the page, or nowhere.
+    /// A place in the page, or no valid address.
     InPage,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Target {
 struct Open {
     mark: Mark,
     start: usize,
-    /// A part of it is in a paragraph before this one.
+    /// `true` if an earlier paragraph contains a part of it.
     has_shown: bool,
 }
 
@@ -38,9 +38,9 @@ struct Open {
 pub(super) struct Inline {
     text: String,
     open: Vec<Open>,
-    /// The mark that was closed last: where its text begins and where it ends.
+    /// Last closed mark, with the start and end of its text.
     closed: Option<(Mark, usize, usize)>,
-    /// The links out of the page so far, with their texts.
+    /// Links to other addresses so far, with their texts.
     links: Vec<(String, String)>,
 }
 
@@ -57,7 +57,7 @@ impl Inline {
         self.open.iter().any(|open| matches!(open.mark, Mark::Link(_)))
     }
 
-    /// Adds text of the page: white space as browsers show it, and what Markdown would read otherwise escaped.
+    /// Adds text of the page: collapses white space as browsers do, and escapes what Markdown would interpret.
     pub(super) fn add(&mut self, text: &str) {
         let is_code = self.is_open(&Mark::Code);
         for (at, char) in text.char_indices() {
@@ -73,19 +73,19 @@ impl Inline {
         }
     }
 
-    /// Adds Markdown as it stands.
+    /// Adds Markdown without changes.
     pub(super) fn add_markdown(&mut self, markdown: &str) {
         self.text.push_str(markdown);
     }
 
-    /// Adds a space where there is none.
+    /// Adds a space unless there is one.
     pub(super) fn space(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
             self.text.push(' ');
         }
     }
 
-    /// Parts two items that stand on one line.
+    /// Separates two items on one line.
     pub(super) fn part(&mut self) {
         let end = self.text.trim_end().len();
         if end > 0 && !self.text[..end].ends_with([';', ':']) {
@@ -101,7 +101,7 @@ impl Inline {
     }
 
     pub(super) fn open(&mut self, mark: Mark) {
-        // `**a****b**` would be read otherwise than it was meant.
+        // `**a****b**` would be parsed differently.
         if let Some((closed, start, end)) = &self.closed
             && *closed == mark
             && *end == self.text.len()
@@ -133,17 +133,17 @@ impl Inline {
         self.text.extend(["![", &paired(&label.take()), "](", &destination(url), ")"]);
     }
 
-    /// The bytes of the paragraph so far.
+    /// Returns the number of bytes of the paragraph so far.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// The text and the address of each link so far.
+    /// Returns the text and the address of each link so far.
     pub(super) fn into_links(self) -> Vec<(String, String)> {
         self.links
     }
 
-    /// Takes the paragraph; what is open in it goes on in the next one.
+    /// Takes the paragraph; open marks continue in the next one.
     pub(super) fn take(&mut self) -> String {
         for index in (0..self.open.len()).rev() {
             let Open { mark, start, has_shown } = &self.open[index];
@@ -159,7 +159,7 @@ impl Inline {
         std::mem::take(&mut self.text)
     }
 
-    /// Sets a mark around the text that came since it was opened. White space stays outside.
+    /// Puts a mark around the text added since it was opened. White space stays outside.
     fn wrap(&mut self, open: &Open, is_end: bool) {
         let content = self.text.split_off(open.start.min(self.text.len()));
         let trimmed = content.trim();
@@ -178,7 +178,7 @@ impl Inline {
                 }
             }
             _ if trimmed.is_empty() => {}
-            // Signs that lead to the heading they stand at.
+            // Signs that link to their own heading.
             Mark::Link(Target::InPage) if matches!(trimmed, "¶" | "§" | "#" | "\\#" | "🔗") => {}
             Mark::Link(Target::InPage) => self.text.push_str(trimmed),
             Mark::Code => self.add_code(trimmed),
@@ -195,7 +195,7 @@ impl Inline {
         }
     }
 
-    /// Tells whether one of the last links leads there: an empty one to the same place tells nothing more.
+    /// Returns `true` if one of the last links has this address: another link without a text would add nothing.
     fn was_linked(&self, url: &str) -> bool {
         self.links.iter().rev().take(50).any(|(_, linked)| linked == url)
     }
@@ -227,7 +227,7 @@ impl Inline {
         self.text.extend([&fence, pad, &code, pad, &fence]);
     }
 
-    /// Raises or lowers: by signs that have a letter of their own, else behind a sign.
+    /// Writes superscript or subscript: with Unicode characters if all exist, otherwise after a sign.
     fn add_shifted(&mut self, text: &str, sign: &str, shifted: fn(char) -> Option<char>) {
         if let Some(text) = text.chars().map(shifted).collect::<Option<String>>() {
             self.text.push_str(&text);
@@ -243,7 +243,7 @@ impl Inline {
     }
 }
 
-/// The text of a link whose brackets are pairs, or escaped.
+/// Returns the text of a link with balanced or escaped brackets.
 fn paired(text: &str) -> String {
     let mut depth = 0_i32;
     let mut is_escaped = false;
@@ -268,7 +268,7 @@ fn paired(text: &str) -> String {
     escaped
 }
 
-/// The address as it stands in a link: parentheses that are no pairs would end it.
+/// Returns the address for a link, with unbalanced parentheses escaped.
 fn destination(url: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = url.chars().all(|char| {
@@ -279,7 +279,7 @@ fn destination(url: &str) -> String {
     url.replace(' ', "%20").replace('<', "%3C").replace('>', "%3E")
 }
 
-/// Escapes what would make the beginning of a line something else than a paragraph.
+/// Escapes a line that Markdown would not parse as a paragraph.
 pub(super) fn escaped_start(line: &str) -> String {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let behind = &line[digits..];
@@ -302,7 +302,7 @@ pub(super) fn escaped_start(line: &str) -> String {
     if is_marker { format!("\\{line}") } else { line.to_owned() }
 }
 
-/// The longest run of a sign.
+/// Returns the length of the longest run of a character.
 pub(super) fn longest_run(text: &str, sign: char) -> usize {
     text.split(|char| char != sign).map(str::len).max().unwrap_or_default()
 }
@@ -316,7 +316,7 @@ fn delimiter(mark: &Mark) -> Option<&'static str> {
     }
 }
 
-/// Tells whether a sign between these would be read as markup.
+/// Returns `true` if a character between these would be parsed as markup.
 fn needs_escape(before: Option<char>, char: char, rest: &str) -> bool {
     let after = rest.chars().next();
     let is_space = |char: Option<char>| char.is_none_or(char::is_whitespace);

@@ -1,9 +1,9 @@
-//! Lines of Markdown: what stands before each of them, and between them.
+//! Lines of Markdown with their prefixes and the gaps between them.
 
-/// Levels of lists and quotes that are indented; deeper ones stand as these.
+/// Maximum number of indented levels of lists and quotes; deeper ones have the same indentation.
 const MAX_PREFIXES: usize = 24;
 
-/// The lines so far.
+/// Lines so far.
 #[derive(Debug)]
 pub(super) struct Lines {
     text: String,
@@ -14,7 +14,7 @@ pub(super) struct Lines {
     prefixes: Vec<Prefix>,
 }
 
-/// The distance of two blocks.
+/// Distance between two blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     /// On the next line.
@@ -23,10 +23,10 @@ pub(super) enum Gap {
     Blank,
 }
 
-/// The beginning of the lines of a list's item or a quote.
+/// Prefix of the lines of a list item or a quote.
 #[derive(Debug)]
 struct Prefix {
-    /// Before its first line, until that is written.
+    /// Prefix of its first line, until that is written.
     first: Option<String>,
     rest: String,
 }
@@ -36,12 +36,12 @@ impl Lines {
         Self { text: String::new(), count: 0, most, is_cut: false, gap: Gap::Line, prefixes: Vec::new() }
     }
 
-    /// No more fits.
+    /// Returns `true` if the limit is reached.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The number of the line that was written last, from 1.
+    /// Returns the number of the line that was written last, from 1.
     pub(super) fn number(&self) -> usize {
         self.count
     }
@@ -50,21 +50,21 @@ impl Lines {
         self.text
     }
 
-    /// Keeps the next line at this distance at least. The first line of an item stands beside its marker.
+    /// Sets the minimum distance of the next line. The first line of an item follows its marker directly.
     pub(super) fn part(&mut self, gap: Gap) {
         if !self.has_marker() {
             self.gap = self.gap.max(gap);
         }
     }
 
-    /// Puts the next line at this distance.
+    /// Sets the distance of the next line.
     pub(super) fn place(&mut self, gap: Gap) {
         if !self.has_marker() {
             self.gap = gap;
         }
     }
 
-    /// Begins an item or a quote: a marker stands before its first line, and other lines are indented.
+    /// Begins an item or a quote: the first line has a marker as its prefix, and later lines are indented.
     pub(super) fn begin(&mut self, marker: &str, rest: &str) {
         let is_deep = self.prefixes.len() >= MAX_PREFIXES;
         let rest = if is_deep { String::new() } else { rest.to_owned() };
@@ -110,7 +110,7 @@ impl Lines {
         }
     }
 
-    /// Takes the spaces from the end of the last line.
+    /// Removes the spaces at the end of the last line.
     fn trim_line(&mut self) {
         self.text.truncate(self.text.trim_end_matches(' ').len());
     }

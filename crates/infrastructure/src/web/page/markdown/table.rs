@@ -1,14 +1,15 @@
-//! Tables: which of them hold data, and their lines in Markdown.
+//! Tables: which of them contain data, and their lines in Markdown.
 
 use super::super::tree::{NodeId, Step, Tree};
 use std::collections::HashSet;
 
-/// Columns of a table; what stands further right goes into the last one.
+/// Maximum number of columns of a table; the last one receives the text of further ones.
 const MAX_COLUMNS: usize = 64;
-/// Rows that one cell reaches down.
+/// Maximum number of rows that one cell spans.
 const MAX_SPAN: usize = 1_000;
 
-/// The tables of a page that are shown as tables. The others arrange parts of the page, which stand below one another.
+/// Returns the tables of a page that contain data. The others lay out parts of the page, which are written one below
+/// the other.
 pub(super) fn data_tables(tree: &Tree) -> HashSet<NodeId> {
     let mut data = HashSet::new();
     let mut open: Vec<Facts> = Vec::new();
@@ -39,7 +40,7 @@ pub(super) fn data_tables(tree: &Tree) -> HashSet<NodeId> {
     data
 }
 
-/// Signs by which a table of data is told from one that arranges.
+/// Properties that distinguish a table of data from one for layout.
 #[derive(Default)]
 struct Facts {
     is_presentation: bool,
@@ -79,7 +80,7 @@ impl Facts {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Row>,
-    /// Cells of rows above that reach down: for how many rows more, and their text.
+    /// Cells of earlier rows that span this one: the number of further rows, and their text.
     reaching: Vec<(usize, String)>,
     bytes: usize,
 }
@@ -96,7 +97,7 @@ impl Table {
         self.rows.push(Row::default());
     }
 
-    /// Adds a cell with the columns and rows that it takes.
+    /// Adds a cell with the number of columns and rows that it spans.
     pub(super) fn add(&mut self, text: String, is_head: bool, columns: usize, rows: usize) {
         if self.rows.is_empty() {
             self.rows.push(Row::default());
@@ -122,12 +123,12 @@ impl Table {
         }
     }
 
-    /// The bytes of its cells.
+    /// Returns the number of bytes of its cells.
     pub(super) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Writes the cells from above that stand at this place of the row.
+    /// Writes the cells of earlier rows that span this position.
     fn reach_down(&mut self) {
         let Some(row) = self.rows.last_mut() else { return };
         while let Some((left, text)) = self.reaching.get_mut(row.cells.len())
@@ -143,7 +144,7 @@ impl Table {
         self.reach_down();
     }
 
-    /// The lines of the table. A row of heads stands above; where there is none, an empty one.
+    /// Returns the lines of the table. A row of headings comes first; an empty one if there is none.
     pub(super) fn lines(mut self) -> Vec<String> {
         self.end_row();
         self.rows.retain(|row| row.cells.iter().any(|cell| !cell.is_empty()));

@@ -1,4 +1,4 @@
-//! The parser, within bounds: what would go too deep or be too much does not reach the builder of the tree.
+//! The parser with limits: elements that are too deep or too many do not reach the builder of the tree.
 
 use super::{MAX_DEPTH, MAX_NODES, NodeId, Tree, sink::Sink};
 use html5ever::{
@@ -14,7 +14,7 @@ use std::{
     collections::HashMap,
 };
 
-/// Elements that hold nothing, or nothing but text: they do not nest, and the tokenizer must hear of them.
+/// Elements without content, or with nothing but text: they do not nest, and the tokenizer must see them.
 const FLAT: [&str; 26] = [
     "area",
     "base",
@@ -55,7 +55,7 @@ pub(super) fn parsed(text: &str) -> Tree {
     let tokenizer = Tokenizer::new(bounded, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(text));
-    // It stops at the end of each script, for whoever runs scripts.
+    // The tokenizer stops at the end of each script, for browsers that run scripts.
     while !input.is_empty() {
         let _ = tokenizer.feed(&input);
     }
@@ -66,12 +66,12 @@ pub(super) fn parsed(text: &str) -> Tree {
     tree
 }
 
-/// Stands between the tokenizer and the builder.
+/// Filters the tokens between the tokenizer and the builder.
 struct Bounded {
     builder: TreeBuilder<NodeId, Sink>,
-    /// The elements that were open when they were counted last, and how many had been made by then.
+    /// Number of open elements at the last count, and number of elements created by then.
     counted: Cell<(usize, usize)>,
-    /// The number of beginnings of each element that were left out, and whose ends are still to come.
+    /// Number of skipped start tags by name whose end tags are still to come.
     left_out: RefCell<HashMap<LocalName, usize>>,
     is_cut: Cell<bool>,
 }
@@ -105,7 +105,7 @@ impl TokenSink for Bounded {
 }
 
 impl Bounded {
-    /// Decides on the beginning of an element, and remembers what it leaves out.
+    /// Decides on the start tag of an element, and records a skipped one.
     fn leaves_out(&self, tag: &Tag) -> bool {
         let is_flat = FLAT.contains(&&*tag.name);
         // In SVG even these nest.
@@ -127,13 +127,13 @@ impl Bounded {
         }
     }
 
-    /// A bound that costs nothing: each element that was made since may be open.
+    /// Returns a cheap upper bound: each element created since the last count may be open.
     fn depth_at_most(&self) -> usize {
         let (depth, made) = self.counted.get();
         depth + self.builder.sink.elements() - made
     }
 
-    /// Counts what the builder holds: open elements, and formatting that it would open again.
+    /// Counts what the builder holds: open elements, and formatting elements that it would reopen.
     fn depth(&self) -> usize {
         let count = Count::default();
         self.builder.trace_handles(&count);

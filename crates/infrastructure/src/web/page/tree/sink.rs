@@ -1,4 +1,4 @@
-//! The side of the tree that the parser writes to.
+//! The part of the tree that the parser writes to.
 
 use super::{Content, Element, Node, NodeId, Tree};
 use html5ever::{
@@ -17,7 +17,7 @@ pub(super) struct Sink {
     elements: Cell<usize>,
 }
 
-/// A name that stays when its element moves.
+/// A copy of a name, because the nodes are behind a `RefCell`.
 #[derive(Debug)]
 pub(super) struct Name(QualName);
 
@@ -36,12 +36,12 @@ impl Sink {
         Self { nodes: RefCell::new(vec![Node::default()]), elements: Cell::new(0) }
     }
 
-    /// The nodes so far.
+    /// Returns the number of nodes so far.
     pub(super) fn len(&self) -> usize {
         self.nodes.borrow().len()
     }
 
-    /// The elements that were made so far.
+    /// Returns the number of elements created so far.
     pub(super) fn elements(&self) -> usize {
         self.elements.get()
     }
@@ -57,7 +57,7 @@ impl Sink {
         change(&mut self.nodes.borrow_mut()[node.0 as usize])
     }
 
-    /// Adds to a text node; says no where the node is none.
+    /// Appends to a text node; returns `false` if the node is not one.
     fn adds_text(&self, node: Option<NodeId>, more: &StrTendril) -> bool {
         node.is_some_and(|node| {
             self.with(node, |node| match &mut node.content {

@@ -2,7 +2,7 @@
 
 use super::{NodeId, Tree};
 
-/// Elements with a place of their own, above and below others.
+/// Block elements.
 const BLOCKS: [&str; 52] = [
     "address",
     "article",
@@ -58,18 +58,18 @@ const BLOCKS: [&str; 52] = [
     "ul",
 ];
 
-/// Elements whose content is not the page's text, or is shown otherwise.
+/// Elements whose content is not text of the page, or is shown in another way.
 const LEFT_OUT: [&str; 20] = [
     "applet", "area", "base", "basefont", "canvas", "col", "colgroup", "datalist", "embed", "head", "link", "meta",
     "noembed", "noframes", "param", "rp", "script", "style", "template", "title",
 ];
 
-/// Tells whether an element of this tag stands on lines of its own.
+/// Returns `true` if an element with this tag is a block.
 pub(in crate::web::page) fn is_block(tag: &str) -> bool {
     BLOCKS.contains(&tag)
 }
 
-/// Tells whether a reader does not see an element and all below it.
+/// Returns `true` if a reader does not see an element and everything below it.
 pub(in crate::web::page) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
     tree.tag(node).is_some_and(|tag| {
         LEFT_OUT.contains(&tag)
@@ -79,7 +79,7 @@ pub(in crate::web::page) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
     })
 }
 
-/// Tells whether attributes of an element hide it.
+/// Returns `true` if attributes of an element hide it.
 fn is_hidden(tree: &Tree, node: NodeId) -> bool {
     tree.attributes(node).any(|(name, value)| match name {
         "hidden" => true,
@@ -89,7 +89,7 @@ fn is_hidden(tree: &Tree, node: NodeId) -> bool {
     })
 }
 
-/// Tells whether a style hides its element.
+/// Returns `true` if a style hides its element.
 fn hides(style: &str) -> bool {
     style.split(';').filter_map(|declaration| declaration.split_once(':')).any(|(property, value)| {
         let value = value.split('!').next().unwrap_or_default().trim();
@@ -99,11 +99,11 @@ fn hides(style: &str) -> bool {
     })
 }
 
-/// Tells whether an element counts lines beside code.
+/// Returns `true` if an element contains line numbers beside code.
 fn is_gutter(tree: &Tree, node: NodeId) -> bool {
     const GUTTERS: [&str; 9] =
         ["linenos", "lineno", "linenodiv", "line-numbers", "line-number", "gutter", "blob-num", "rouge-gutter", "lnt"];
     tree.attribute(node, "class").is_some_and(|classes| classes.split_ascii_whitespace().any(|it| GUTTERS.contains(&it)))
-        // Some put the gutter's class on the code itself.
+        // Some pages have the class of the gutter on the code itself.
         && tree.tag(node) != Some("pre")
 }
