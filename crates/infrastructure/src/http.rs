@@ -1,8 +1,8 @@
-//! HTTP to other hosts: the one client of this program, and events of servers (`docs/http.md`).
+//! HTTP to other hosts: the only HTTP client of the project, and server-sent events (`docs/http.md`).
 //!
-//! A [`client::HttpClient`] gives the way to a URL, an [`client::Endpoint`]; that takes requests and gives a
-//! [`response::Response`], whose body is read at once, in pieces, or as an [`event_stream::EventStream`]. Names are
-//! resolved and addresses judged by [`egress`](crate::egress).
+//! A [`client::HttpClient`] creates the [`client::Endpoint`] of a URL, which sends requests and returns a
+//! [`response::Response`]. Its body is read at once, in pieces, or as an [`event_stream::EventStream`].
+//! [`egress`](crate::egress) resolves names and checks addresses.
 
 pub mod client;
 mod connection;

@@ -1,4 +1,4 @@
-//! The client, and the way to one URL.
+//! The client, and the endpoint of a URL.
 
 use crate::{
     egress::{connector::Connector, host::Host},
@@ -20,11 +20,11 @@ use std::{
 };
 use url::{Position, Url};
 
-/// Who we are, to servers.
+/// Value of the header `User-Agent`.
 const USER_AGENT: &str = concat!("toolstead/", env!("CARGO_PKG_VERSION"));
 
-/// Makes HTTP requests: no redirects, so that no secret gets anywhere else and each address is judged, and no proxy but
-/// one that the configuration names. Cheap to clone.
+/// A client for HTTP requests. It follows no redirects, so that no secret reaches another host and the caller checks
+/// each address, and uses no proxy but a configured one. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     connector: Connector,
@@ -32,43 +32,44 @@ pub struct HttpClient {
     proxy: Option<Arc<HttpProxy>>,
 }
 
-/// The way to one URL, with connections of its own, which are kept. Cheap to clone.
+/// An endpoint for one URL, with its own connections, which are reused. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     origin: Arc<Origin>,
-    /// What the request line has: path and query, or all of the URL for a proxy.
+    /// Target of the request line: path and query, or the whole URL for a proxy.
     target: Uri,
-    /// Host and port, as `Host` has them.
+    /// Host and port, as in the header `Host`.
     named: HeaderValue,
 }
 
-/// One request.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The method.
+    /// Method.
     pub method: Method,
-    /// The headers. `Host` and the length of the body are set by the client, whatever stands here.
+    /// Headers. The client sets `Host` and the length of the body, and ignores such headers here.
     pub headers: HeaderMap,
-    /// The body; empty for none.
+    /// Body; empty for none.
     pub body: Bytes,
 }
 
 impl HttpClient {
-    /// A client that reaches what this connector connects to.
+    /// Creates a client that reaches the addresses that this connector connects to.
     pub fn new(connector: Connector) -> Self {
         Self { connector, tls: Arc::default(), proxy: None }
     }
 
-    /// Reaches everything but this machine through this proxy. The addresses of hosts are judged as without one, before it is asked.
+    /// Uses this proxy for everything but this machine. The addresses of hosts are checked as without one, before the
+    /// proxy receives the request.
     #[must_use]
     pub fn through(self, proxy: HttpProxy) -> Self {
         Self { proxy: Some(Arc::new(proxy)), ..self }
     }
 
-    /// The way to this URL; nothing is sent yet.
+    /// Creates the endpoint of this URL; nothing is sent yet.
     ///
     /// # Errors
-    /// [`HttpError::Address`], without what may be a secret in it.
+    /// [`HttpError::Address`], without the parts that may be secret.
     pub fn endpoint(&self, url: &Url) -> Result<Endpoint, HttpError> {
         let unusable = || unusable(url);
         let tls = match url.scheme() {
@@ -84,7 +85,7 @@ impl HttpClient {
         let named = HeaderValue::try_from(named).map_err(|_| unusable())?;
         let port = url.port_or_known_default().ok_or_else(unusable)?;
         let idle = Mutex::<Idle>::default();
-        // To a proxy this machine would be the proxy's own.
+        // For a proxy, this machine would be the proxy's own.
         let proxy = self.proxy.clone().filter(|_| !host.is_this_machine());
         let connector = self.connector.clone();
         let origin = Arc::new(Origin { host, port, connector, tls, proxy, idle });
@@ -92,7 +93,7 @@ impl HttpClient {
         Ok(Endpoint { origin, target, named })
     }
 
-    /// A client that believes those servers whose certificate is, or is signed by, this one (DER), and no others.
+    /// Creates a client that trusts only servers whose certificate is, or is signed by, this one (DER).
     #[cfg(any(test, feature = "testing"))]
     pub fn trusting(connector: Connector, certificate: &[u8]) -> Self {
         Self { tls: Arc::new(Tls::trusting(certificate)), ..Self::new(connector) }
@@ -107,7 +108,7 @@ fn host_of(url: &Url) -> Option<Host> {
     })
 }
 
-/// What the request line of a request for this URL has.
+/// Returns the target of the request line for this URL.
 fn target(origin: &Origin, url: &Url) -> Result<Uri, HttpError> {
     let path = &url[Position::BeforePath..Position::AfterQuery];
     let target = match origin.asks_a_proxy() {
@@ -133,7 +134,7 @@ fn unusable(url: &Url) -> HttpError {
 }
 
 impl Endpoint {
-    /// The way to another URL of the same scheme, host and port, by the same connections.
+    /// Creates the endpoint of another URL of the same scheme, host and port, with the same connections.
     ///
     /// # Errors
     /// [`HttpError::Address`] for a URL of another origin.
@@ -147,7 +148,7 @@ impl Endpoint {
         Ok(Self { target: target(&self.origin, url)?, ..self.clone() })
     }
 
-    /// Headers that a request may begin with: who we are, and that bodies may be packed.
+    /// Returns the initial headers of a request: the user agent, and that bodies may be compressed.
     pub fn headers(&self) -> HeaderMap {
         HeaderMap::from_iter([
             (header::HOST, self.named.clone()),
@@ -170,12 +171,12 @@ impl Endpoint {
         while let Some(mut connection) = self.origin.take_idle().await {
             match connection.send(outgoing).await {
                 Ok(response) => return Ok(Response::of(response, connection, self.origin.clone())),
-                // It ended before it took the request, which nobody has seen.
+                // The connection ended before the request was sent.
                 Err((_, Some(unsent))) => outgoing = unsent,
                 Err((error, None)) => return Err(HttpError::broken(error)),
             }
         }
-        // Boxed: rare, and larger than all the rest.
+        // Boxed, because it is rare, and larger than the rest of the future.
         Box::pin(self.send_on_new_connection(outgoing)).await
     }
 
@@ -187,8 +188,8 @@ impl Endpoint {
         }
     }
 
-    /// Sets the host, and the length of the body whatever the caller's headers say: hyper would use them, and the server
-    /// would read the rest of the body as another request.
+    /// Sets the host and the length of the body, and overrides the caller's headers: hyper would use those, and the
+    /// server would read the rest of the body as another request.
     fn set_framing(&self, request: &mut http::Request<Full<Bytes>>) {
         let length = request.body().size_hint().exact().unwrap_or(0);
         let headers = request.headers_mut();
@@ -196,7 +197,7 @@ impl Endpoint {
         headers.remove(header::TRANSFER_ENCODING);
         match length {
             0 => _ = headers.remove(header::CONTENT_LENGTH),
-            // A value of exactly its digits: one from an integer takes a second allocation.
+            // The value has exactly its digits; a conversion from an integer would allocate twice.
             length => _ = headers.insert(header::CONTENT_LENGTH, decimal(length)),
         }
     }

@@ -1,4 +1,4 @@
-//! One connection, driven by the task that uses it: a call to a server nearby then wakes no other task.
+//! One connection, driven by the task that uses it, so that a request to a nearby server wakes no other task.
 
 use bytes::Bytes;
 use futures::{FutureExt, task::AtomicWaker};
@@ -22,7 +22,7 @@ use tokio::{net::TcpStream, time::Instant};
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-/// The bytes, with TLS or without. Boxed: what TLS keeps is large.
+/// A byte stream, with TLS or without. Boxed, because the state of TLS is large.
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Number of times that a connection is polled in a row while it causes its own wake-ups.
@@ -33,17 +33,18 @@ pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Driver,
     task: Arc<ConnectionTask>,
-    /// Wakes `task`.
+    /// Waker of `task`.
     waker: Waker,
     pub(super) idle_since: Instant,
 }
 
-/// The half of a connection that reads and writes. `None` once it is over. While it lives it holds on to a request that
-/// it has not taken.
+/// The half of a connection that reads and writes. `None` once it has ended. Until then it holds a request that it has
+/// not yet read.
 pub(super) struct Driver(Option<http1::Connection<TokioIo<Stream>, Full<Bytes>>>);
 
-/// Wakes the task that uses a connection, except by what that task does itself while it polls the connection: hyper
-/// passes requests and bodies through channels, and each of them would have the task polled once more.
+/// Wakes the task that uses a connection, except for wake-ups that the task itself causes while it polls the
+/// connection: hyper passes requests and bodies through channels, and each of them would cause another poll of the
+/// task.
 struct ConnectionTask {
     state: AtomicU8,
     waker: AtomicWaker,
@@ -54,7 +55,7 @@ impl ConnectionTask {
     const IDLE: u8 = 0;
     /// A task polls it.
     const POLLED: u8 = 1;
-    /// The same, and it was woken meanwhile.
+    /// A task polls it, and it was woken meanwhile.
     const WOKEN: u8 = 2;
 }
 
@@ -72,10 +73,10 @@ impl Wake for ConnectionTask {
 }
 
 impl Connection {
-    /// A connection over this stream; nothing is sent yet.
+    /// Creates a connection over this stream; nothing is sent yet.
     ///
     /// # Errors
-    /// hyper's.
+    /// Errors of hyper.
     pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         let task = Arc::new(ConnectionTask { state: AtomicU8::new(ConnectionTask::IDLE), waker: AtomicWaker::new() });
@@ -83,12 +84,12 @@ impl Connection {
         Ok(Self { sender, driver: Driver(Some(driver)), task, waker, idle_since: Instant::now() })
     }
 
-    /// Sends the request. Gives it back where the connection ended before it was written.
+    /// Sends the request. Returns it with the error if the connection ended before it was written.
     pub(super) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, (hyper::Error, Option<Request<Full<Bytes>>>)> {
-        // The driver is polled below, and need not be woken for the request.
+        // The driver is polled below, so the request need not wake it.
         self.task.state.store(ConnectionTask::POLLED, Ordering::Release);
         let mut response = pin!(self.sender.try_send_request(request));
         let sent = poll_fn(|context| {
@@ -103,7 +104,7 @@ impl Connection {
         })
     }
 
-    /// Polls something that depends on the driver alone.
+    /// Polls an operation that depends on the driver alone.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -114,22 +115,22 @@ impl Connection {
             self.task.state.store(ConnectionTask::POLLED, Ordering::Release);
             let polled = poll(&mut self.driver, &mut Context::from_waker(&self.waker));
             let state = self.task.state.swap(ConnectionTask::IDLE, Ordering::AcqRel);
-            // What is ready needs no wake-up: the next poll reads what has come by then.
+            // A result that is ready needs no wake-up: the next poll reads what has arrived by then.
             if polled.is_ready() || state == ConnectionTask::POLLED {
                 return polled;
             }
         }
-        // Other tasks first.
+        // Lets other tasks run first.
         context.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Nothing has ended it, as far as it was driven.
+    /// Returns `true` if the connection has not ended, as far as it was driven.
     pub(super) fn is_open(&self) -> bool {
         self.driver.0.is_some()
     }
 
-    /// Looks whether the server has closed it meanwhile. `true` if it takes a request.
+    /// Checks that the server has not closed the connection. Returns `true` if it accepts a request.
     pub(super) async fn is_usable(&mut self) -> bool {
         poll_fn(|context| {
             self.poll(context, |driver, context| {
@@ -141,7 +142,7 @@ impl Connection {
         self.is_open() && self.sender.is_ready()
     }
 
-    /// Leaves the connection without a task until its next use.
+    /// Detaches the connection from its task until the next use.
     pub(super) fn rest(&mut self) {
         self.idle_since = Instant::now();
         drop(self.task.waker.take());
@@ -154,7 +155,7 @@ impl Connection {
 }
 
 impl Driver {
-    /// Makes what progress there is to be made.
+    /// Makes as much progress as possible without waiting.
     pub(super) fn drive(&mut self, context: &mut Context<'_>) {
         if self.0.as_mut().is_some_and(|driver| driver.poll_unpin(context).is_ready()) {
             self.0 = None;

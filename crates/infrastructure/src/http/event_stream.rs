@@ -1,4 +1,4 @@
-//! A response that is a stream of events, read one by one.
+//! A response that is a stream of events.
 
 use super::{
     http_error::HttpError,
@@ -7,7 +7,7 @@ use super::{
 };
 use std::time::Duration;
 
-/// The events of a response, as they come.
+/// The events of a response, read one by one.
 #[derive(Debug)]
 pub struct EventStream {
     response: Response,
@@ -15,12 +15,12 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// The events of a response's body; one of more than `limit` bytes is an error.
+    /// Creates a reader of a response's body; an event of more than `limit` bytes is an error.
     pub fn new(response: Response, limit: usize) -> Self {
         Self { response, decoder: SseDecoder::new(limit) }
     }
 
-    /// The next event; `None` at the stream's end. An event that is cut off is none.
+    /// Returns the next event; `None` at the stream's end. An incomplete event is dropped.
     ///
     /// # Errors
     /// [`HttpError::Broken`], and [`HttpError::Event`], after which the stream cannot be read any further.
@@ -34,12 +34,12 @@ impl EventStream {
         }
     }
 
-    /// The id to go on from when the stream breaks off (`Last-Event-ID`).
+    /// Returns the id from which to resume when the stream breaks (`Last-Event-ID`).
     pub fn last_event_id(&self) -> Option<&str> {
         self.decoder.last_event_id()
     }
 
-    /// How long the server wants to be left alone before the stream is opened again.
+    /// Returns the time to wait before the stream is opened again, if the server has specified one.
     pub fn retry(&self) -> Option<Duration> {
         self.decoder.retry()
     }

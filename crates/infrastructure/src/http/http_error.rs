@@ -1,12 +1,12 @@
-//! Why a request has no response, or a response no whole body.
+//! Failures of requests and of responses.
 
 use crate::{egress::connector::ConnectError, http::sse::EventTooLong};
 use std::{error::Error, io};
 
-/// A request without a whole response.
+/// A request without a complete response.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// It is no `http` or `https` address with a host. Nothing was sent.
+    /// It is not an `http` or `https` address with a host. Nothing was sent.
     #[error("`{0}` is no http or https address")]
     Address(String),
     /// There was no connection, so nothing was sent.
@@ -15,30 +15,30 @@ pub enum HttpError {
     /// The host's address is closed to this client. Nothing was sent.
     #[error("it is not reached: {0}")]
     NotPublic(ConnectError),
-    /// There are no certificates of the system to check a server by. Nothing was sent.
+    /// The system has no certificates to verify a server with. Nothing was sent.
     #[error("no server can be checked: {0}; `SSL_CERT_FILE` names a file of certificates")]
     Certificates(String),
     /// The connection broke; the request may have had an effect.
     #[error("the connection broke")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
-    /// The body is longer than the reader takes.
+    /// The body is longer than the limit of the reader.
     #[error("the body has more than {limit} bytes")]
     TooLong {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// An event of a stream is longer than the reader takes.
+    /// An event of a stream is longer than the limit of the reader.
     #[error(transparent)]
     Event(#[from] EventTooLong),
 }
 
 impl HttpError {
-    /// A connection that ended in the middle.
+    /// Creates the error for a connection that broke.
     pub(super) fn broken(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Broken(Box::new(error))
     }
 
-    /// The request never left, so that sending it again cannot do anything twice.
+    /// Returns `true` if the request was never sent, so that sending it again cannot repeat an effect.
     pub fn is_unsent(&self) -> bool {
         match self {
             Self::Address(_) | Self::Unreachable(_) | Self::NotPublic(_) | Self::Certificates(_) => true,
@@ -46,8 +46,8 @@ impl HttpError {
         }
     }
 
-    /// The same request may be answered in a moment: there was no connection, or it broke. A name that nobody knows, a
-    /// certificate that proves nothing and an answer that is no HTTP stay what they are.
+    /// Returns `true` if the failure may be temporary: there was no connection, or it broke. An unknown host name, an
+    /// invalid certificate and a response that is not HTTP are permanent.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable(error) => is_of_the_connection(error),
@@ -64,7 +64,7 @@ impl HttpError {
 }
 
 fn is_of_the_connection(error: &io::Error) -> bool {
-    // What is unpacked on the way has its error within.
+    // A decompression error may contain an error of the connection.
     if let Some(within) = error.get_ref().and_then(|error| error.downcast_ref::<HttpError>()) {
         return within.may_pass();
     }

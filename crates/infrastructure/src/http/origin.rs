@@ -1,4 +1,4 @@
-//! Connections to one host and port, kept from request to request.
+//! A pool of connections to one host and port.
 
 use crate::{
     egress::{connector::Connector, host::Host},
@@ -21,16 +21,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How long a connection may take to come about, from the name to the end of the TLS handshake.
+/// Timeout for a connection, from name resolution to the end of the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection that has idled for so long is not used again: its server is about to close it.
+/// Idle time after which a connection is not used again, because its server is about to close it.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// So many idle connections are kept.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 64;
 
-/// A silent server is probed after so long, and again each time so long has passed without an answer.
+/// Time without traffic before a silent server is probed, and interval between further probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// After so many probes without an answer the connection breaks.
+/// Number of unanswered probes after which the connection breaks.
 const KEEPALIVE_PROBES: u32 = 3;
 
 /// One host and port, with TLS or without.
@@ -41,33 +41,33 @@ pub(super) struct Origin {
     pub(super) connector: Connector,
     /// `None` for plain connections.
     pub(super) tls: Option<Arc<Tls>>,
-    /// Stands between, where there is one.
+    /// Proxy to use, if there is one.
     pub(super) proxy: Option<Arc<HttpProxy>>,
     pub(super) idle: Mutex<Idle>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// Used last stands last. Boxed: a connection is large, and goes from hand to hand with each call.
+    /// Sorted by last use, the latest last. Boxed, because a connection is large and moves with each call.
     #[expect(clippy::vec_box, reason = "a connection is large, and goes from hand to hand with each call")]
     connections: Vec<Box<Connection>>,
-    /// A task looks after them.
+    /// `true` if a task closes the expired ones.
     is_swept: bool,
 }
 
 impl Origin {
-    /// The connection that was used last, if it still lives.
+    /// Returns the connection that was used last, if it is still open.
     pub(super) async fn take_idle(&self) -> Option<Box<Connection>> {
         loop {
             let mut connection = self.lock().connections.pop()?;
-            // Only now it is seen whether the server has closed it meanwhile.
+            // The server may have closed it meanwhile, which is only known after this check.
             if connection.idle_since.elapsed() < IDLE_TIMEOUT && connection.is_usable().await {
                 return Some(connection);
             }
         }
     }
 
-    /// Keeps a connection whose response has been read to its end.
+    /// Returns a connection to the pool, after its response has been read to its end.
     pub(super) fn keep(self: &Arc<Self>, mut connection: Box<Connection>) {
         connection.rest();
         let mut idle = self.lock();
@@ -81,18 +81,18 @@ impl Origin {
         }
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     ///
     /// # Errors
     /// [`HttpError`]; nothing was sent.
     pub(super) async fn connect(&self) -> Result<Connection, HttpError> {
         let connecting = async {
-            // First: it does not depend on the server.
+            // Checked first, because it does not depend on the server.
             let connector = self.tls.as_ref().map(|tls| tls.connector()).transpose()?;
             let stream = match &self.proxy {
                 None => self.connector.connect(&self.host, self.port).await?,
                 Some(proxy) => {
-                    // The proxy looks the name up once more; a name that leads inside is not even shown to it.
+                    // The proxy resolves the name again. A name with an internal address is not even sent to it.
                     self.connector.addresses(&self.host, self.port).await?;
                     proxy.connect(&self.host, self.port, connector.is_some()).await?
                 }
@@ -110,12 +110,12 @@ impl Origin {
         timeout(CONNECT_TIMEOUT, connecting).await.map_err(|late| HttpError::Unreachable(late.into()))?
     }
 
-    /// Whether requests are written as a proxy wants them, with all of the URL.
+    /// Returns `true` if the request line must contain the whole URL, for a proxy.
     pub(super) fn asks_a_proxy(&self) -> bool {
         self.proxy.is_some() && self.tls.is_none()
     }
 
-    /// Closes what nobody used for too long. `false` once nothing is left.
+    /// Closes the connections that were idle for too long. Returns `false` once none is left.
     fn sweep(&self) -> bool {
         let mut idle = self.lock();
         idle.connections.retain(|connection| connection.idle_since.elapsed() < IDLE_TIMEOUT);
@@ -124,7 +124,7 @@ impl Origin {
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
-        // Nothing panics while it is held.
+        // No code panics while it holds this lock.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,7 +136,8 @@ impl Origin {
     }
 }
 
-/// Sweeps until nothing is idle: a server that is not called any more would keep its closed connections half open.
+/// Closes expired connections until none is idle. Otherwise connections that the server has closed would remain half
+/// open until the next request.
 async fn sweep(origin: Weak<Origin>) {
     loop {
         sleep(IDLE_TIMEOUT).await;

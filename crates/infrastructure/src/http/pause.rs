@@ -1,4 +1,4 @@
-//! The time that a server is left alone before a request is made again.
+//! Pauses before a request is repeated.
 
 use http::{HeaderMap, header};
 use std::{
@@ -6,17 +6,17 @@ use std::{
     time::Duration,
 };
 
-/// The pause after so many tries: it doubles from `first` to `longest`, less up to a quarter, so that many clients do not
-/// come back in step.
+/// Returns the pause after a number of attempts. It doubles from `first` to `longest`, less up to a quarter, so that
+/// many clients do not repeat their requests at the same time.
 pub fn pause_after(tries: u32, first: Duration, longest: Duration) -> Duration {
     let pause = first.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(longest);
-    // std seeds it anew for each one.
+    // The standard library uses a new seed for each one.
     let chance = RandomState::new().build_hasher().finish() % 1000;
     pause.mul_f64(1.0 - 0.25 * (chance as f64 / 1000.0))
 }
 
-/// The pause that a server wants: `retry-after-ms`, else `Retry-After` as seconds or as a date, which is measured from
-/// the server's own `Date`, so that no clock has to be right.
+/// Returns the pause that a server requests: `retry-after-ms`, else `Retry-After` as seconds or as a date. A date is
+/// compared with the server's own `Date`, so that the clocks need not agree.
 pub fn wanted_pause(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);

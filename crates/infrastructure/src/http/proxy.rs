@@ -1,4 +1,4 @@
-//! A proxy that the configuration names.
+//! A configured proxy.
 
 use crate::{
     egress::{connector::Connector, host::Host},
@@ -10,10 +10,10 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The longest head of its answer, in bytes.
+/// Maximum size of the head of its response, in bytes.
 const MAX_HEAD: usize = 16 << 10;
 
-/// An HTTP proxy: plain requests are made of it, and for TLS it opens a tunnel.
+/// An HTTP proxy: it receives plain requests itself, and opens a tunnel for TLS.
 #[derive(Debug)]
 pub struct HttpProxy {
     host: Host,
@@ -22,12 +22,12 @@ pub struct HttpProxy {
 }
 
 impl HttpProxy {
-    /// The proxy at this host and port, which this connector reaches.
+    /// Creates a proxy at this host and port, which this connector reaches.
     pub fn new(connector: Connector, host: Host, port: u16) -> Self {
         Self { host, port, connector }
     }
 
-    /// A connection that leads to the host, or to the proxy itself where requests are made of it.
+    /// Opens a connection that leads to the host, or to the proxy itself for plain requests.
     ///
     /// # Errors
     /// [`HttpError`]; no request was sent.
@@ -43,7 +43,7 @@ impl HttpProxy {
         let request = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut head = Vec::new();
-        // Byte by byte: what follows the head is no longer the proxy's.
+        // Byte by byte, because the bytes after the head are not from the proxy.
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() == MAX_HEAD {
                 return Err(io::Error::other("the answer of the proxy has no end"));

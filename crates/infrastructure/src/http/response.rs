@@ -1,4 +1,4 @@
-//! A response: its head, and the way to its body.
+//! A response: its head, and access to its body.
 
 use crate::http::{connection::Connection, http_error::HttpError, origin::Origin};
 use async_compression::tokio::bufread::GzipDecoder;
@@ -18,12 +18,12 @@ use std::{
 };
 use tokio_util::io::{ReaderStream, StreamReader};
 
-/// As large are the pieces that a body is unpacked in, in bytes.
+/// Size of the pieces in which a body is decompressed, in bytes.
 const UNPACKED_AT_ONCE: usize = 64 << 10;
-/// How much is passed over to find the end of a body that nobody reads on.
+/// Maximum number of pieces that are skipped to reach the end of a dropped body.
 const PIECES_AFTER_THE_ANSWER: usize = 4;
 
-/// The head of a response, and the way to its body. Dropping it gives up the rest of the body.
+/// The head of a response, and access to its body. Dropping it discards the rest of the body.
 #[derive(Debug)]
 pub struct Response {
     status: StatusCode,
@@ -33,46 +33,46 @@ pub struct Response {
 
 enum Body {
     Plain(PlainBody),
-    /// Unpacked on the way.
+    /// Decompressed while it is read.
     Packed {
         unpacked: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send + Sync>>,
         received: Arc<AtomicU64>,
     },
 }
 
-/// A body that comes by the connection that it holds.
+/// A body that is read from the connection that it holds.
 struct PlainBody {
     incoming: Incoming,
     connection: Option<Box<Connection>>,
     origin: Arc<Origin>,
-    /// Number of bytes that came.
+    /// Number of received bytes.
     received: u64,
-    /// The same number for the owner of a packed body.
+    /// Shares that number with the owner of a compressed body.
     reported: Option<Arc<AtomicU64>>,
 }
 
 impl Response {
-    /// A response whose body comes by this connection, which is kept afterwards.
+    /// Creates a response whose body is read from this connection, which returns to the pool afterwards.
     pub(super) fn of(response: http::Response<Incoming>, connection: Box<Connection>, origin: Arc<Origin>) -> Self {
         let (head, incoming) = response.into_parts();
         let body = PlainBody { incoming, connection: Some(connection), origin, received: 0, reported: None };
         let is_packed = head.headers.get(header::CONTENT_ENCODING).is_some_and(is_gzip);
-        // An empty body has nothing to unpack, not even the head of a packed one.
+        // An empty body cannot be decompressed, because it does not even have a header.
         let body = if is_packed && !body.incoming.is_end_stream() { unpacked(body) } else { Body::Plain(body) };
         Self { status: head.status, headers: head.headers, body }
     }
 
-    /// The status. A redirect is not followed.
+    /// Returns the status. Redirects are not followed.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The headers.
+    /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// Number of bytes of the body that came by now, before they were unpacked.
+    /// Returns the number of bytes of the body received so far, before decompression.
     pub fn received(&self) -> u64 {
         match &self.body {
             Body::Plain(body) => body.received,
@@ -80,7 +80,7 @@ impl Response {
         }
     }
 
-    /// The next piece of the body, unpacked; `None` at its end.
+    /// Returns the next piece of the body, decompressed; `None` at its end.
     ///
     /// # Errors
     /// [`HttpError::Broken`].
@@ -91,15 +91,14 @@ impl Response {
         }
     }
 
-    /// The rest of the body, unpacked.
+    /// Returns the rest of the body, decompressed.
     ///
     /// # Errors
-    /// [`HttpError::TooLong`] for more than `limit` bytes, none of which is held longer than needed to know;
-    /// [`HttpError::Broken`].
+    /// [`HttpError::TooLong`] as soon as there are more than `limit` bytes; [`HttpError::Broken`].
     pub async fn bytes(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
         let announced = match &self.body {
             Body::Plain(body) => body.incoming.size_hint().exact().unwrap_or(0),
-            // Nothing is said of what it will be unpacked.
+            // The size after decompression is unknown.
             Body::Packed { .. } => 0,
         };
         if announced > limit as u64 {
@@ -116,7 +115,7 @@ impl Response {
     }
 }
 
-/// Whether a header `Content-Encoding` names gzip, alone.
+/// Returns `true` if a header `Content-Encoding` names gzip, alone.
 fn is_gzip(coding: &HeaderValue) -> bool {
     ["gzip", "x-gzip"].iter().any(|gzip| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(gzip.as_bytes()))
 }
@@ -131,7 +130,7 @@ fn unpacked(mut body: PlainBody) -> Body {
         }
     });
     let mut decoder = GzipDecoder::new(StreamReader::new(Box::pin(packed)));
-    // Several members in a row are one body (RFC 1952, section 2.2); the first alone would be a part that looks whole.
+    // Several members in a row are one body (RFC 1952, section 2.2). The first alone would look like a complete one.
     decoder.multiple_members(true);
     Body::Packed { unpacked: Box::pin(ReaderStream::with_capacity(decoder, UNPACKED_AT_ONCE)), received }
 }
@@ -142,7 +141,7 @@ impl PlainBody {
             let frame = poll_fn(|context| {
                 let Some(connection) = &mut self.connection else { return self.incoming.frame().poll_unpin(context) };
                 connection.poll(context, |driver, context| {
-                    // The body first: only what is needed is read.
+                    // The body first, so that only what is needed is read.
                     let frame = self.incoming.frame().poll_unpin(context);
                     if frame.is_ready() {
                         return frame;
@@ -152,7 +151,7 @@ impl PlainBody {
                 })
             });
             match frame.await {
-                // Trailers say nothing here.
+                // Trailers are ignored.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
                         self.received += data.len() as u64;
@@ -176,7 +175,8 @@ impl PlainBody {
 }
 
 impl Drop for PlainBody {
-    /// The end of a stream mostly comes along with the answer that ended the reading; then the connection is kept.
+    /// Tries to read to the end of the body without waiting. The end of a stream usually arrives with the event after
+    /// which the caller stops reading, and then the connection can be reused.
     fn drop(&mut self) {
         for _ in 0..PIECES_AFTER_THE_ANSWER {
             let is_open = self.connection.is_some();

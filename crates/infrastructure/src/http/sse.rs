@@ -1,41 +1,41 @@
-//! Server-sent events (WHATWG HTML, "Server-sent events"), bounded while they are read.
+//! Server-sent events (WHATWG HTML, "Server-sent events"), with limits while they are read.
 
 use std::{collections::VecDeque, time::Duration};
 
-/// A comment that keeps a quiet stream from being closed on the way.
+/// A comment that prevents intermediaries from closing an idle stream.
 pub const KEEP_ALIVE: &[u8] = b":\n\n";
 
-/// The longest event id that is kept; a longer one is taken for none.
+/// Maximum number of bytes of an event id; a longer one is ignored.
 const MAX_ID_BYTES: usize = 4 << 10;
-/// The longest time that a `retry` field may ask for.
+/// Maximum time that a `retry` field may request.
 const MAX_RETRY: Duration = Duration::from_secs(3600);
 
-/// One event that carries data.
+/// An event with data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// The event's type; empty where the stream named none, which means `message`.
+    /// Type of the event; empty if the stream names none, which means `message`.
     pub event: String,
-    /// The data: the lines joined by line feeds. Never empty. Whether it is UTF-8 is for its reader to find out.
+    /// Data: the lines joined by line feeds. Never empty. The reader has to check that it is UTF-8.
     pub data: Vec<u8>,
 }
 
-/// Makes events of the bytes of a stream, however they are cut.
+/// Decodes events from the bytes of a stream, in chunks of any size.
 #[derive(Debug)]
 pub struct SseDecoder {
     limit: usize,
     line: Vec<u8>,
-    /// The data of the event that is being read, each line with a line feed behind it.
+    /// Data of the event that is being read, each line followed by a line feed.
     data: Vec<u8>,
     event: String,
     ready: VecDeque<SseEvent>,
     last_event_id: Option<String>,
     retry: Option<Duration>,
-    /// The last byte was a carriage return: a line feed that follows belongs to it.
+    /// `true` if the last byte was a carriage return, so that a following line feed belongs to it.
     after_return: bool,
     at_start: bool,
 }
 
-/// An event longer than the reader takes.
+/// An event longer than the limit of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is longer than {limit} bytes")]
 pub struct EventTooLong {
@@ -44,7 +44,7 @@ pub struct EventTooLong {
 }
 
 impl SseDecoder {
-    /// A decoder at the start of a stream; an event of more than `limit` bytes is an error.
+    /// Creates a decoder at the start of a stream; an event of more than `limit` bytes is an error.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -59,7 +59,7 @@ impl SseDecoder {
         }
     }
 
-    /// Takes the next bytes of the stream. The events in them are read with [`next_event`](Self::next_event).
+    /// Decodes the next bytes of the stream. [`next_event`](Self::next_event) returns the events in them.
     ///
     /// # Errors
     /// [`EventTooLong`]; the stream cannot be read any further then.
@@ -91,17 +91,17 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// The next event that is complete.
+    /// Returns the next complete event.
     pub fn next_event(&mut self) -> Option<SseEvent> {
         self.ready.pop_front()
     }
 
-    /// The id to go on from when the stream breaks off (`Last-Event-ID`).
+    /// Returns the id from which to resume when the stream breaks (`Last-Event-ID`).
     pub fn last_event_id(&self) -> Option<&str> {
         self.last_event_id.as_deref()
     }
 
-    /// How long the server wants to be left alone before the stream is opened again.
+    /// Returns the time to wait before the stream is opened again, if the server has specified one.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -137,7 +137,7 @@ impl SseDecoder {
                 let milliseconds = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 self.retry = milliseconds.map(|ms| Duration::from_millis(ms).min(MAX_RETRY)).or(self.retry);
             }
-            // A comment, or a field that this version of the standard does not know.
+            // A comment, or a field that this version of the standard does not define.
             _ => {}
         }
     }
@@ -146,14 +146,14 @@ impl SseDecoder {
         let event = std::mem::take(&mut self.event);
         let mut data = std::mem::take(&mut self.data);
         data.pop();
-        // An event without data only moves the id on.
+        // An event without data only changes the id.
         if !data.is_empty() {
             self.ready.push_back(SseEvent { event, data });
         }
     }
 }
 
-/// Appends an event of type `message`. Line breaks in the data are kept.
+/// Appends an event of type `message`. Preserves line breaks in the data.
 pub fn write_event(stream: &mut Vec<u8>, id: Option<&str>, data: &[u8]) {
     stream.reserve(data.len() + 64);
     write_id(stream, id);
@@ -165,8 +165,8 @@ pub fn write_event(stream: &mut Vec<u8>, id: Option<&str>, data: &[u8]) {
     stream.push(b'\n');
 }
 
-/// Appends an event without data, which gives the client an id to go on from and the time to wait before it does
-/// (MCP 2025-11-25, basic/transports, "Sending Messages to the Server", 6).
+/// Appends an event without data, with an id from which the client can resume and the time to wait before that (MCP
+/// 2025-11-25, basic/transports, "Sending Messages to the Server", 6).
 pub fn write_priming_event(stream: &mut Vec<u8>, id: &str, retry: Option<Duration>) {
     write_id(stream, Some(id));
     if let Some(retry) = retry {

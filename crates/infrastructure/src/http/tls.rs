@@ -1,4 +1,4 @@
-//! TLS to servers, checked by the certificates of the system.
+//! TLS to servers, verified with the certificates of the system.
 
 use crate::{egress::host::Host, http::http_error::HttpError};
 use rustls::{
@@ -14,17 +14,17 @@ use std::{
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// The only protocol that is offered: each request has its connection to itself (`docs/decisions/0030`).
+/// The only protocol that is offered, because each request has a connection to itself (`docs/decisions/0030`).
 const ALPN: &[u8] = b"http/1.1";
 
-/// Makes TLS connections. Sessions are resumed.
+/// Creates TLS connections. Sessions are resumed.
 ///
-/// Made ready with the first of them: reading the system's certificates takes longer than starting the rest.
+/// Initialized with the first connection: reading the system's certificates takes longer than the rest of the start.
 #[derive(Default)]
 pub(super) struct Tls(OnceLock<Result<TlsConnector, String>>);
 
 impl Tls {
-    /// What connects.
+    /// Returns the connector.
     ///
     /// # Errors
     /// [`HttpError::Certificates`].
@@ -33,7 +33,7 @@ impl Tls {
         made.as_ref().map_err(|reason| HttpError::Certificates(reason.clone()))
     }
 
-    /// Takes servers that this certificate, as DER, vouches for, and no others.
+    /// Trusts only servers whose certificate is verified by this one (DER).
     #[cfg(any(test, feature = "testing"))]
     #[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
     pub(super) fn trusting(certificate: &[u8]) -> Self {
@@ -45,7 +45,7 @@ impl Tls {
     }
 }
 
-/// The certificates are those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else those of the system.
+/// Uses the certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else those of the system.
 fn by_the_system() -> Result<TlsConnector, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?.with_platform_verifier()?;
@@ -57,10 +57,10 @@ fn connector(mut config: ClientConfig) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// Shakes hands with the server, which must prove to be this host.
+/// Performs the handshake with the server, and verifies that it is this host.
 ///
 /// # Errors
-/// The system's, or what is wrong with the certificate.
+/// Errors of the system, or of the verification.
 pub(super) async fn handshake(
     connector: &TlsConnector,
     host: &Host,
