@@ -1,6 +1,6 @@
 //! Documents as text with their structure: PDF, docx, xlsx, pptx and notebooks.
 //!
-//! Their parsers run in a child process alone; [`DocumentReader`] is the runtime's side of it.
+//! The parsers run only in a child process; [`DocumentReader`] is the runtime's side.
 
 mod document_error;
 mod document_limits;
@@ -30,56 +30,56 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// The name of the helper that reads documents.
+/// Name of the helper that reads documents.
 pub(crate) const HELPER: &str = "documents";
-/// Bytes of text of one document; whoever needs more of a document than fits asks for a part of it.
+/// Maximum number of bytes of text of one document. A larger document must be read in parts.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// Characters of a document's title, and of the label of a part.
+/// Maximum number of characters of a document's title, and of the label of a part.
 const MAX_NAME: usize = 200;
 
-/// A document, as far as it was asked for.
+/// The requested content of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Document {
     kind: DocumentKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// The parts that were asked for, in the order of the document; one for a docx.
+    /// Requested parts, in the order of the document; one for a docx.
     parts: Vec<Part>,
-    /// The parts of the whole document.
+    /// Number of parts of the whole document.
     total_parts: u64,
-    /// What a reader must know besides, each a sentence without a full stop.
+    /// Notes for the reader, each a sentence without a full stop.
     notes: Vec<String>,
 }
 
-/// What a document is.
+/// Type of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentKind {
-    /// Pages.
+    /// PDF with pages.
     Pdf,
-    /// A text of Word.
+    /// Word document.
     Docx,
-    /// Sheets of Excel.
+    /// Excel workbook with sheets.
     Xlsx,
-    /// Slides of PowerPoint.
+    /// PowerPoint presentation with slides.
     Pptx,
-    /// Cells of Jupyter.
+    /// Jupyter notebook with cells.
     Notebook,
 }
 
-/// A page, sheet, slide or cell; or the whole, where a document has no parts.
+/// A page, sheet, slide or cell; or the whole, if a document has no parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Part {
-    /// Its number in the document, from 1.
+    /// Number in the document, from 1.
     number: u64,
-    /// Its name with its number: ``sheet 2 `Budget` ``.
+    /// Name with its number: ``sheet 2 `Budget` ``.
     label: String,
     text: String,
 }
 
 impl DocumentKind {
-    /// What its parts are called; `None` where it has none.
+    /// Returns the name of its parts; `None` if it has none.
     fn part_noun(self) -> Option<&'static str> {
         match self {
             Self::Pdf => Some("page"),
@@ -90,7 +90,7 @@ impl DocumentKind {
         }
     }
 
-    /// Its name for a model.
+    /// Returns its name for a model.
     fn name(self) -> &'static str {
         match self {
             Self::Pdf => "PDF",
@@ -107,7 +107,7 @@ impl Document {
         Self { kind, title: None, parts: Vec::new(), total_parts, notes: Vec::new() }
     }
 
-    /// Adds a part, as much of it as there is room for.
+    /// Adds a part, as much of it as fits.
     fn push(&mut self, number: u64, label: impl Into<String>, text: &str) {
         let used: usize = self.parts.iter().map(|part| part.text.len()).sum();
         let room = text.floor_char_boundary(MAX_TEXT_BYTES.saturating_sub(used));
@@ -120,7 +120,7 @@ impl Document {
     }
 }
 
-/// A name that a document gives, no longer than it helps.
+/// Shortens a name from a document.
 fn shortened(mut name: String) -> String {
     if let Some((at, _)) = name.char_indices().nth(MAX_NAME) {
         name.truncate(at);
@@ -129,14 +129,14 @@ fn shortened(mut name: String) -> String {
     name
 }
 
-/// What the child is asked.
+/// Request to the child process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     pages: Option<Selection>,
     limits: DocumentLimits,
 }
 
-/// What the child answers.
+/// Reply of the child process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
@@ -144,7 +144,7 @@ enum Reply {
     Refused(DocumentError),
 }
 
-/// The work of the child: a document as bytes in, a [`Reply`] as JSON out.
+/// Reads a document: the work of the child process. Takes the bytes of a document and returns a [`Reply`] as JSON.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let reply = match serde_json::from_str::<Order>(order) {
         Ok(order) => catch_unwind(AssertUnwindSafe(|| parsed(&order, input)))
@@ -157,7 +157,7 @@ pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     serde_json::to_vec(&reply).unwrap_or_default()
 }
 
-/// Parses what is decided by the content alone: names lie.
+/// Parses a document by its content alone, because names are unreliable.
 fn parsed(order: &Order, input: &mut dyn Read) -> Result<Document, DocumentError> {
     let limit = order.limits.document_bytes;
     let mut bytes = Vec::new();

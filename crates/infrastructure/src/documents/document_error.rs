@@ -1,9 +1,9 @@
-//! The reasons why a document could not be read, as a model has to hear them.
+//! Reasons why a document could not be read, worded for a model.
 
 use serde::{Deserialize, Serialize};
 use toolstead_domain::error_kind::ErrorKind;
 
-/// A document that could not be read. The message goes behind "`name` cannot be read: ".
+/// A document that could not be read. The message follows "`name` cannot be read: ".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DocumentError {
@@ -29,7 +29,7 @@ impl DocumentError {
         }
     }
 
-    /// The next step for the model.
+    /// Returns the next step for the model.
     pub(super) fn next(&self) -> &'static str {
         match self {
             Self::Encrypted => "Ask for a copy without a password: there is no parameter for one.",

@@ -1,23 +1,23 @@
-//! The most that is read of a document.
+//! Limits for reading documents.
 
 use serde::{Deserialize, Serialize};
 
-/// The bounds of one document.
+/// Limits of one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentLimits {
-    /// Bytes of a document.
+    /// Maximum size of a document in bytes.
     pub document_bytes: u64,
-    /// Processor time for reading it, in seconds.
+    /// Maximum processor time to read it, in seconds.
     pub document_seconds: u64,
-    /// Bytes of address space of the process that reads it.
+    /// Maximum address space of the process that reads it, in bytes.
     pub document_memory_bytes: u64,
-    /// Entries of a zip archive, such as a docx is.
+    /// Maximum number of entries of a zip archive, such as a docx.
     pub zip_entries: u64,
-    /// Bytes that one entry unpacks to.
+    /// Maximum size of one unpacked entry, in bytes.
     pub zip_entry_bytes: u64,
-    /// Bytes that all entries together unpack to.
+    /// Maximum size of all unpacked entries together, in bytes.
     pub zip_total_bytes: u64,
-    /// The number of times that an entry may grow by unpacking.
+    /// Maximum ratio of the unpacked size of an entry to its packed size.
     pub zip_ratio: u64,
 }
 

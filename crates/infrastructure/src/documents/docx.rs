@@ -14,10 +14,10 @@ use numbering::Numbering;
 use std::collections::BTreeMap;
 use styles::Styles;
 
-/// Columns that one cell may stand for.
+/// Maximum number of columns that one cell spans.
 const MAX_SPAN: usize = 63;
 
-/// Reads the whole: pages are made by a printer, and a docx has none.
+/// Reads the whole document: a docx has no pages, because the printer layout creates them.
 pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>) -> Result<Document, DocumentError> {
     if let Some(pages) = pages {
         return Err(pages.refused("a docx has no pages before it is printed; use `offset` and `limit`"));
@@ -69,14 +69,14 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
     Ok(document)
 }
 
-/// A piece of the body. None is empty.
+/// A block of the body, never empty.
 enum Block {
     Text(String),
-    /// Stands close to its neighbours.
+    /// An item, without a blank line between it and other items.
     Item(String),
 }
 
-/// Blocks with a blank line between them, items of a list without.
+/// Joins blocks with a blank line between them, and items of a list without.
 fn joined(blocks: &[Block]) -> String {
     let mut text = String::new();
     let mut was_item = false;
@@ -101,9 +101,9 @@ fn on_one_line(text: &str) -> String {
 struct BodyReader {
     styles: Styles,
     numbering: Numbering,
-    /// Those of the part that is being read.
+    /// Relationships of the part that is being read.
     relationships: Vec<Relationship>,
-    /// The ids of the notes, in the order in which the text refers to them.
+    /// Ids of the notes, in the order in which the text refers to them.
     footnotes: Vec<String>,
     endnotes: Vec<String>,
 }
@@ -118,7 +118,7 @@ struct Paragraph {
     list_level: Option<usize>,
     /// Blocks that float beside it.
     boxes: Vec<Block>,
-    /// Fields that are open: where their link's text begins and leads to, once that is known.
+    /// Open fields: the start of their link's text, and its target once that is known.
     fields: Vec<Field>,
 }
 
@@ -129,7 +129,7 @@ struct Field {
 }
 
 impl BodyReader {
-    /// The blocks within the innermost open element, up to its end. Elements that only group are looked into.
+    /// Reads the blocks in the innermost open element, up to its end. Also reads the contents of grouping elements.
     fn blocks(&mut self, xml: &mut Xml<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
@@ -180,7 +180,8 @@ impl BodyReader {
                     let target = element.get_prefixed("id").and_then(|id| self.target(id));
                     let target = target.or_else(|| element.get("anchor").map(|anchor| format!("#{anchor}")));
                     self.runs(xml, paragraph)?;
-                    // Links within the document, as in a table of contents, are left out: they lead nowhere here.
+                    // Links within the document, as in a table of contents, are left out, because they have no target
+                    // in the result.
                     link(&mut paragraph.text, start, target.as_deref().filter(|target| !target.starts_with('#')));
                 }
                 "fldSimple" => {
@@ -253,7 +254,7 @@ impl BodyReader {
         Ok(())
     }
 
-    /// The cells of a row, and whether the row was deleted under change tracking.
+    /// Reads the cells of a row. Returns `true` if the row was deleted under change tracking.
     fn cells(&mut self, xml: &mut Xml<'_>, cells: &mut Vec<String>) -> Result<bool, DocumentError> {
         let mut is_deleted = false;
         while let Some(element) = xml.next_child()? {
@@ -294,7 +295,7 @@ impl BodyReader {
         Ok(span)
     }
 
-    /// The texts of footnotes or endnotes, by id.
+    /// Returns the texts of footnotes or endnotes, by id.
     fn notes(&mut self, xml: &mut Xml<'_>) -> Result<BTreeMap<String, String>, DocumentError> {
         let mut notes = BTreeMap::new();
         while let Some(element) = xml.next_open()? {
@@ -308,7 +309,7 @@ impl BodyReader {
     }
 }
 
-/// A paragraph's properties, up to their end.
+/// Reads a paragraph's properties, up to their end.
 fn properties(xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
     while let Some(element) = xml.next_child()? {
         match element.name() {
@@ -332,7 +333,7 @@ fn properties(xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Docume
     Ok(())
 }
 
-/// The beginning, middle or end of a field that lies over several runs.
+/// Handles the beginning, middle or end of a field that spans several runs.
 fn field(element: &Element, paragraph: &mut Paragraph) {
     match element.get("fldCharType") {
         Some("begin") => paragraph.fields.push(Field::default()),
@@ -351,13 +352,13 @@ fn field(element: &Element, paragraph: &mut Paragraph) {
     }
 }
 
-/// The address in a field such as `HYPERLINK "https://…"`.
+/// Returns the address in a field such as `HYPERLINK "https://…"`.
 fn hyperlink_in(instruction: &str) -> Option<&str> {
     let rest = instruction.trim().strip_prefix("HYPERLINK")?.trim_start().strip_prefix('"')?;
     rest.split('"').next().filter(|target| !target.is_empty())
 }
 
-/// Makes what stands from `start` on a link.
+/// Makes the text from `start` on a link.
 fn link(text: &mut String, start: usize, target: Option<&str>) {
     let Some(target) = target else { return };
     let shown = text.split_off(start);
@@ -368,7 +369,7 @@ fn link(text: &mut String, start: usize, target: Option<&str>) {
     }
 }
 
-/// The mark of a note, which is from now on among those referred to.
+/// Returns the mark of a note, and records that the text refers to it.
 fn reference(element: &Element, known: &mut Vec<String>, prefix: &str) -> String {
     let id = element.get("id").unwrap_or_default().to_owned();
     let at = known.iter().position(|other| *other == id).unwrap_or(known.len());

@@ -1,4 +1,4 @@
-//! Jupyter notebooks: cells with their source and what they printed (nbformat 3 and 4).
+//! Jupyter notebooks: cells with their source and output (nbformat 3 and 4).
 
 use crate::documents::{
     Document, DocumentKind,
@@ -7,7 +7,7 @@ use crate::documents::{
 };
 use serde_json::{Map, Value};
 
-/// Characters of a cell's outputs; what is longer is cut in its middle.
+/// Maximum number of characters of a cell's outputs; longer ones are cut in the middle.
 const MAX_OUTPUT_CHARS: usize = 8_000;
 
 pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, DocumentError> {
@@ -34,7 +34,7 @@ pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, 
     Ok(document)
 }
 
-/// `cell 4 (code, id abc, execution 7)`
+/// Returns a label such as `cell 4 (code, id abc, execution 7)`.
 fn label(number: u64, cell: &Value) -> String {
     let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or("unknown");
     let mut facts = vec![kind.to_owned()];
@@ -68,7 +68,7 @@ fn output(output: &Value) -> String {
             let lines = output.get("traceback").and_then(Value::as_array).into_iter().flatten();
             let lines: Vec<String> = lines.filter_map(Value::as_str).map(plain).collect();
             let fault = format!("{}: {}", get("ename"), get("evalue"));
-            // The traceback ends with the fault, mostly.
+            // The traceback usually ends with the fault.
             if lines.last().is_some_and(|last| last.contains(&fault)) {
                 lines.join("\n")
             } else {
@@ -80,7 +80,7 @@ fn output(output: &Value) -> String {
     }
 }
 
-/// The form of an output that is text, and the names of those that are none.
+/// Returns the textual form of an output, and the types of the others.
 fn media(data: &Value) -> String {
     let Some(data) = data.as_object() else { return String::new() };
     let mut texts = Vec::new();
@@ -101,7 +101,7 @@ fn media(data: &Value) -> String {
     texts.join("\n")
 }
 
-/// A text, which notebooks also write as a list of its lines.
+/// Returns a text, which notebooks also write as a list of its lines.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -110,7 +110,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Without colours and other commands to a terminal; of lines that overwrite each other, the last.
+/// Removes colours and other terminal commands; of lines that overwrite each other, the last remains.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -118,7 +118,7 @@ fn plain(text: &str) -> String {
         if char != '\u{1b}' {
             plain.push(char);
         } else if chars.next_if_eq(&'[').is_some() {
-            // A command ends with a letter or the like.
+            // A command ends with a letter or similar character.
             chars.by_ref().find(|char| ('@'..='~').contains(char));
         }
     }

@@ -1,8 +1,8 @@
-//! Which Office document a file is: decided by what it holds, not by its name.
+//! Recognises the type of an Office document by its content, not by its name.
 
 use crate::documents::{Document, Order, document_error::DocumentError, docx, package::Package, pptx, xlsx};
 
-/// Reads what is a zip archive.
+/// Reads a zip archive.
 pub(super) fn read(bytes: Vec<u8>, order: &Order) -> Result<Document, DocumentError> {
     let mut package = Package::open(bytes, &order.limits)?;
     let pages = order.pages.as_ref();
@@ -20,7 +20,7 @@ pub(super) fn read(bytes: Vec<u8>, order: &Order) -> Result<Document, DocumentEr
     Ok(document)
 }
 
-/// The error for a zip archive that is no Office Open XML, by what it is.
+/// Returns the error for a zip archive that is not Office Open XML, by its actual type.
 fn foreign(package: &mut Package) -> Result<DocumentError, DocumentError> {
     let mimetype = if package.has("mimetype") { package.beginning("mimetype", 100)? } else { Vec::new() };
     let mimetype = String::from_utf8_lossy(&mimetype).into_owned();
@@ -32,8 +32,8 @@ fn foreign(package: &mut Package) -> Result<DocumentError, DocumentError> {
     }))
 }
 
-/// The error for a compound file, the container of Office up to 2003 and of encrypted documents since: the names of its
-/// streams tell. It is not read.
+/// Returns the error for a compound file, the container of Office up to 2003 and of encrypted documents since. The
+/// names of its streams determine the type. It is not read.
 pub(super) fn compound_file(bytes: &[u8]) -> DocumentError {
     let has = |name: &str| {
         let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -1,5 +1,5 @@
-//! The zip archive that an Office document is, with bounds that are measured while it is unpacked: what its headers say
-//! of sizes is not believed.
+//! The zip archive of an Office document. Limits are checked on the actual sizes while it is unpacked, because the
+//! sizes in its headers are untrusted.
 
 use crate::documents::{
     document_error::DocumentError,
@@ -13,28 +13,29 @@ use std::{
 };
 use zip::{ZipArchive, result::ZipError};
 
-/// So much may come out of an entry whatever its ratio: short texts with much repetition are no bombs.
+/// Number of unpacked bytes of an entry below which the ratio is not checked: short texts with much repetition are not
+/// bombs.
 const FREE_OF_RATIO_BYTES: u64 = 1 << 20;
-/// Relationships of one part.
+/// Maximum number of relationships of one part.
 const MAX_RELATIONSHIPS: usize = 100_000;
 
-/// An Office document's parts, by name.
+/// Parts of an Office document, by name.
 pub(super) struct Package {
     archive: ZipArchive<Counted<Cursor<Vec<u8>>>>,
-    /// The packed bytes that were read so far.
+    /// Number of packed bytes read so far.
     packed: Rc<Cell<u64>>,
-    /// The bytes that came out so far, of all entries.
+    /// Number of unpacked bytes so far, of all entries.
     unpacked: u64,
     limits: DocumentLimits,
 }
 
-/// One arrow from a part to another, or out of the document.
+/// A relationship from one part to another, or to an address outside of the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Relationship {
     pub(super) id: String,
-    /// The last word of its type: `hyperlink`, `styles`, `slide`.
+    /// Last word of its type: `hyperlink`, `styles`, `slide`.
     pub(super) kind: String,
-    /// The name of the part; an address where it leads out of the document.
+    /// Name of the part; an address if it leads out of the document.
     pub(super) target: String,
 }
 
@@ -58,12 +59,12 @@ impl Package {
         self.archive.index_for_name(name).is_some()
     }
 
-    /// A part as XML.
+    /// Returns a part as XML.
     pub(super) fn xml(&mut self, name: &str) -> Result<Xml<'_>, DocumentError> {
         Ok(Xml::new(BufReader::new(self.entry(name)?), name))
     }
 
-    /// A short part as bytes.
+    /// Returns the first bytes of a part.
     pub(super) fn beginning(&mut self, name: &str, bytes: u64) -> Result<Vec<u8>, DocumentError> {
         let mut content = Vec::new();
         let read = self.entry(name)?.take(bytes).read_to_end(&mut content);
@@ -88,7 +89,7 @@ impl Package {
         })
     }
 
-    /// The document's title, if it has one.
+    /// Returns the document's title, if it has one.
     pub(super) fn title(&mut self) -> Result<Option<String>, DocumentError> {
         if !self.has("docProps/core.xml") {
             return Ok(None);
@@ -105,7 +106,7 @@ impl Package {
         Ok(None)
     }
 
-    /// The parts that a part leads to; none for a part without relationships. The empty name is the package itself.
+    /// Returns the relationships of a part; none for a part without them. The empty name is the package itself.
     pub(super) fn relationships(&mut self, part: &str) -> Result<Vec<Relationship>, DocumentError> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let name = if folder.is_empty() { format!("_rels/{file}.rels") } else { format!("{folder}/_rels/{file}.rels") };
@@ -134,7 +135,7 @@ impl Package {
     }
 }
 
-/// The name of a part that another in `folder` points to. Nothing is unpacked to a disk, so a name can lead nowhere but
+/// Returns the name of a part that another in `folder` refers to. Nothing is unpacked to disk, so a name can only lead
 /// to another entry.
 fn resolved(folder: &str, target: &str) -> String {
     if let Some(absolute) = target.strip_prefix('/') {
@@ -184,7 +185,7 @@ impl<R: Read, P: Fn() -> u64> Read for Measured<'_, R, P> {
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,

@@ -1,4 +1,4 @@
-//! PDF: the text of the wanted pages.
+//! PDF: the text of the requested pages.
 
 use crate::documents::{
     Document, DocumentKind,
@@ -8,17 +8,17 @@ use crate::documents::{
 use pdf_extract::{Dictionary, Document as Pdf, Error, Object, PlainTextOutput, decode_text_string, output_doc_page};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The header may have so much before it.
+/// Number of bytes at the beginning that contain the header.
 const HEADER_BYTES: usize = 1024;
 
-/// Tells whether there is a PDF's header at the beginning.
+/// Returns `true` if the beginning contains a PDF header.
 pub(super) fn is_pdf(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(HEADER_BYTES)].windows(5).any(|window| window == b"%PDF-")
 }
 
-/// Reads the wanted pages; the others are not looked at.
+/// Reads the requested pages; does not read the others.
 pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, DocumentError> {
-    // A document that only restricts printing and the like opens with the empty password.
+    // A document that only restricts printing and similar actions opens with the empty password.
     let pdf = Pdf::load_mem(bytes).map_err(|error| match error {
         Error::InvalidPassword | Error::Decryption(_) => DocumentError::Encrypted,
         error => DocumentError::Damaged(error.to_string()),
@@ -34,7 +34,7 @@ pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, 
     document.title = title(&pdf);
     let (mut without_text, mut unreadable) = (Vec::new(), Vec::new());
     for number in wanted(pages, DocumentKind::Pdf, total)? {
-        // The library panics on much that is wrong in a page; the other pages are worth reading all the same.
+        // The library panics on many faults in a page; the other pages are still worth reading.
         let text = catch_unwind(AssertUnwindSafe(|| page_text(&pdf, number))).ok().flatten();
         match text.as_deref() {
             None => unreadable.push(number),
@@ -71,7 +71,7 @@ fn page_text(pdf: &Pdf, number: u64) -> Option<String> {
 /// Letters that print as one piece, from U+FB00 on.
 const LIGATURES: [&str; 7] = ["ff", "fi", "fl", "ffi", "ffl", "st", "st"];
 
-/// Without ligatures and blanks at the ends of lines, and with one blank line for several.
+/// Replaces ligatures, removes blanks at the ends of lines, and reduces several blank lines to one.
 fn tidied(text: &str) -> String {
     let mut tidied = String::with_capacity(text.len());
     let ligature = |char: char| u32::from(char).checked_sub(0xfb00).and_then(|at| LIGATURES.get(at as usize));

@@ -8,7 +8,7 @@ use crate::documents::{
     xml::{Element, Xml},
 };
 
-/// Bullets are indented at most so far.
+/// Maximum indentation level of bullets.
 const MAX_LEVEL: usize = 8;
 
 pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>) -> Result<Document, DocumentError> {
@@ -57,11 +57,11 @@ struct Slide<'a> {
     is_hidden: bool,
 }
 
-/// The purpose of a shape.
+/// Purpose of a shape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Title,
-    /// The slide's own text, which has bullets unless it says otherwise.
+    /// The slide's own text, which has bullets by default.
     Body,
     /// A text box.
     Plain,
@@ -76,7 +76,7 @@ impl<'a> Slide<'a> {
         Ok(slide)
     }
 
-    /// The shapes within the innermost open element, up to its end.
+    /// Reads the shapes in the innermost open element, up to its end.
     fn shapes(&mut self, xml: &mut Xml<'_>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
@@ -130,7 +130,7 @@ impl<'a> Slide<'a> {
         Ok(())
     }
 
-    /// Reads the words of the maker of a picture or shape on what it shows.
+    /// Reads the description that the author gave a picture or shape.
     fn described(&mut self, element: &Element, xml: &mut Xml<'_>) -> Result<(), DocumentError> {
         let description = element.get("descr").unwrap_or_default().trim();
         if !description.is_empty() && self.shown == Shown::Slide {
@@ -139,10 +139,10 @@ impl<'a> Slide<'a> {
         xml.skip()
     }
 
-    /// Paragraphs as lines, with their bullets.
+    /// Returns paragraphs as lines, with their bullets.
     fn paragraphs(&self, xml: &mut Xml<'_>, role: Role) -> Result<Vec<String>, DocumentError> {
         let mut lines = Vec::new();
-        // The number of numbered paragraphs of each level that came one after the other.
+        // Number of consecutive numbered paragraphs of each level.
         let mut counted = [0_u32; MAX_LEVEL + 1];
         while let Some(element) = xml.next_child()? {
             if element.name() != "p" {
@@ -204,7 +204,7 @@ impl<'a> Slide<'a> {
         Ok(())
     }
 
-    /// The address that a run leads to, if that is out of the presentation.
+    /// Returns the address of a run's link, if it leads out of the presentation.
     fn link(&self, xml: &mut Xml<'_>) -> Result<Option<String>, DocumentError> {
         let mut target = None;
         while let Some(element) = xml.next_child()? {

@@ -1,4 +1,4 @@
-//! Reading a document: the bytes go to a child process, and what comes back is shown.
+//! Reads documents in a child process, the runtime's side.
 
 use crate::{
     documents::{
@@ -17,16 +17,16 @@ use toolstead_domain::{
     error_kind::ErrorKind, ports::output_store::StoredContent, suggestion::Suggestion, tool_failure::ToolFailure,
 };
 
-/// Bytes of the child's answer: its text, with room for what JSON escapes.
+/// Maximum number of bytes of the child's answer: its text, with JSON escapes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
-/// A document, to be read from its beginning.
+/// A document to read from its beginning.
 pub struct Source {
-    /// Its bytes.
+    /// Content in bytes.
     pub content: Box<dyn StoredContent>,
-    /// Its path as a model knows it.
+    /// Path as a model knows it.
     pub path: String,
-    /// The number of bytes, as far as it is known.
+    /// Size in bytes, as far as it is known.
     pub size_bytes: u64,
 }
 
@@ -36,19 +36,19 @@ impl fmt::Debug for Source {
     }
 }
 
-/// The parts of a document that are wanted.
+/// Requested parts of a document.
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// Pages, sheets, slides or cells, like "3", "1-5" or "2,4-6".
     pub pages: Option<String>,
-    /// The first line of their text, from 1; a negative number counts from the end.
+    /// First line of their text, from 1; a negative number counts from the end.
     pub offset: i64,
-    /// Lines.
+    /// Maximum number of lines.
     pub limit: u64,
 }
 
-/// Tells whether a file is a document, by its beginning. What a zip archive or JSON file holds in full shows only when it
-/// is read; so their name counts, too.
+/// Returns `true` if a file is a document, by its beginning. The content of a zip archive or JSON file is fully known
+/// only after it is read, so the name counts, too.
 pub fn is_document(beginning: &[u8], path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
     let has = |word: &[u8]| beginning.windows(word.len()).any(|window| window == word);
@@ -69,22 +69,22 @@ pub fn is_document(beginning: &[u8], path: &str) -> bool {
 /// Reads documents for one call.
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentReader<'a> {
-    /// The processes that read them.
+    /// Helper processes.
     pub helpers: &'a Helpers,
-    /// The bounds of each.
+    /// Limits of each document.
     pub limits: &'a DocumentLimits,
-    /// The end of the call.
+    /// Deadline of the call.
     pub deadline: Instant,
-    /// Characters that the answer may have, with its notes.
+    /// Maximum number of characters of the result, with its notes.
     pub output_characters: usize,
 }
 
 impl DocumentReader<'_> {
-    /// Reads the wanted part of a document.
+    /// Reads the requested part of a document.
     ///
     /// # Errors
-    /// A failure for the model: what is wrong with the document or with what was asked for. Whatever the document does to the
-    /// child, this process goes on.
+    /// A failure for the model: a fault of the document or of the request. The document cannot harm this process,
+    /// whatever it does to the child.
     pub async fn read(&self, source: Source, wanted: &Wanted) -> Result<Shown, ToolFailure> {
         let limits = self.limits;
         let path = source.path;
@@ -104,7 +104,7 @@ impl DocumentReader<'_> {
             name: HELPER,
             order: HelperCall::order_of(&order).map_err(|error| failed(&path, error))?,
             input: source.content,
-            // One more, so that a file that grew is noticed.
+            // One more, so that a file that grew is detected.
             input_bytes: limits.document_bytes + 1,
             answer_bytes: MAX_ANSWER_BYTES,
             bounds: HelperBounds { seconds: limits.document_seconds, memory_bytes: limits.document_memory_bytes },
@@ -117,7 +117,7 @@ impl DocumentReader<'_> {
             is_selected: order.pages.is_some(),
             characters: room(self.output_characters),
         };
-        // Megabytes of JSON, perhaps.
+        // The JSON may have megabytes.
         let read = tokio::task::spawn_blocking(move || {
             Ok::<_, serde_json::Error>(match serde_json::from_slice(&answer)? {
                 Reply::Document(document) => Ok(shown(&document, &window)),
@@ -138,13 +138,13 @@ impl DocumentReader<'_> {
     }
 }
 
-/// Characters of a document's text that go into one answer: with more, the result would be cut in its middle on the way to
-/// the model. The notes take the rest.
+/// Returns the number of characters of a document's text in one result. A longer result would be cut in its middle on
+/// the way to the model. The notes need the rest.
 fn room(output_characters: usize) -> usize {
     output_characters.saturating_sub(2_000).max(output_characters / 2)
 }
 
-/// The failure of the call, by the end that the child came to.
+/// Returns the failure of the call, by the way in which the child ended.
 fn failed(path: &str, error: HelperError) -> ToolFailure {
     const PARTS: &str = "Ask for a few pages with `pages`, or for a simpler copy of the document.";
     let used_up: String;

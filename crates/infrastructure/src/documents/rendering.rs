@@ -1,52 +1,52 @@
-//! A document as a model reads it: its parts under markers, as much as goes into one answer, and where to read on.
+//! A document as a model reads it: its parts under markers, limited to one result, and where to continue.
 
 use crate::documents::{Document, DocumentKind, Part};
 
-/// Pages that are suggested at once.
+/// Maximum number of pages that are suggested at once.
 const SUGGESTED_PAGES: u64 = 10;
 
-/// The lines that are wanted of a document's text.
+/// Requested lines of a document's text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// From 1; a negative number counts from the end.
+    /// First line from 1; a negative number counts from the end.
     pub(super) offset: i64,
     pub(super) limit: u64,
-    /// Certain parts were asked for.
+    /// `true` if certain parts were requested.
     pub(super) is_selected: bool,
-    /// The most that is shown, without notes.
+    /// Maximum number of characters, without notes.
     pub(super) characters: usize,
 }
 
-/// The text that is shown of a document, and its place there.
+/// Shown text of a document, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// The kind of document that its content is.
+    /// Type of the document.
     pub kind: DocumentKind,
-    /// For the model: the content with notes.
+    /// Text for the model: the content with notes.
     pub text: String,
-    /// The text that is shown, without notes.
+    /// Shown text, without notes.
     pub content: String,
-    /// The title that it gives itself.
+    /// Title in the document's own metadata.
     pub title: Option<String>,
-    /// The first and the last part that is shown, and how many there are; `None` where a document has none.
+    /// First and last shown part, and number of all; `None` if a document has none.
     pub parts: Option<(u64, u64, u64)>,
-    /// The first and the last line that is shown, among those of the parts that were asked for.
+    /// First and last shown line, within the requested parts.
     pub lines: Option<(u64, u64)>,
-    /// The lines of all parts that were asked for.
+    /// Number of lines of all requested parts.
     pub total_lines: u64,
-    /// The parts to ask for to read on, as in [`Wanted::pages`](crate::documents::Wanted::pages).
+    /// Parts to request next, as in [`Wanted::pages`](crate::documents::Wanted::pages).
     pub next_pages: Option<String>,
-    /// The line to read on from.
+    /// Line to continue from.
     pub next_offset: Option<u64>,
 }
 
-/// A line and the part that it belongs to, by index.
+/// A line, and the index of its part.
 struct Line<'a> {
     part: usize,
     text: &'a str,
 }
 
-/// Shows the window of a document. It ends between two parts where that is possible.
+/// Shows the requested lines of a document. The text ends between two parts if possible.
 pub(super) fn shown(document: &Document, window: &Window) -> Shown {
     let noun = document.kind.part_noun();
     let markers: Vec<String> = document.parts.iter().map(|part| marker(document, part)).collect();
@@ -91,7 +91,7 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
         content,
     };
     if let Some(next) = lines.get(end) {
-        // The rest of the parts that were asked for, of which the first may have been begun.
+        // The rest of the requested parts, the first of which may be partly shown.
         let is_begun = end > starts[next.part];
         let left: Vec<u64> = document.parts[next.part..].iter().map(|part| part.number).collect();
         result.next_pages = noun.map(|_| ranges(&left));
@@ -108,7 +108,7 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
     result
 }
 
-/// The end of the window, and `true` where it is only a piece of its one line.
+/// Returns the index after the last shown line, and `true` if only a part of a single line is shown.
 fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &Window) -> (usize, bool) {
     let wanted = first.saturating_add(usize::try_from(window.limit).unwrap_or(usize::MAX)).min(lines.len());
     let mut characters = 0;
@@ -127,14 +127,14 @@ fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &Window) -
     (wanted, false)
 }
 
-/// `--- page 3 of 57 ---`
+/// Returns a marker such as `--- page 3 of 57 ---`.
 fn marker(document: &Document, part: &Part) -> String {
     let (noun, total) = (document.kind.part_noun().unwrap_or("part"), document.total_parts);
     let name = part.label.strip_prefix(&format!("{noun} {}", part.number)).unwrap_or_default();
     format!("--- {noun} {} of {total}{name} ---", part.number)
 }
 
-/// Facts that a model must know besides the text.
+/// Returns the notes for a model.
 fn notes(document: &Document, shown: &Shown, first: usize, is_line_cut: bool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(document.title.as_ref().map(|title| format!("title: {title}")));
@@ -167,7 +167,7 @@ fn notes(document: &Document, shown: &Shown, first: usize, is_line_cut: bool) ->
     notes
 }
 
-/// Numbers in order as `2,4-6`.
+/// Returns numbers in order as `2,4-6`.
 fn ranges(numbers: &[u64]) -> String {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for number in numbers {

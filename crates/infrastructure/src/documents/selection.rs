@@ -1,15 +1,15 @@
-//! The parameter `pages`: which parts of a document are wanted.
+//! The parameter `pages`: the requested parts of a document.
 
 use crate::documents::{DocumentKind, document_error::DocumentError};
 use serde::{Deserialize, Serialize};
 
-/// Pages of a PDF that are read where none are named, and that one call may name.
+/// Number of pages of a PDF that are read by default, and maximum number that one call may request.
 const PAGES_BY_DEFAULT: u64 = 10;
 const MAX_PAGES: usize = 20;
-/// Ranges of one selection.
+/// Maximum number of ranges of one selection.
 const MAX_RANGES: usize = 100;
 
-/// Numbers and ranges as they were given; each range begins at 1 or later and is in order.
+/// Numbers and ranges as the caller wrote them; each range begins at 1 or later and is in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Selection {
     given: String,
@@ -17,7 +17,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads "3", "1-5" or "2,4-6".
+    /// Parses "3", "1-5" or "2,4-6".
     pub(super) fn parse(text: &str) -> Result<Self, DocumentError> {
         let wrong = |reason: &str| DocumentError::Pages { given: shortened(text), reason: reason.into() };
         let number = |text: &str| match text.trim().parse() {
@@ -39,14 +39,14 @@ impl Selection {
         Ok(Self { given: shortened(text), ranges })
     }
 
-    /// A refusal of this selection.
+    /// Returns the error that refuses this selection.
     pub(super) fn refused(&self, reason: impl Into<String>) -> DocumentError {
         DocumentError::Pages { given: self.given.clone(), reason: reason.into() }
     }
 }
 
-/// The numbers of the wanted parts among `total`, in order and each once. What lies past the end is left out, unless
-/// nothing is left.
+/// Returns the numbers of the requested parts among `total`, in order and each once. Numbers past the end are left out,
+/// unless none remains.
 pub(super) fn wanted(selection: Option<&Selection>, kind: DocumentKind, total: u64) -> Result<Vec<u64>, DocumentError> {
     let noun = kind.part_noun().unwrap_or("part");
     let Some(selection) = selection else {

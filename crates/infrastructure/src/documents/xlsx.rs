@@ -1,4 +1,4 @@
-//! Excel workbooks: each wanted sheet as rows of values, tab-separated.
+//! Excel workbooks: each requested sheet as rows of values, tab-separated.
 
 mod formats;
 
@@ -11,9 +11,9 @@ use crate::documents::{
 };
 use formats::{DateSystem, Formats};
 
-/// The columns of the largest sheet that Excel makes.
+/// Maximum number of columns of a sheet in Excel.
 const MAX_COLUMNS: usize = 16_384;
-/// More empty rows than these are told as a number.
+/// Number of empty rows above which only their count is written.
 const MAX_EMPTY_ROWS: u64 = 3;
 
 pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>) -> Result<Document, DocumentError> {
@@ -63,7 +63,7 @@ struct Sheet {
     part: Option<String>,
 }
 
-/// The sheets in their order, and how the workbook counts days.
+/// Returns the sheets in their order, and the epoch of the workbook.
 fn sheets(xml: &mut Xml<'_>, relationships: &[Relationship]) -> Result<(Vec<Sheet>, DateSystem), DocumentError> {
     let (mut sheets, mut dates) = (Vec::new(), DateSystem::From1900);
     while let Some(element) = xml.next_open()? {
@@ -94,7 +94,7 @@ fn shared_strings(xml: &mut Xml<'_>) -> Result<Vec<String>, DocumentError> {
     Ok(strings)
 }
 
-/// The text of the innermost open element, which is made of runs, without readings (furigana).
+/// Returns the text of the innermost open element, which consists of runs, without readings (furigana).
 fn rich_text(xml: &mut Xml<'_>) -> Result<String, DocumentError> {
     let mut text = String::new();
     while let Some(element) = xml.next_child()? {
@@ -114,7 +114,7 @@ struct SheetReader {
 }
 
 impl SheetReader {
-    /// The rows of a sheet, up to so many bytes.
+    /// Returns the rows of a sheet, at most `room` bytes.
     fn rows(&self, xml: &mut Xml<'_>, room: usize) -> Result<String, DocumentError> {
         let mut text = String::new();
         let mut next_row = 1;
@@ -144,7 +144,7 @@ impl SheetReader {
         Ok(text)
     }
 
-    /// The cells of a row, each in its column; empty ones at the end are left out.
+    /// Returns the cells of a row, each in its column, without empty ones at the end.
     fn cells(&self, xml: &mut Xml<'_>) -> Result<String, DocumentError> {
         let mut text = String::new();
         let (mut column, mut written) = (0, 0);
@@ -165,7 +165,7 @@ impl SheetReader {
         Ok(text)
     }
 
-    /// A cell's value on one line: what was cached of a formula, or else the formula.
+    /// Returns a cell's value on one line: the cached result of a formula, or else the formula.
     fn value(&self, cell: &Element, xml: &mut Xml<'_>) -> Result<String, DocumentError> {
         let (mut value, mut inline, mut formula) = (None, None, String::new());
         while let Some(element) = xml.next_child()? {
@@ -194,12 +194,12 @@ impl SheetReader {
     }
 }
 
-/// Without what separates cells and rows.
+/// Removes the separators of cells and rows.
 fn plain(text: &str) -> String {
     if text.contains(['\n', '\t', '\r']) { text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text.into() }
 }
 
-/// The column of a reference such as `AB12`, from 1.
+/// Returns the column of a reference such as `AB12`, from 1.
 fn column_of(reference: &str) -> Option<usize> {
     let letters = reference.bytes().take_while(u8::is_ascii_alphabetic).take(4);
     let column = letters.fold(0, |column, letter| column * 26 + usize::from(letter.to_ascii_uppercase() - b'A') + 1);

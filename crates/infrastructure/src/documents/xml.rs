@@ -1,4 +1,4 @@
-//! XML of an Office document, read as a stream: names without their prefixes, the five entities of XML and no others.
+//! XML of an Office document, read as a stream: names without their prefixes, and no entities but the five of XML.
 
 use crate::documents::document_error::DocumentError;
 use quick_xml::{
@@ -8,10 +8,10 @@ use quick_xml::{
 };
 use std::io::BufRead;
 
-/// Elements within each other; real documents have some dozens.
+/// Maximum nesting of elements; real documents have some dozens.
 const MAX_DEPTH: usize = 256;
 
-/// The reader of one part.
+/// Reader of one part.
 pub(super) struct Xml<'a> {
     reader: Reader<Box<dyn BufRead + 'a>>,
     buffer: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) enum Node {
     End,
 }
 
-/// An element's name and attributes.
+/// Name and attributes of an element.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Element {
     name: String,
@@ -38,29 +38,29 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// The name without its prefix.
+    /// Returns the name without its prefix.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The value of an attribute, by its name without a prefix.
+    /// Returns the value of an attribute, by its name without a prefix.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let plain = self.attributes.iter().find(|(key, _)| key == name);
         plain.map(|(_, value)| value.as_str()).or_else(|| self.get_prefixed(name))
     }
 
-    /// The value of an attribute that has a prefix: `r:id` is not `id`.
+    /// Returns the value of an attribute that has a prefix: `r:id` is not `id`.
     pub(super) fn get_prefixed(&self, name: &str) -> Option<&str> {
         let is_it = |key: &str| key.split_once(':').is_some_and(|(_, local)| local == name);
         self.attributes.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.as_str())
     }
 
-    /// Tells whether an attribute says yes: `1`, `true` or `on`.
+    /// Returns `true` if an attribute is `1`, `true` or `on`.
     pub(super) fn says_yes(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| matches!(value, "1" | "true" | "on"))
     }
 
-    /// An attribute as a number.
+    /// Returns an attribute as a number.
     pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.get(name)?.parse().ok()
     }
@@ -73,7 +73,7 @@ impl<'a> Xml<'a> {
         Self { reader, buffer: Vec::new(), part: part.into(), depth: 0 }
     }
 
-    /// The next step.
+    /// Returns the next step.
     pub(super) fn next(&mut self) -> Result<Node, DocumentError> {
         loop {
             self.buffer.clear();
@@ -88,7 +88,7 @@ impl<'a> Xml<'a> {
                     }
                     return element(&start).map(Node::Open).map_err(|error| fault(&self.part, error));
                 }
-                // Empty elements come as a start and an end.
+                // Empty elements are reported as a start and an end.
                 Event::Empty(_) => {}
                 Event::End(_) => {
                     self.depth -= 1;
@@ -118,7 +118,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The next element that opens, wherever that is; `None` at the end of the part.
+    /// Returns the next element that opens, at any depth; `None` at the end of the part.
     pub(super) fn next_open(&mut self) -> Result<Option<Element>, DocumentError> {
         loop {
             match self.next()? {
@@ -129,8 +129,8 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The next child of the innermost open element; `None` when that element ends. Text between children is passed over.
-    /// Each child must be read to its end.
+    /// Returns the next child of the innermost open element; `None` when that element ends. Skips text between
+    /// children. The caller must read each child to its end.
     pub(super) fn next_child(&mut self) -> Result<Option<Element>, DocumentError> {
         loop {
             match self.next()? {
@@ -141,7 +141,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The text of the innermost open element, which ends with it.
+    /// Returns the text of the innermost open element, and reads to its end.
     pub(super) fn text(&mut self) -> Result<String, DocumentError> {
         let mut text = String::new();
         let outside = self.depth.saturating_sub(1);
@@ -155,7 +155,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Passes over the rest of the innermost open element.
+    /// Skips the rest of the innermost open element.
     pub(super) fn skip(&mut self) -> Result<(), DocumentError> {
         let outside = self.depth.saturating_sub(1);
         loop {

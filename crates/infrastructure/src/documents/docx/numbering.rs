@@ -1,11 +1,11 @@
-//! The lists of a Word document: the marker before each item.
+//! Lists of a Word document: the marker before each item.
 
 use crate::documents::{document_error::DocumentError, xml::Xml};
 use std::collections::HashMap;
 
 const LEVELS: usize = 9;
 
-/// Lists by id, and how far each has been counted.
+/// Lists by id, with their counters.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
     abstracts: HashMap<String, [Level; LEVELS]>,
@@ -54,7 +54,7 @@ impl Numbering {
         Ok(numbering)
     }
 
-    /// The marker of the next item of a list; `None` where items have none.
+    /// Returns the marker of the next item of a list; `None` if items have none.
     pub(super) fn marker(&mut self, list: &str, level: usize) -> Option<String> {
         let levels = self.abstracts.get(self.lists.get(list)?)?;
         let level = level.min(LEVELS - 1);

@@ -1,9 +1,9 @@
-//! The styles of a Word document: which of them are headings, and which are lists.
+//! Styles of a Word document: which of them are headings, and which are lists.
 
 use crate::documents::{document_error::DocumentError, xml::Xml};
 use std::collections::HashMap;
 
-/// Styles are derived from each other at most so often; a circle ends there.
+/// Maximum length of a chain of derived styles, which ends cycles.
 const MAX_DERIVATIONS: usize = 32;
 
 /// Paragraph styles by id.
@@ -30,17 +30,17 @@ impl Styles {
         Ok(Self(styles))
     }
 
-    /// The level of a heading, from 0; `None` for any other style.
+    /// Returns the level of a heading, from 0; `None` for any other style.
     pub(super) fn heading(&self, id: &str) -> Option<usize> {
         self.first(id, |style| style.outline_level).filter(|level| *level < 9)
     }
 
-    /// The list that paragraphs of the style belong to, and their level in it.
+    /// Returns the list that paragraphs of the style belong to, and their level in it.
     pub(super) fn list(&self, id: &str) -> Option<(&str, usize)> {
         self.first(id, |style| style.list.as_ref().map(|(list, level)| (list.as_str(), *level)))
     }
 
-    /// The word of the style, or of the first of its ancestors that has one.
+    /// Returns a property of the style, or of its nearest ancestor that has it.
     fn first<'a, T>(&'a self, id: &str, says: impl Fn(&'a Style) -> Option<T>) -> Option<T> {
         let mut style = self.0.get(id)?;
         for _ in 0..MAX_DERIVATIONS {
@@ -57,7 +57,7 @@ fn properties(xml: &mut Xml<'_>, style: &mut Style) -> Result<(), DocumentError>
     while let Some(element) = xml.next_child()? {
         let value = element.get("val").unwrap_or_default();
         match element.name() {
-            // Word's own headings are known by name, and say their level besides only in some versions.
+            // Word's own headings are recognised by name, because only some versions also write their level.
             "name" => style.outline_level = level_of(value).or(style.outline_level),
             "basedOn" => style.based_on = Some(value.to_owned()),
             "outlineLvl" => style.outline_level = value.parse().ok(),

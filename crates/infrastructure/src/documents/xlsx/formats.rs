@@ -1,17 +1,17 @@
-//! The number formats of a workbook: which numbers are dates, and what they say.
+//! Number formats of a workbook: which numbers are dates, and their text.
 
 use crate::documents::{document_error::DocumentError, xml::Xml};
 use chrono::{Duration, NaiveDate};
 use std::collections::HashMap;
 
-/// The way in which a workbook counts days.
+/// Epoch from which a workbook counts days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DateSystem {
     From1900,
     From1904,
 }
 
-/// The styles of cells, each as what its format makes of a number.
+/// Styles of cells, each as the meaning that its format gives to a number.
 #[derive(Debug, Default)]
 pub(super) struct Formats {
     styles: Vec<Meaning>,
@@ -48,12 +48,12 @@ impl Formats {
         Ok(Self { styles })
     }
 
-    /// A number as its style means it: as written, or as a date in ISO 8601.
+    /// Returns a number as its style requires: as written, or as a date in ISO 8601.
     pub(super) fn number(&self, style: usize, raw: &str, dates: DateSystem) -> String {
         let meaning = self.styles.get(style).copied().unwrap_or(Meaning::Number);
         let Ok(number) = raw.parse::<f64>() else { return raw.to_owned() };
         match meaning {
-            // Programs write what the processor holds; `0.1` is shown as the sheet does.
+            // Programs write the binary value; `0.1` is shown as in the sheet.
             Meaning::Number if raw.len() > 15 && raw.contains('.') => number.to_string(),
             Meaning::Number => raw.to_owned(),
             meaning => date(number, meaning, dates).unwrap_or_else(|| raw.to_owned()),
@@ -62,12 +62,12 @@ impl Formats {
 }
 
 fn date(serial: f64, meaning: Meaning, dates: DateSystem) -> Option<String> {
-    // The year 10000 is the end of what Excel shows.
+    // The year 10000 is beyond what Excel shows.
     if !(0.0..2_958_466.0).contains(&serial) {
         return None;
     }
     let epoch = match dates {
-        // Excel believes that 1900 was a leap year, so days before March count from a day later.
+        // Excel treats 1900 as a leap year, so days before March count from a day later.
         DateSystem::From1900 if serial < 60.0 => NaiveDate::from_ymd_opt(1899, 12, 31),
         DateSystem::From1900 => NaiveDate::from_ymd_opt(1899, 12, 30),
         DateSystem::From1904 => NaiveDate::from_ymd_opt(1904, 1, 1),
@@ -84,7 +84,7 @@ fn date(serial: f64, meaning: Meaning, dates: DateSystem) -> Option<String> {
     })
 }
 
-/// The formats that have a number and no code (ECMA-376 part 1, 18.8.30, with those of East Asia).
+/// Returns the meaning of formats that have a number and no code (ECMA-376 part 1, 18.8.30, with those of East Asia).
 fn built_in(id: u32) -> Meaning {
     match id {
         14..=17 | 27..=31 | 34..=36 | 50..=54 | 57..=58 => Meaning::Date,
@@ -94,10 +94,10 @@ fn built_in(id: u32) -> Meaning {
     }
 }
 
-/// The meaning that a format code gives to a number, by the letters in it that are not quoted, escaped or bracketed.
+/// Returns the meaning that a format code gives to a number, by its letters that are not quoted, escaped or bracketed.
 fn meaning_of(code: &str) -> Meaning {
     let (mut has_day, mut has_hour) = (false, false);
-    // Behind a semicolon stand the forms for negative numbers and for text.
+    // The formats for negative numbers and for text follow after semicolons.
     let mut chars = code.split(';').next().unwrap_or_default().chars();
     while let Some(char) = chars.next() {
         match char.to_ascii_lowercase() {
@@ -111,7 +111,7 @@ fn meaning_of(code: &str) -> Meaning {
             'y' | 'd' => has_day = true,
             'h' | 's' => has_hour = true,
             'g' if code.eq_ignore_ascii_case("general") => return Meaning::Number,
-            // Beside hours these are minutes.
+            // After hours these are minutes.
             'm' if !has_hour && !code.to_ascii_lowercase().contains(['h', 's']) => has_day = true,
             _ => {}
         }
