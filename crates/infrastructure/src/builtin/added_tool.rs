@@ -421,7 +421,7 @@ mod tests {
         Clouds { oktas: u8 },
     }
 
-    /// Each value fits the schema of its type, and says whether it has one.
+    /// Checks a value against the schema of its type.
     #[track_caller]
     fn check<T: ToolOutput>(value: T, has_schema: bool, text: &str) {
         let (schema, result) = (T::schema(), value.into_result().unwrap());

@@ -793,7 +793,7 @@ mod tests {
     #[test]
     fn every_row_names_a_tool_that_exists_and_no_alias_means_two_tools() {
         for (canonical, alias, ..) in TABLE {
-            // These call other tools, and are checked where they stand beside the others.
+            // These call other tools, and are checked where they are defined.
             if !["batch", "subagent"].contains(canonical) {
                 assert_eq!(builtin::tests::definition(canonical).name().as_str(), *canonical);
             }

@@ -1,4 +1,4 @@
-//! Commands: what they run, what they may touch, what they print, and those that run on as tasks.
+//! Commands: what they run, what they may touch, what they print, and those that continue as tasks.
 
 pub(crate) mod capture;
 pub(crate) mod closed_paths;

@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn every_face_has_an_alias_that_bears_it_and_is_a_definition() {
         let mut tools = builtin::tests::definitions();
-        // They call other tools, and stand elsewhere.
+        // These call other tools, and are defined elsewhere.
         tools.extend(["batch", "subagent"].map(|name| {
             let mut tool = samples::tool(name);
             tool.aliases = builtin::aliases_of(name);

@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(input_schema::<Input>(), expected);
     }
 
-    /// `taken` validates for the type, and with an unknown member at each of `places` (JSON pointers) it does not.
+    /// Checks that `taken` validates for the type, but not with an unknown member at any of `places` (JSON pointers).
     fn check_closed<T: JsonSchema>(taken: Value, places: &[&str]) {
         let schema = ToolInputSchema::compile(&input_schema::<T>(), Formats::Asserted).unwrap();
         assert!(schema.validate(&taken).is_ok(), "{taken} by {}", input_schema::<T>());

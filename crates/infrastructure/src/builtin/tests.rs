@@ -1,4 +1,4 @@
-//! A workspace on a real disk, and the path that a call takes to a tool: for the tests of the tools.
+//! A workspace on a real disk, and the call path of tools, for the tests of the tools.
 #![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the tools' back")]
 
 use super::*;
@@ -78,7 +78,7 @@ impl Bench {
         Self::with_rules(&rules.iter().map(|rule| (Effect::Ask, *rule)).collect::<Vec<_>>())
     }
 
-    /// With these folders as roots, of which the first is where calls start.
+    /// With these folders as roots, the first of which is the start folder.
     pub(super) fn with_roots_in(names: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -114,17 +114,17 @@ impl Bench {
         Self {
             folder,
             run: TestRun::in_world(all(), world, policy, journal),
-            // With a thread of its own: what runs in the background goes on between two calls.
+            // With a thread of its own, so that background work continues between two calls.
             runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap(),
         }
     }
 
-    /// The same under one rule more, which may name the folder.
+    /// Adds a rule, which may name the folder.
     pub(super) fn with_rule(self, effect: Effect, rule: &str) -> Self {
         Self { run: self.run.under(effect, rule), ..self }
     }
 
-    /// The same with commands that reach these hosts.
+    /// Allows commands to reach these hosts.
     pub(super) fn with_hosts(mut self, hosts: &[&str]) -> Self {
         let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());
         let settings = CommandSettings { network, ..self.run.world.programs().settings().clone() };
@@ -133,19 +133,19 @@ impl Bench {
         self
     }
 
-    /// The same with these agents, skills and commands.
+    /// Sets the agents, skills and commands.
     pub(super) fn with_agents(mut self, agents: Arc<dyn AgentCatalogue>) -> Self {
         self.run.world = self.run.world.with_agents(agents);
         self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
-    /// The tools as they are listed now.
+    /// Returns the tools as they are listed now.
     pub(super) fn listed(&self) -> Vec<Tool> {
         self.runtime.block_on(self.run.tools.list()).unwrap()
     }
 
-    /// The same by another clock.
+    /// Sets the clock.
     pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         let world = World::new(self.run.world.workspace().clone(), clock, self.run.world.version().to_owned());
         self.run.world = world.with_journal(self.run.journal.clone()).with_programs(self.run.world.programs().clone());
@@ -153,7 +153,7 @@ impl Bench {
         self
     }
 
-    /// The same with Toolstead's own data at this path.
+    /// Puts Toolstead's own data at this path.
     pub(super) fn with_own_data(mut self, path: PathBuf) -> Self {
         let mut policy = PermissionPolicy::clone(&self.run.policy);
         policy.roots.forbidden.push(path);
@@ -161,7 +161,7 @@ impl Bench {
         self
     }
 
-    /// The same with this folder of the workspace, or elsewhere, at the beginning of the `PATH`.
+    /// Puts this folder of the workspace, or elsewhere, at the beginning of the `PATH`.
     pub(super) fn with_path_in(mut self, folder: &str) -> Self {
         let mut settings = self.run.world.programs().settings().clone();
         let usual = settings.environment.remove("PATH").unwrap_or_default();
@@ -171,25 +171,25 @@ impl Bench {
         self
     }
 
-    /// The same with one tool more.
+    /// Adds a tool.
     pub(super) fn adding(mut self, tool: AddedTool) -> Self {
         let tools = all().into_iter().map(Arc::from).chain([Arc::new(tool) as Arc<dyn AnyBuiltInTool>]);
         self.run.tools = BuiltInTools::new(tools, self.run.world.clone()).unwrap();
         self
     }
 
-    /// All tools as a program has them that opens its journal later.
+    /// Returns all tools as in an application that opens its journal later.
     pub(super) fn tools_with_journal(&self) -> BuiltInTools {
         let world = self.run.world.clone().with_journal(Arc::new(NoJournal));
         BuiltInTools::new(all(), world).unwrap().with_journal(self.run.journal.clone())
     }
 
-    /// What calls recorded.
+    /// Returns the recorded changes.
     pub(super) fn journal(&self) -> &InMemoryChangeJournal {
         &self.run.journal
     }
 
-    /// The session has read the file as it is now.
+    /// Marks the current content of a file as read by the session.
     pub(super) fn saw(&self, name: &str) {
         let (path, digest) = (self.path(name), digest_of(&self.get(name)));
         self.runtime
@@ -197,7 +197,7 @@ impl Bench {
             .unwrap();
     }
 
-    /// Work on files as a tool does it that may write everywhere in the workspace, on a blocking thread.
+    /// Works on files with write access to the whole workspace, on a blocking thread.
     pub(super) fn with_files<T: Send>(
         &self,
         work: impl FnOnce(&GrantedWorkspace, &Recording) -> Result<T, ToolFailure> + Send,
@@ -230,12 +230,12 @@ impl Bench {
         fs::write(path, content).unwrap();
     }
 
-    /// A file of so many bytes that takes no room.
+    /// Creates a sparse file of this size.
     pub(super) fn put_sparse(&self, name: &str, bytes: u64) {
         fs::File::create(self.path(name)).unwrap().set_len(bytes).unwrap();
     }
 
-    /// A file whose content changed so many seconds after 2026.
+    /// Creates a file whose content changed this number of seconds after 2026.
     pub(super) fn put_at(&self, name: &str, content: impl AsRef<[u8]>, seconds: u64) {
         self.put(name, content);
         let time = std::time::UNIX_EPOCH + Duration::from_secs(1_767_225_600 + seconds);
@@ -274,31 +274,30 @@ impl Bench {
         symlink(target, self.path(name)).unwrap();
     }
 
-    /// The content of a file that the session knows.
+    /// Returns the content of a file that the session knows.
     pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
         self.runtime.block_on(self.run.world.seen().known(&Principal::local(), "test", &self.path(name))).unwrap()
     }
 
-    /// Keeps an output of the caller; its handle.
+    /// Stores an output of the caller, and returns its handle.
     pub(super) fn keep(&self, media_type: &str, content: impl AsRef<[u8]>) -> String {
         let principal = Principal::local();
         let store = self.run.outputs.store(&principal, call_id(0), media_type, content.as_ref());
         self.runtime.block_on(store).unwrap().handle.to_string()
     }
 
-    /// What a model reads of a success.
+    /// Returns the text of a successful call.
     #[track_caller]
     pub(super) fn text(&self, tool: &str, arguments: Value) -> String {
         self.call(tool, arguments).unwrap().joined_text()
     }
 
-    /// One call: validated, judged, approved where somebody is asked, run. A success keeps its promise of structured
-    /// content.
+    /// Runs a call: validated, decided, approved where necessary. Checks the structured content of a success.
     pub(super) fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         self.runtime.block_on(self.called(tool, arguments, Duration::from_secs(600)))
     }
 
-    /// A call that is given up once something is so, and then has no result.
+    /// Cancels a call once a condition is true, so that it has no result.
     pub(super) fn call_given_up_after(
         &self,
         is_so: impl Fn() -> bool,
@@ -317,17 +316,17 @@ impl Bench {
         })
     }
 
-    /// The session is over.
+    /// Ends the session.
     pub(super) fn end_session(&self) {
         self.runtime.block_on(self.run.tools.session_ended(&self.run.principal, &self.run.session));
     }
 
-    /// Everything is over.
+    /// Closes the provider.
     pub(super) fn close(&self) {
         self.runtime.block_on(self.run.tools.close());
     }
 
-    /// One call that must be done by then.
+    /// Runs a call with a timeout.
     pub(super) fn call_within(&self, time: Duration, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         self.runtime.block_on(self.called(tool, arguments, time))
     }
@@ -337,12 +336,12 @@ impl Bench {
         self.runtime.block_on(join_all(calls))
     }
 
-    /// The same workspace in another session, perhaps of somebody else.
+    /// Uses the same workspace in another session, optionally of another principal.
     pub(super) fn in_session(self, principal: Principal, session: &str) -> Self {
         Self { run: self.run.in_session(principal, session), ..self }
     }
 
-    /// The id of the call that was made last.
+    /// Returns the id of the latest call.
     pub(super) fn last_call(&self) -> CallId {
         self.run.last_call()
     }
@@ -351,7 +350,7 @@ impl Bench {
         self.run.called(tool, arguments, time, &NoCalls, || ()).await
     }
 
-    /// One call, with something that happens between judging and running it.
+    /// Runs a call, with an action between decision and call.
     pub(super) fn call_after(
         &self,
         tool: &str,
@@ -361,7 +360,7 @@ impl Bench {
         self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), &NoCalls, between))
     }
 
-    /// One call, with these calls out of it.
+    /// Runs a call whose nested calls are made through `calls`.
     pub(super) fn call_among(
         &self,
         calls: &dyn Calls,
@@ -371,7 +370,7 @@ impl Bench {
         self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), calls, || ()))
     }
 
-    /// Work of a call of the tool, with these calls out of it.
+    /// Runs work with the context of a call whose nested calls are made through `calls`.
     pub(super) fn run_among<T>(&self, calls: &dyn Calls, tool: &str, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         self.runtime.block_on(self.run.with_run_among(calls, tool, work))
     }
@@ -380,7 +379,7 @@ impl Bench {
         self.call_unchecked(tool, arguments).unwrap()
     }
 
-    /// What a call would touch, without a look at its arguments before; the tool may be none of these.
+    /// Returns what a call would touch, without validation of its arguments; the tool may be unknown.
     pub(super) fn call_unchecked(&self, tool: &str, arguments: Value) -> Result<Vec<Access>, ToolFailure> {
         let known = self.run.tools.definitions().iter().find(|other| other.name().as_str() == tool).cloned();
         let unknown = || Tool::new(ToolName::parse(tool).unwrap(), Map::new(), Category::Utility, ToolSource::BuiltIn);
@@ -389,7 +388,7 @@ impl Bench {
     }
 }
 
-/// The definition of a built-in tool.
+/// Returns the definition of a built-in tool.
 #[track_caller]
 pub(super) fn definition(name: &str) -> Tool {
     definitions().into_iter().find(|tool| tool.name().as_str() == name).unwrap()

@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
-        /// Whoever reads on as told has read everything once.
+        /// A reader that follows the suggested positions reads everything exactly once.
         #[test]
         fn reading_on_leads_through_the_whole(lengths in prop::collection::vec(0_usize..60, 1..8), limit in 1_u64..40) {
             let line = "z".repeat(700) + "\n";

@@ -1,4 +1,4 @@
-//! Documents that real programs made, and such as mean harm.
+//! Documents made by real programs, and hostile ones.
 #![expect(clippy::disallowed_methods, reason = "tests read their fixtures behind the tools' back")]
 
 use super::*;
@@ -117,7 +117,7 @@ fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
 const RELATIONSHIPS: &str =
     "<Relationships><Relationship Id='1' Type='http://x/officeDocument' Target='word/document.xml'/></Relationships>";
 
-/// A docx with this main part.
+/// Returns a docx with this main part.
 fn docx(document: &str) -> Vec<u8> {
     zipped(&[("_rels/.rels", RELATIONSHIPS.as_bytes()), ("word/document.xml", document.as_bytes())])
 }
@@ -271,7 +271,7 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A PDF of these objects, the first of which is the catalog.
+/// Returns a PDF of these objects, the first of which is the catalog.
 fn pdf(objects: &[&str]) -> Vec<u8> {
     let mut bytes = b"%PDF-1.4\n".to_vec();
     let mut offsets = Vec::new();

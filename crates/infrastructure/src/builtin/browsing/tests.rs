@@ -1,4 +1,4 @@
-//! The tools with a real browser, on pages of ours.
+//! The tools with a real browser, on pages of the test server.
 #![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the tools' back")]
 
 mod telling;
@@ -28,7 +28,7 @@ async fn tools(folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
     tools_showing(PAGES, folder, idle).await
 }
 
-/// The tools, for which `shop.example` serves these pages.
+/// Returns the tools, for which `shop.example` serves these pages.
 async fn tools_showing(
     pages: &'static [(&'static str, &'static str)],
     folder: &Path,
@@ -58,7 +58,7 @@ fn tools_under(settings: BrowserSettings, folder: &Path) -> (TestRun, Arc<Browse
     (TestRun::in_world(crate::builtin::all(), world, policy, journal), browsers)
 }
 
-/// The reference of the line that holds this.
+/// Returns the reference of the line with this text.
 fn reference(page: &str, part: &str) -> String {
     let line = page
         .lines()

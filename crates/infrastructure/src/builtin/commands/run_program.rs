@@ -129,7 +129,7 @@ mod tests {
     use std::time::Duration;
     use toolstead_domain::permission::rule::Effect;
 
-    /// Runs the words that it is given, and says so beforehand where it is told to.
+    /// Returns a tool that runs its arguments. `says` determines whether it declares the accesses.
     fn running(says: bool) -> AddedTool {
         let run = tool_fn("run", "Runs a program.", |words: Words, run| {
             Box::pin(async move {
@@ -177,7 +177,7 @@ mod tests {
             (&[], false, &["true"], refused.clone()),
             (&[(Effect::Allow, "Bash(true)")], false, &["true"], Ok(json!(0))),
             (&[(Effect::Deny, "Bash(cat *)")], true, &["cat", "a.txt"], refused.clone()),
-            // Which files `cat` opens shows only when it does.
+            // The files that `cat` opens are known only when it runs.
             (&[(Effect::Deny, "Read(a.txt)")], true, &["cat", "a.txt"], Ok(json!(1))),
             (&[(Effect::Deny, "Read(a.txt)")], true, &["cp", "a.txt", "b"], refused.clone()),
             (&[(Effect::Deny, "Bash(rm *)")], true, &["sh", "-c", "rm a.txt"], refused),

@@ -124,7 +124,7 @@ pub(crate) struct NewTask {
 pub(crate) enum Status {
     Running,
     Succeeded,
-    // Ended with another code than 0, by a signal, because it printed too much, left what must not be trusted, or is lost.
+    // Exit code other than 0, a signal, too much output, changes that could not be undone, or a lost task.
     Failed,
     // Stopped by a caller.
     Cancelled,
@@ -600,9 +600,9 @@ mod tests {
         assert_eq!((seen.len(), seen[0].id), (KNOWN_IN_ALL - 1, kept.id));
         let newest = u64::try_from(2 * KNOWN_IN_ALL + 2).unwrap();
         assert_eq!(seen.last().unwrap().id, TaskId(newest));
-        // Whoever has so many forgets its own.
+        // A session with the maximum number forgets its own tasks.
         assert_eq!(tasks.visible(&other.owner).len(), 1);
-        // What had ended before it was known is there to be asked about, also where there is nothing else of its own.
+        // A task that had ended before it was added can still be queried, also if it is the only one of its session.
         let late = tasks.add(task("third", 0, &ended)).unwrap();
         assert_eq!(tasks.visible(&late.owner).len(), 1);
         assert_eq!(tasks.lock().tasks.len(), KNOWN_IN_ALL);

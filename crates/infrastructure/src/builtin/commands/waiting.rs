@@ -87,7 +87,7 @@ pub(crate) async fn told_on_the_way(command: &Command, ended: impl Future<Output
                 if total == told || !caller.wants_progress() {
                     continue;
                 }
-                // The newest: a client that is behind wants to know where the command is.
+                // The newest output: a client that is behind needs the current state.
                 let from = told.max(total.saturating_sub(PROGRESS_BYTES as u64));
                 if let Ok((_, bytes)) = command::read(&command.capture, from, PROGRESS_BYTES).await {
                     let message = Some(PlainText::of(&bytes));

@@ -36,7 +36,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A root `w` beside a file `outside.txt`, with deny rules in which `ROOT` is the root.
+    /// Creates a root `w` beside a file `outside.txt`, with deny rules in which `ROOT` is the root.
     fn with_deny(rules: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
@@ -77,7 +77,7 @@ impl Bench {
         uri_of(&self.root().join(name))
     }
 
-    /// Judges and answers as the path of a call does.
+    /// Decides and answers as the call path does.
     async fn ask(&self, request: &ContextRequest) -> Result<Value, ErrorKind> {
         let accesses = self.provider.accesses(request).await.map_err(|failure| failure.kind)?;
         let tool = Arc::new(samples::tool("read_resource"));
@@ -114,7 +114,7 @@ impl Bench {
         self.ask(&request).await.map(|answer| answer["completion"].clone())
     }
 
-    /// The completion of a path, without the way to the root.
+    /// Returns the completions of a path, without the path of the root.
     async fn paths(&self, typed: &str) -> Result<Vec<String>, ErrorKind> {
         let root = encoded_path(&self.root());
         let of = CompletionOf::Template("file:///{path}".into());
@@ -124,7 +124,7 @@ impl Bench {
     }
 }
 
-/// A path as it stands in a URI, without its first slash.
+/// Encodes a path for a URI, without its first slash.
 fn encoded_path(path: &Path) -> String {
     crate::builtin::files::file_uri::encoded(path.to_str().unwrap().trim_start_matches('/'))
 }

@@ -62,7 +62,7 @@ mod tests {
         let answered = Answered { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
         assert_eq!(content(&answered), Some("a\n----- end -----\nfalse"));
         assert_eq!(remark(&answered).as_deref(), Some("Saved as `x`.\nNote: n.\nThese are all."));
-        // Nothing of ours stands behind it.
+        // Without Toolstead's text after the page.
         let text = text.strip_suffix("\nThese are all.").unwrap();
         let result = ToolResult::text(text).with_structured_content(json!({"content": "a", "truncated": true}));
         assert_eq!(remark(&Answered { outcome: Ok(&result), ..answered }), None);

@@ -68,7 +68,7 @@ mod tests {
         to: String,
     }
 
-    /// Copies a file twice. It says that it writes only where it is told to.
+    /// Returns a tool that copies a file twice. `says` determines whether it declares that it writes.
     fn copying(says: bool) -> AddedTool {
         let copy = tool_fn("copy", "Copies a file.", |copy: Copy, run| {
             Box::pin(async move {

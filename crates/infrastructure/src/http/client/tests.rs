@@ -20,11 +20,11 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use toolstead_domain::error_chain::with_causes;
 
-/// For `localhost` and 127.0.0.1, from 2020 to 2120; signed by itself.
+/// For `localhost` and 127.0.0.1, from 2020 to 2120; self-signed.
 const CERTIFICATE: &str = "MIIBYzCCAQqgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMMCWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABKZbE4RYL4j+yvJ2OAxMeB3+/y0nEzGqE6Mh+esNTglhK2N/w5qwyDhXkQx2qqj9ktS4Lo/ZYEDo7/USndhcJkujSzBJMAwGA1UdEwEB/wQCMAAwGgYDVR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMB0GA1UdDgQWBBRSsRXHxuXc8SC1v33YJKClF4QldTAKBggqhkjOPQQDAgNHADBEAiBoa/WCkUvXlTbTgHtUABRBcd6DNxoK2gImtvy9fm7SpgIgPFuXNSxJCJIkW9lf4nyybOYWstIcOjRfwhg2bL2A7uE=";
 const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgTHAbjniiRzJxshp8+aX2YzmnaGIApAeVlNyEAon+tgqhRANCAASmWxOEWC+I/srydjgMTHgd/v8tJxMxqhOjIfnrDU4JYStjf8OasMg4V5EMdqqo/ZLUuC6P2WBA6O/1Ep3YXCZL";
 
-/// Of somebody else.
+/// Another certificate.
 const OTHER: &str = "MIIBdDCCARqgAwIBAgIURzI3G9qOUqabkdNCIZ5pv419MPwwCgYIKoZIzj0EAwIwEDEOMAwGA1UEAwwFb3RoZXIwIBcNMjYxMTIyMjEyNDMwWhgPMjEyNjEwMjkyMTI0MzBaMBAxDjAMBgNVBAMMBW90aGVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEa8oYEN1aPBs5uKxSIe3M3ys7psZi5ohFOfNpf0bW2iPgnUHfx7NoO5AFvhYiVuFECn+6tITMgHwEW9Ew6TnxQ6NQME4wHQYDVR0OBBYEFIrSoTIkTyD8WTGGqeGo3DYs74OiMB8GA1UdIwQYMBaAFIrSoTIkTyD8WTGGqeGo3DYs74OiMAwGA1UdEwEB/wQCMAAwCgYIKoZIzj0EAwIDSAAwRQIgZ0BPVn71W857wpic56WloAUva1f8gsRuyaRIl/L6cYECIQDts9UQ5Le9POUqATekaLP3l7U+kV4x9OcIsdhv5c6T7A==";
 
 fn certificate(text: &str) -> CertificateDer<'static> {
@@ -68,7 +68,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8(request).unwrap()
 }
 
-/// Answers so many requests on one connection, each with the number of the connection.
+/// Answers this number of requests on one connection, each with the number of the connection.
 async fn answer_on<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, connection: u8, requests: usize) -> S {
     for _ in 0..requests {
         assert!(read(&mut stream).await.starts_with("POST /mcp?a=b HTTP/1.1\r\n"));
@@ -103,7 +103,7 @@ async fn a_connection_is_used_again_until_its_server_closes_it() {
     // Not read to its end, which has come along all the same.
     assert_eq!(send().await.chunk().await.unwrap().unwrap(), "1");
     first_is_closed.await.unwrap();
-    // The runtime hears of it before it goes on here.
+    // The runtime detects it before the test continues.
     yield_now().await;
     assert_eq!(send().await.chunk().await.unwrap().unwrap(), "2");
     drop(server.await.unwrap());
@@ -174,7 +174,7 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
             assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
             answer_on(stream, connection, requests).await.shutdown().await.unwrap();
         }
-        // Whoever does not know the certificate goes away in the handshake.
+        // Clients that do not trust the certificate abort the handshake.
         for _ in 0..2 {
             let (stream, _) = listener.accept().await.unwrap();
             acceptor.accept(stream).await.unwrap_err();
@@ -201,7 +201,7 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
     server.await.unwrap();
 }
 
-/// Every name leads to this machine.
+/// Resolves every name to this machine.
 #[derive(Debug)]
 struct Here;
 
@@ -243,7 +243,7 @@ fn only_web_addresses_have_a_way_to_them_and_secrets_are_not_told() {
     }
 }
 
-/// What a server says to one request, with that body, in one go.
+/// Returns the response of a server that sends this head and body at once.
 async fn saying(head: &str, body: &[u8]) -> Response {
     let (listener, url) = listener().await;
     let said = [format!("HTTP/1.1 200 OK\r\n{head}Content-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat();

@@ -1,5 +1,5 @@
-//! Pages of several kinds as Markdown and as text, and pages that mean harm. Those that may take a process down are read
-//! in `tests/pages.rs`, through the child.
+//! Pages of several kinds as Markdown and as text, and hostile pages. `tests/pages.rs` reads those that may crash a
+//! process, through the child.
 #![expect(clippy::disallowed_methods, reason = "tests read their fixtures behind the tools' back")]
 
 use super::*;
@@ -26,7 +26,7 @@ fn markdown(html: &str) -> String {
     read(html, Form::Markdown).text
 }
 
-/// A page with all that it tells.
+/// Returns a page with all its facts.
 fn shown(page: &Page) -> String {
     let mut shown = String::new();
     let _ = writeln!(shown, "title: {}", page.title.as_deref().unwrap_or("-"));
@@ -185,7 +185,7 @@ fn a_tree_is_no_deeper_than_browsers_make_it() {
     assert_eq!(markdown(&html), "# after");
 }
 
-/// Pieces of which pages are made, well and badly.
+/// Pieces of pages, valid and invalid.
 fn piece() -> impl Strategy<Value = String> {
     let tags = "a abbr b base blockquote body br caption code col dd details div dl dt em figure form frameset h1 h3 head hr \
                 html i iframe img input li math mi ol option p plaintext pre q ruby rt s script select style sub summary sup \

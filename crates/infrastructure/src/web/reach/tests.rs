@@ -1,4 +1,4 @@
-//! Requests under public names, to servers on this machine: what is reached, what is told, and what never leaves.
+//! Requests under public names, to servers on this machine: which are sent, which are refused, and what is reported.
 
 use super::*;
 use crate::{
@@ -8,9 +8,9 @@ use crate::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolstead_domain::error_kind::ErrorKind;
 
-/// The address of the tests' servers, as all but the fake network see it.
+/// Address of the test servers, as everything but the fake network sees it.
 const PUBLIC: &str = "93.184.216.34";
-/// Longer than anything here takes.
+/// Longer than any request here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Rig {
@@ -28,14 +28,14 @@ fn rig(private: &[&str]) -> Rig {
 }
 
 impl Rig {
-    /// A server behind port 80 of the public address.
+    /// Starts a server behind port 80 of the public address.
     async fn plain(&self, answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> TestServer {
         let server = TestServer::plain(answers).await;
         self.network.server(&format!("{PUBLIC}:80"), server.address());
         server
     }
 
-    /// One behind port 443.
+    /// Starts a server behind port 443 of the public address.
     async fn tls(&self, answers: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> TestServer {
         let server = TestServer::tls(answers).await;
         self.network.server(&format!("{PUBLIC}:443"), server.address());
@@ -48,7 +48,7 @@ impl Rig {
     }
 }
 
-/// A page that anybody asks for.
+/// Returns a request for a page, with an untrusted address.
 fn get(url: &Url) -> Asked<'_> {
     Asked {
         method: Method::GET,
@@ -182,7 +182,7 @@ async fn a_redirect_is_followed_on_the_same_host_and_told_or_refused_elsewhere()
         ("http", "http://DOCS.example:80/b", Then::Followed("http://docs.example/b")),
         ("http", "https://docs.example/b", Then::Followed("https://docs.example/b")),
         ("https", "/b", Then::Followed("https://docs.example/b")),
-        // Whoever listens would read along.
+        // An eavesdropper could read it.
         ("https", "http://docs.example/b", Then::Told),
         ("http", "http://other.example/b", Then::Told),
         ("http", "https://other.example/b", Then::Told),
@@ -310,7 +310,7 @@ async fn redirects_without_end_have_one() {
     assert_eq!(server.seen().len(), 6);
 }
 
-/// Makes a request that is answered by these bytes.
+/// Sends a request whose reply is `reply`.
 async fn saying(reply: Reply, body_bytes: usize) -> Result<Answer, ReachError> {
     let rig = rig(&[]);
     let _server = rig.plain(move |_| reply.clone()).await;
@@ -439,7 +439,7 @@ async fn a_question_is_asked_again_after_what_passes_and_nothing_is_sent_twice()
         (Reply::new(408, ""), Again::Reading, 5, Some(408)),
         (busy("Retry-After", "1"), Again::Reading, 5, Some(503)),
         (date, Again::Reading, 5, Some(503)),
-        // Longer than there is time: told at once.
+        // Longer than the time left: returned at once.
         (Reply::new(429, "").header("Retry-After", "3600"), Again::Reading, 1, Some(429)),
         (Reply::new(404, ""), Again::Reading, 1, Some(404)),
         (Reply::raw(""), Again::Reading, 5, None),
@@ -494,7 +494,8 @@ async fn a_name_that_nobody_knows_is_asked_for_once() {
 async fn connections_are_kept_from_call_to_call_and_never_shared_by_hosts() {
     let rig = rig(&[]);
     let server = rig.tls(|_| Reply::html("hi")).await;
-    // The same address, the same certificate, HTTP/2 offered: whoever took it would ask one host for the other.
+    // Same address, same certificate, HTTP/2 offered: a client that reused the connection would send requests for one
+    // host to the other.
     for (round, url) in
         ["https://docs.example/a", "https://other.example/", "https://docs.example/b"].iter().enumerate()
     {

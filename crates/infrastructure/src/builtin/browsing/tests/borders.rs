@@ -1,4 +1,4 @@
-//! What a hostile page or a caller gets of a browser, and what it does not: frames of others, calls that hang, crowds.
+//! Borders for hostile pages and callers: frames of other hosts, calls that hang, too many tabs and calls.
 
 use super::{
     reference, tools_on,

@@ -1,4 +1,4 @@
-//! The words of the tools about a page, as little as a model needs of it, and the ways to its elements.
+//! Reports of pages, as short as a model needs them, and the ways to name elements.
 
 use super::{reference, tools_showing};
 use crate::builtin::testing::TestRun;
@@ -28,7 +28,7 @@ const ORDERS: &str = r#"<title>Orders</title><table id=table></table><button onc
     `<tr aria-label="Order ${number}"><td>Order number ${number} of a customer</td><td><button>Cancel</button></td></tr>`).join('');
 </script>"#;
 
-/// It moves on when its answer is told.
+/// The page navigates away while its report is made.
 const LATE: &str =
     "<title>Late</title><button onclick=\"setTimeout(() => { location = '/orders'; }, 2000)\">Go</button>";
 
@@ -67,7 +67,7 @@ impl Rig {
         self.call("browser_navigate", json!({"url": format!("http://shop.example{path}")})).await
     }
 
-    /// The elements of the page, as data.
+    /// Returns the elements of the page, as data.
     async fn elements(&self) -> Vec<Value> {
         let told = self.tools.call("browser_get_page", json!({"elements": true})).await.unwrap();
         let facts = told.structured_content().unwrap();

@@ -1,6 +1,6 @@
-//! A hostile page tries each way out that a browser has against listeners of this machine. What gets there is seen by the
-//! listener, what gets to the connector by the network of the test, and what was refused is told by the answers, which stand
-//! in the rows of their calls.
+//! A hostile page tries each way by which a browser could reach listeners of this machine. The listeners record all
+//! connections, the network of the test records those of the connector, and the results of the calls report what was
+//! refused.
 
 use super::tools_on;
 use crate::{builtin::testing::TestRun, egress::testing::FakeNetwork};
@@ -22,20 +22,20 @@ use toolstead_domain::error_kind::ErrorKind;
 /// The page's own host. The browser trusts names below `localhost` as it does TLS, so that service workers run.
 const PAGE: &str = "http://shop.localhost";
 
-/// Who says that a way was closed.
+/// Component that reports the refusal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     /// The proxy: the note names host and port.
     Host,
     /// The judge of pages: the note names the host, and the page stays.
     Page,
-    /// Nobody: the browser itself takes it for no address, or the run has no network for it.
+    /// None: the browser itself rejects the address, or the run has no network for it.
     Nothing,
 }
 use Told::{Host, Nothing, Page};
 
-/// Each way as a function of an address: the name, what is told, true where the same way leads to a host that may be reached,
-/// headers of the page, the function's body.
+/// Each way out as a function of an address: its name, the reporting component, `true` if the same way reaches an
+/// allowed host, headers of the page, the body of the function.
 const WAYS: &[(&str, Told, bool, &str, &str)] = &[
     ("fetch", Host, true, "", "return reach(url)"),
     (
@@ -183,20 +183,20 @@ const rtc = async (url, transport) => {
     ]});
     peer.createDataChannel('x');
     await peer.setLocalDescription(await peer.createOffer());
-    // Where there is no network, the search for a way never ends.
+    // Without a network the search for candidates never ends.
     await new Promise(go => { peer.onicecandidate = peer.onicecandidateerror = go; setTimeout(go, 1000); });
 };
 const trying = async url => { try { await way(url); } catch {} };
 ";
 
-/// Listeners of this machine that nobody may reach.
+/// Listeners of this machine that must not be reached.
 struct Listeners {
     tcp: Vec<StdListener>,
     udp: Vec<UdpSocket>,
 }
 
 impl Listeners {
-    /// On each address that this machine has for itself, and on one that others know it by, where it has one.
+    /// Listens on each local address of this machine, and on a public one if there is one.
     fn new() -> Self {
         let mut addresses: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
         // The address that a route outside would have: nothing is sent.
@@ -212,7 +212,7 @@ impl Listeners {
         Self { tcp, udp }
     }
 
-    /// The first of them, by TCP.
+    /// Returns the address of the first TCP listener.
     fn tcp(&self) -> String {
         self.tcp[0].local_addr().unwrap().to_string()
     }
@@ -221,7 +221,7 @@ impl Listeners {
         self.udp[0].local_addr().unwrap().to_string()
     }
 
-    /// All that lead to one, under every name and in every notation.
+    /// Returns all addresses of a listener, under every name and in every notation.
     fn addresses(&self) -> Vec<String> {
         let port = self.tcp[0].local_addr().unwrap().port();
         let own = self.tcp.iter().map(|listener| listener.local_addr().unwrap().to_string());
@@ -241,7 +241,7 @@ impl Listeners {
     }
 }
 
-/// The site of the hostile page, and the paths that were asked of it.
+/// The site of the hostile page, and the requested paths.
 struct Site {
     asked: watch::Receiver<Vec<String>>,
     address: std::net::SocketAddr,
@@ -310,7 +310,7 @@ impl Site {
     }
 }
 
-/// What the answers say until they say this.
+/// Returns the results of calls until one contains this text.
 pub(super) async fn told(tools: &TestRun, part: &str, way: &str) -> String {
     let mut told = String::new();
     let looking = async {
@@ -322,7 +322,7 @@ pub(super) async fn told(tools: &TestRun, part: &str, way: &str) -> String {
     told
 }
 
-/// The notes of a row.
+/// Returns the notes of a result.
 pub(super) fn notes(metadata: &Option<Value>) -> String {
     metadata.as_ref().map_or(String::new(), |metadata| metadata["notes"].to_string())
 }
@@ -337,7 +337,7 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
     network.name("inner.example", &[&["127.0.0.1"]]);
     network.name("localhost", &[&["127.0.0.1", "::1"]]);
     network.server("93.184.216.34:80", site.address);
-    // Whoever gets that far is led to the listener.
+    // A connection that passes all checks reaches the listener.
     for listener in &listeners.tcp {
         let address = listener.local_addr().unwrap();
         network.server(&address.to_string(), address);
@@ -350,7 +350,7 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
         let last = match (told_by, arrives) {
             (Page, _) => String::new(),
             (_, true) => format!("trying('{PAGE}{control}')"),
-            // What comes later has come.
+            // By then a delayed request would have arrived.
             (_, false) => format!("reach('{PAGE}{control}')"),
         };
         let script = SCRIPT.replace("UDP", &udp);
@@ -406,7 +406,7 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
     }
     listeners.were_not_reached("names");
 
-    // The address of a page: by itself, by a redirect, and to what is no page.
+    // Addresses of pages: directly, by a redirect, and one that is not a page.
     for (to, kind, part) in [
         (listener.as_str(), ErrorKind::PermissionDenied, "Ask your user, who can change the configuration."),
         (format!("{PAGE}/to?{listener}").as_str(), ErrorKind::PermissionDenied, "a page of `127.0.0.1` was not opened"),
@@ -436,7 +436,7 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
 
     let elsewhere = network.connected().into_iter().find(|address| address.to_string() != "93.184.216.34:80");
     assert_eq!(elsewhere, None);
-    // No proxy of somebody else, and no word to whoever made the browser.
+    // No proxy of another origin, and no connection to the browser's vendor.
     let known = ["shop.localhost", "inner.example", "localhost", "moving.example"];
     assert_eq!(network.resolved().into_iter().find(|name| !known.contains(&name.as_str())), None);
 }

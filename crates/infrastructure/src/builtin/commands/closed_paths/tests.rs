@@ -9,7 +9,7 @@ fn check(rules: &[&str], command: &str, these: &[&str], those: &[&str]) {
     check_on(&Bench::with_deny(rules), command, these, those);
 }
 
-/// Where each rule asks, and a person says yes to what is asked.
+/// With rules that require approval, and an approver that approves.
 #[track_caller]
 fn check_asked(rules: &[&str], command: &str, these: &[&str], those: &[&str]) {
     check_on(&Bench::with_ask(rules), command, these, those);
@@ -31,7 +31,7 @@ fn check_on(bench: &Bench, command: &str, these: &[&str], those: &[&str]) {
     }
 }
 
-/// Beside a program on the `PATH`, with which it would be shown.
+/// Next to a program on the `PATH`, with which it would be shown.
 #[test]
 fn own_data_is_hidden_outside_of_the_workspace_too() {
     let tool = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ fn what_lies_deep_is_closed_as_well() {
     check_on(&bench, &command, &["deep open", "deep held"], &["deep key", "changed"]);
 }
 
-/// With so many files `NUMBER.json` in seven folders, and one beside them.
+/// Adds `files` files `NUMBER.json` in seven folders, and one beside the folders.
 fn with_many(bench: Bench, files: usize) -> Bench {
     for number in 0..files {
         bench.put(&format!("packages/{}/{number}.json", number % 7), "");
@@ -186,7 +186,7 @@ fn more_paths_than_can_be_sealed_are_sealed_with_their_folders_where_rules_only_
         &["2999.json\nnew"],
     );
     assert!(asked.exists("new") && !asked.exists("packages/3/new"));
-    // What is denied is not given up.
+    // Denied paths stay denied.
     let both = many(Bench::with_ask(&["Edit(*.json)"]).with_rule(Effect::Deny, "Edit(*.lock)"));
     both.put("packages/3/file.lock", "as it was");
     let touched = "touch packages/3/new.json; tee packages/3/file.lock <<< changed; cat packages/3/file.lock";

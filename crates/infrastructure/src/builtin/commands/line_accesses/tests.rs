@@ -1,4 +1,4 @@
-//! From a text to accesses, with real folders and links.
+//! Accesses of command lines, with real folders and links.
 
 #![allow(clippy::disallowed_methods, reason = "the folders of a test are its own")]
 
@@ -8,8 +8,8 @@ use super::*;
 use crate::sandbox::workspace::FolderNames;
 use toolstead_domain::workspace_roots::WorkspaceRoots;
 
-/// What a text would touch in a folder that holds `sub/` and `link`, which leads to another folder; the folders' names
-/// are left out. The files that a command names stand behind it.
+/// Returns what a text would touch in a folder with `sub/` and `link`, which leads to another folder; the folders'
+/// names are left out. The files that a command names follow it.
 fn touched(text: &str) -> Vec<String> {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (here, there) = (here.path().canonicalize().unwrap(), there.path().canonicalize().unwrap());

@@ -1,5 +1,4 @@
-//! Deeds of a program of a run to those who listen to it, and the meaning of an offer. The program is a real one, and so is its
-//! socket; the tools that it calls are scripted.
+//! Offers, and calls of a program in a run. The program and its socket are real; the tools that it calls are scripted.
 
 use super::serving::{CONNECTIONS, LISTS_AT_ONCE, MAX_REQUEST_BYTES, MOST_UNANSWERED};
 use super::*;
@@ -17,8 +16,8 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Tools, of which most answer what they are given, one is never done, one waits for a person who does not answer, and one gives
-/// much.
+/// Tools: most return their arguments, one never returns, one waits for an approver that does not answer, and one
+/// returns a large result.
 #[derive(Default, Clone)]
 struct Scripted {
     shared: Arc<Shared>,
@@ -28,11 +27,11 @@ struct Scripted {
 #[derive(Default)]
 struct Shared {
     made: Mutex<Vec<NestedCall>>,
-    /// The number of calls that are waiting.
+    /// Number of waiting calls.
     waiting: AtomicUsize,
 }
 
-/// A call that waits until it is taken back.
+/// A call that waits until it is cancelled.
 struct Waiting<'a>(&'a Shared);
 
 impl Drop for Waiting<'_> {
@@ -95,7 +94,7 @@ impl Scripted {
     }
 }
 
-/// A command that is offered these tools; its result, and the calls that it made.
+/// Runs a command that these tools are offered to; returns its result, and the calls that it made.
 fn ran(patterns: &[&str], command: &str) -> (Result<ToolResult, ToolFailure>, Vec<NestedCall>) {
     let (bench, scripted) = (Bench::new(), Scripted::default());
     let result = bench.call_among(&scripted, "bash", json!({"command": command, "tools": patterns}));
@@ -172,7 +171,7 @@ fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
     assert_eq!(accesses, ["a*", "grep"].map(|name| Access::OfferTools(name.into())));
 }
 
-/// Speaks on the socket by itself.
+/// Python code that uses the socket directly.
 const SPEAK: &str = "import socket,sys,os,json,time,threading,signal
 def connect():
  s=socket.socket(socket.AF_UNIX); s.settimeout(120); s.connect(os.environ['TOOLSTEAD_TOOLS']); return s
@@ -181,7 +180,7 @@ def ask(text, s=None):
 def kind(line): return json.loads(line).get('error',{}).get('kind','fine') if line else 'closed'
 ";
 
-/// A hostile program: what it prints, and the calls that came of it.
+/// Runs a hostile program; checks its output, and the calls that it made.
 #[track_caller]
 fn hostile(program: &str, expected: &str) -> Vec<NestedCall> {
     let (result, made) =

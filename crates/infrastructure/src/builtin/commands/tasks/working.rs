@@ -131,7 +131,7 @@ mod tests {
     use tokio::sync::oneshot;
     use toolstead_domain::ports::{event_sink::NoEvents, tasks::Tasks as _};
 
-    /// Says a word and ends so; `None`: never.
+    /// Work that writes a text and ends like this; `None`: never.
     struct Says(Option<TaskEnd>, Option<oneshot::Sender<()>>);
 
     #[async_trait]

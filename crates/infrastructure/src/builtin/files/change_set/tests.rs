@@ -1,4 +1,4 @@
-//! What a change set promises.
+//! Guarantees of change sets.
 #![expect(clippy::disallowed_methods, reason = "somebody else changes a file behind the tools' back")]
 
 use super::*;
@@ -80,7 +80,7 @@ fn what_was_done_is_put_back_when_a_later_file_fails() {
         set.delete(1);
         set.put(2, b"new n".to_vec(), WRITE);
         set.put(3, b"new c".to_vec(), WRITE);
-        // Somebody who knows no locks.
+        // Another program that ignores locks.
         std::fs::write(&theirs, "theirs, and longer").unwrap();
         set.commit(recording, false)
     })
@@ -92,8 +92,8 @@ fn what_was_done_is_put_back_when_a_later_file_fails() {
     assert_eq!(bench.names("."), ["a", "b", "c"], "no draft and no folder is left");
 }
 
-/// From now on this thread cannot open a folder to read it, as if the disk failed. Nothing but making sure that names
-/// are on disk does that here.
+/// From now on this thread cannot open a folder to read it, as if the disk failed. Only the sync of names to disk does
+/// that here.
 fn let_syncing_fail() {
     let (mask, flags) = ((OFlags::DIRECTORY | OFlags::PATH).bits(), OFlags::DIRECTORY.bits());
     let equal = SeccompCmpOp::MaskedEq(mask.into());
@@ -240,7 +240,7 @@ fn an_undo_passes_over_a_change_that_was_not_made() {
     let theirs = bench.path("theirs");
     let failure = with_set(&bench, &["theirs"], |mut set, recording| {
         set.put(0, b"same".to_vec(), WRITE);
-        // Somebody who knows no locks, and writes the very same.
+        // Another program that ignores locks, and writes the same content.
         std::fs::write(&theirs, "same").unwrap();
         set.commit(recording, false)
     })

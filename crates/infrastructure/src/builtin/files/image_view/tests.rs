@@ -1,4 +1,4 @@
-//! What is promised of images that are shown.
+//! Guarantees of shown images.
 
 use super::*;
 use crate::builtin::tests::Bench;
@@ -7,7 +7,7 @@ use image::{Rgb, RgbImage};
 use serde_json::{Value, json};
 use toolstead_domain::tool_result::ToolResult;
 
-/// A picture with much in it, that no encoder makes small.
+/// Returns a picture of noise, which no encoder can make small.
 fn noise(width: u32, height: u32) -> RgbImage {
     let mut state = 1_u32;
     RgbImage::from_fn(width, height, |_, _| {
@@ -30,7 +30,7 @@ fn shown(result: &ToolResult) -> (Vec<u8>, DynamicImage, &str) {
     (bytes, image, block["mimeType"].as_str().unwrap())
 }
 
-/// A JPEG whose EXIF says that it was taken with the camera turned.
+/// Returns a JPEG whose EXIF data contains a rotation.
 fn turned(image: RgbImage, orientation: u8) -> Vec<u8> {
     let plain = file(image, ImageFormat::Jpeg);
     let mut exif = b"\xff\xe1\0\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
@@ -171,7 +171,7 @@ fn what_cannot_be_shown_is_told_with_what_to_do() {
     );
 }
 
-/// The check sum of a PNG's chunk.
+/// Returns the checksum of a PNG chunk.
 fn crc(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })

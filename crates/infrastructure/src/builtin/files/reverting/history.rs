@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// The numbers are those of the calls; what stands behind `-` is what the call takes back.
+    /// Each call is `+` or `-` and the number of the call that it reverts.
     #[track_caller]
     fn check(story: &str, last_change: Option<u32>, last_undo: Option<u32>) {
         let entry =
@@ -129,7 +129,7 @@ mod tests {
         check("+ + -2 +", Some(4), Some(3));
         // An undo of a redo is an undo.
         check("+ -1 -2 -3", None, Some(4));
-        // What was undone in another session is not known here.
+        // Changes that another session undid are not known here.
         check("+ -9", Some(1), Some(2));
     }
 

@@ -1,4 +1,4 @@
-//! What `undo` and `redo` promise.
+//! Guarantees of `undo` and `redo`.
 
 use crate::builtin::tests::Bench;
 use futures::FutureExt;
@@ -13,7 +13,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// The text with the ids of calls as `#1`, `#2`, …
+/// Replaces the ids of calls by `#1`, `#2`, …
 fn numbered(text: &str) -> String {
     (1..30).fold(text.to_owned(), |text, number| {
         text.replace(&samples::call_id(number).to_string(), &format!("#{number}"))
@@ -62,7 +62,7 @@ fn what_a_later_call_changed_is_not_taken_for_what_was_judged() {
         if tool == "redo" {
             bench.call("undo", json!({})).unwrap();
         }
-        // As if another call of the session had changed something while somebody was asked about this one.
+        // As if another call of the session had changed something while this one waited for approval.
         let last = bench.journal().entries().pop().unwrap();
         let later = JournalEntry { call: samples::call_id(29), ..last.clone() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -116,7 +116,7 @@ fn folders_that_a_call_made_go_with_its_files_if_they_are_empty() {
     assert_eq!((bench.names("."), bench.names("old")), (vec!["old".to_owned()], vec!["x".to_owned()]));
     bench.call("redo", json!({})).unwrap();
     assert_eq!((bench.get("new/a/1"), bench.get("old/b/3")), (b"1\n".to_vec(), b"3\n".to_vec()));
-    // What somebody else put there stays, with its folders.
+    // Files of other programs stay, with their folders.
     bench.put("new/a/mine", "");
     bench.call("undo", json!({})).unwrap();
     assert_eq!((bench.names("new"), bench.names("old")), (vec!["a".to_owned()], vec!["x".to_owned()]));
@@ -244,7 +244,7 @@ fn a_call_that_changed_nothing_is_known_as_that_and_no_older_one_is_taken_back_f
         assert_eq!(result.structured_content().unwrap().get("call"), None, "{arguments}");
         assert!(!result.joined_text().contains("`undo`"), "{}", result.joined_text());
         let id = bench.last_call().to_string();
-        // What becomes of the file afterwards has nothing to do with that call.
+        // Later changes of the file do not matter to that call.
         bench.put("a", "somebody else's\n");
         let nothing = "Nothing to undo: the call #2 changed nothing.";
         assert_eq!(text(&bench, "undo", json!({"dry_run": true})), nothing);
@@ -303,7 +303,7 @@ fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
     bench.call("undo", json!({"call": id})).unwrap();
     assert!(bench.names(".").is_empty());
 
-    // The first session finds that there is nothing left to do, and goes on.
+    // The first session finds that nothing is left to do, and selects the change before.
     let bench = bench.in_session(Principal::local(), "test");
     let told = text(&bench, "undo", json!({}));
     assert!(told.starts_with("Nothing to undo: the files are as they were before the call"), "{told}");
@@ -396,7 +396,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..15)
 }
 
-/// Every file with its content and permission bits.
+/// Returns every file with its content and permission bits.
 fn tree(bench: &Bench) -> BTreeMap<&'static str, (Vec<u8>, u32)> {
     let there = FILES.into_iter().filter(|name| bench.exists(name));
     there.map(|name| (name, (bench.get(name), bench.mode(name)))).collect()
@@ -433,7 +433,7 @@ proptest! {
             if result.is_err() {
                 prop_assert_eq!(&tree(&bench), &before, "a failure changes nothing: {:?}", step);
             } else if !matches!(step, Step::Undo | Step::Redo) && tree(&bench) != before {
-                // Each change can be taken back and done again at once.
+                // Each change can be undone and redone at once.
                 let after = tree(&bench);
                 bench.call("undo", json!({})).unwrap();
                 prop_assert_eq!(&tree(&bench), &before, "{:?}", step);

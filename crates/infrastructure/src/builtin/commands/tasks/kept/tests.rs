@@ -1,4 +1,4 @@
-//! One registry keeps, others follow, as in processes of their own.
+//! One registry owns tasks, others follow them, as in separate processes.
 
 use super::*;
 use crate::{
@@ -63,7 +63,7 @@ impl House {
         self.keeper.add(new).unwrap()
     }
 
-    /// Another process in the same workspace.
+    /// Returns the registry of another process in the same workspace.
     async fn follower(&self) -> Tasks {
         self.follower_in("/w").await
     }
