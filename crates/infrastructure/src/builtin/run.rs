@@ -49,7 +49,8 @@ impl<'a> Run<'a> {
         self.context
     }
 
-    /// Returns the labels of the call: those of its caller and those that hooks added, without secrets of its arguments.
+    /// Returns the labels of the call: those of its caller and those that hooks added, without secrets in its
+    /// arguments.
     pub fn labels(&self) -> &'a Labels {
         self.context.labels
     }

@@ -36,7 +36,7 @@ pub(crate) struct Capture {
     /// Number of bytes so far.
     total: watch::Sender<u64>,
     folder: PathBuf,
-    /// Maximum number of bytes retained; the newest are.
+    /// Maximum number of bytes retained: the newest ones.
     capacity: u64,
 }
 

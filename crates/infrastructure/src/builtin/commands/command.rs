@@ -84,7 +84,7 @@ pub(crate) struct End {
     pub(crate) after: Duration,
     /// `true` if processes that it left behind were ended.
     pub(crate) had_survivors: bool,
-    /// Owner of the memory limit that was reached, if the kernel ended the command for that.
+    /// Memory limit that was reached, if the kernel ended the command for that.
     pub(crate) out_of_memory: Option<OutOfMemory>,
     /// Notes for the result, one sentence each: changes of protected names, first those that could not be undone;
     /// refused hosts; and, if the command failed, paths that were closed in addition to those that rules name.
@@ -267,7 +267,7 @@ impl Command {
     }
 
     /// Returns the first matching line from a position on, as plain text; `None` if the command ends without one.
-    /// Cancellation safe.
+    /// Dropping the future cancels the search.
     ///
     /// # Errors
     /// When the output cannot be read.

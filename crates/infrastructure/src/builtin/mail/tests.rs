@@ -256,7 +256,7 @@ async fn a_sending_whose_end_is_unknown_says_so_and_is_made_once() {
         let (failure, ()) = tokio::join!(sending, async {
             arrived.notified().await;
             if is_last {
-                tokio::time::pause(); // nobody waits for what does not come
+                tokio::time::pause(); // waits for timeouts take no real time
             }
         });
         let failure = failure.unwrap_err();

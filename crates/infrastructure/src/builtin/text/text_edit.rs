@@ -53,9 +53,9 @@ pub(crate) enum HowMany {
     Only,
     /// All places.
     All,
-    /// The first of this number of places, which must exist.
+    /// The first places, as many as this number, which must exist.
     First(usize),
-    /// All places, whose number must be this.
+    /// All places, of which there must be exactly this number.
     Exactly(usize),
 }
 

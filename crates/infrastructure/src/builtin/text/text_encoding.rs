@@ -73,8 +73,8 @@ pub(crate) enum Detected {
     Binary(&'static str),
 }
 
-/// Detects the type of a file by its beginning. If that is the whole file, the result is UTF-8 if and only if the bytes
-/// are valid UTF-8.
+/// Detects the type of a file by its beginning. If that is the whole file, a text is detected as UTF-8 if and only if it
+/// is valid UTF-8.
 pub(crate) fn detect(beginning: &[u8], is_whole: bool) -> Detected {
     if let Some((_, what)) = BINARY_BEGINNINGS.iter().find(|(start, _)| beginning.starts_with(start)) {
         return Detected::Binary(what);

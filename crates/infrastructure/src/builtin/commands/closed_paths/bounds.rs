@@ -18,8 +18,8 @@ use toolstead_domain::{
 /// Maximum number of hidden paths. Each is a mount of the same cover: this number takes about 0.2 s.
 pub(super) const MAX_HIDDEN: usize = 20_000;
 /// Maximum number of read-only paths, together with the folders around all closed paths, which are held in place. Each
-/// is a mount of a part of its root, and costs more the more there are: this number takes about 0.5 s, twice as many 3
-/// s.
+/// is a mount of a part of its root, and costs more the more there are: this number takes about 0.5 s, and twice as many
+/// take 3 s.
 pub(super) const MAX_HELD: usize = 5_000;
 /// Maximum number of read-only folders that a message names.
 const NAMED_FOLDERS: usize = 5;

@@ -98,7 +98,7 @@ impl Kept {
         self.place.begin().map_err(not_kept)
     }
 
-    /// Owns a task until it has ended.
+    /// Takes ownership of a task until it has ended.
     pub(super) fn keep(&self, task: &Arc<Task>, begun: Begun) -> Result<(), ToolFailure> {
         let number = begun.number;
         let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
@@ -109,7 +109,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Returns once all tasks of this process have ended. Cancellation safe.
+    /// Returns once all tasks of this process have ended. Dropping the future changes nothing.
     pub(super) async fn ended(&self) {
         while poll_fn(|context| self.keepers().poll_join_next(context)).await.is_some() {}
     }
