@@ -1,7 +1,9 @@
-//! An agent's run: a model is asked, its calls are made, and their results go back to it, until it is done.
+//! Runs of an agent: the model is queried, its tool calls are made, and their results are sent back to it, until it is
+//! done.
 //!
-//! Every call takes the path of [`execute_tool`](crate::execute_tool), within the scope of the run. What happens is added to
-//! the conversation as it happens, in an order that leaves a history from which a run goes on wherever the process ends.
+//! Every call takes the path of [`execute_tool`](crate::execute_tool), within the scope of the run. Every event is
+//! appended to the conversation as it happens. The order of the events leaves a history from which a run can resume,
+//! wherever the process ends.
 
 mod answer;
 mod call_progress;
@@ -54,37 +56,37 @@ use toolstead_domain::{
 
 /// Runs an agent for one turn of a conversation.
 pub struct RunAgentCommand {
-    /// The person's words. Without any, the run goes on with what the conversation ends with.
+    /// Prompt of the user. If it is empty, the run continues from the end of the conversation.
     pub prompt: Vec<Block>,
-    /// The conversation: one that was begun already, or a new one.
+    /// Id of an existing conversation, or of a new one.
     pub conversation: ConversationId,
-    /// The model.
+    /// Model that answers.
     pub model: Arc<dyn ModelProvider>,
-    /// The model that writes summaries; `None`: the same.
+    /// Model that writes summaries; `None`: `model`.
     pub summarizer: Option<Arc<dyn ModelProvider>>,
-    /// Instructions that stand before everything; empty for none.
+    /// Instructions before all messages; empty for none.
     pub system: String,
-    /// The budgets of the run.
+    /// Budgets of the run.
     pub budgets: Budgets,
-    /// The size at which the conversation so far is made shorter.
+    /// Threshold at which the conversation is shortened.
     pub compaction: Compaction,
-    /// On whose behalf, and through which view. The session is always that of the conversation.
+    /// Principal and view of the calls. The session is always that of the conversation.
     pub scope: Scope,
-    /// The tools that the model is told of, and may call.
+    /// Tools that are offered to the model and that it may call.
     pub offered: OfferedTools,
-    /// The profile that the conversation is begun with, by name.
+    /// Name of the profile with which a new conversation is created.
     pub profile: Option<String>,
-    /// The abilities of the client.
+    /// Capabilities of the client.
     pub client: Arc<ClientProfile>,
-    /// The way back to the client.
+    /// Channel to the client.
     pub caller: Arc<dyn Caller>,
-    /// Takes the run back.
+    /// Cancels the run.
     pub cancel: CancelSignal,
 }
 
 impl RunAgentCommand {
-    /// A run by the person at this machine, in a session of the conversation's name, who is not asked anything; with all
-    /// tools that the rules allow or ask about, without bounds. The fields say what is different.
+    /// Creates a command for a run of the local user, in the session of the conversation. No question reaches the user.
+    /// All tools are offered that the rules do not deny, and no budget is set. Set fields to change this.
     pub fn new(conversation: ConversationId, model: Arc<dyn ModelProvider>, prompt: impl Into<String>) -> Self {
         Self {
             prompt: vec![Block::text(prompt)],
@@ -105,7 +107,7 @@ impl RunAgentCommand {
 }
 
 impl std::fmt::Debug for RunAgentCommand {
-    /// Without what is said, which may hold secrets.
+    /// Omits the prompt, which may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RunAgentCommand")
             .field("conversation", &self.conversation)
@@ -114,24 +116,24 @@ impl std::fmt::Debug for RunAgentCommand {
     }
 }
 
-/// The tools of a run. Whatever is offered, the rules hold: this only ever narrows.
+/// The tools that a run offers. The rules always apply; this can only narrow them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum OfferedTools {
-    /// Those that the rules allow or ask about, as lists show them in the scope.
+    /// The tools that the rules do not deny, as they are listed in the scope.
     #[default]
     Listed,
-    /// Those of them that are chosen. A name that is not among them leads to no tool. Calls that a tool makes are held by the
-    /// scope alone: a view that shows the same tools holds them, too.
+    /// The selected ones of the listed tools. A call by any other name is refused. Calls that a tool makes are bounded
+    /// by the scope alone; a view with the same selection bounds them, too.
     Chosen(ToolSelection),
-    /// None. The request has no tools.
+    /// No tools. The request has none.
     Nothing,
 }
 
-/// The size at which the conversation so far is made shorter.
+/// The size at which a conversation is shortened.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compaction {
-    /// The part of the model's window that may be full, from 0 to 1; `None`: it is made shorter only when the model
-    /// refuses it as too long.
+    /// Share of the model's context window that may be full, from 0 to 1; `None`: the conversation is shortened only
+    /// after the model has refused it as too long.
     pub at: Option<f64>,
 }
 
@@ -144,19 +146,19 @@ impl Default for Compaction {
 /// The ports that runs use.
 #[derive(Clone)]
 pub struct RunAgentPorts {
-    /// Makes the calls.
+    /// Runs the calls.
     pub execute_tool: Arc<ExecuteToolHandler>,
-    /// Says which tools there are.
+    /// Lists the tools.
     pub list_tools: Arc<ListToolsHandler>,
-    /// Keeps what happens.
+    /// Stores the events of conversations.
     pub conversations: Arc<dyn ConversationStore>,
-    /// Keeps the plans of sessions, which are told again where a conversation is made shorter; `None`: there are none.
+    /// Stores the plans of sessions, which are repeated in each summary of a conversation; `None`: there are no plans.
     pub todos: Option<Arc<dyn TodoStore>>,
-    /// Are told of a run, in this order.
+    /// Hooks that are called during a run, in this order.
     pub hooks: Vec<Arc<dyn AgentHook>>,
-    /// Tells what happens to those who watch.
+    /// Publishes the events of a run.
     pub events: Arc<EventBus>,
-    /// The time.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -166,19 +168,19 @@ impl std::fmt::Debug for RunAgentPorts {
     }
 }
 
-/// Carries out [`RunAgentCommand`].
+/// Handles a [`RunAgentCommand`].
 pub struct RunAgentHandler {
     ports: RunAgentPorts,
     ongoing: OngoingRuns,
 }
 
-/// A run of work that a call hands over.
+/// Context of a run whose work was delegated by a call.
 pub(crate) struct Child<'a> {
-    /// The calls that it makes its own out of.
+    /// Makes the run's calls, as calls nested in the delegating call.
     pub(crate) calls: &'a dyn Calls,
-    /// By which call, in which session.
+    /// The delegating call, with its session.
     pub(crate) handed_over: HandedOver,
-    /// The run that hands it over, where one does.
+    /// The run of the delegating call, if there is one.
     pub(crate) above: Option<Arc<Ongoing>>,
 }
 
@@ -189,22 +191,23 @@ impl std::fmt::Debug for RunAgentHandler {
 }
 
 impl RunAgentHandler {
-    /// A handler on these ports.
+    /// Creates a handler on these ports.
     pub fn new(ports: RunAgentPorts) -> Arc<Self> {
         Arc::new(Self { ports, ongoing: OngoingRuns::default() })
     }
 
-    /// Begins the run, which goes on in a task of its own. To be called within a tokio runtime.
+    /// Starts the run in a task of its own. Must be called within a tokio runtime.
     pub fn start(self: &Arc<Self>, command: RunAgentCommand) -> AgentRun {
-        // Nothing is lost on the way and nobody waits for the reader: what a run can say is bounded by what a model says.
+        // The channel is unbounded: no event is lost, and the run never waits for its reader. Its size is bounded by
+        // what a model writes.
         let (telling, events) = mpsc::unbounded_channel();
         let cancel = command.cancel.child();
         tokio::spawn(Run::new(self, command, cancel.clone(), telling, None).run());
         AgentRun { events, is_over: false, cancel }
     }
 
-    /// The run of work that a call hands over, and what it tells. It goes on as long as it is polled; dropping it leaves a
-    /// conversation that can be gone on with.
+    /// Returns the run of delegated work, and its events. The run makes progress only while it is polled. Dropping it
+    /// leaves a conversation that can be resumed.
     pub(crate) fn child<'a>(
         &self,
         command: RunAgentCommand,
@@ -215,23 +218,23 @@ impl RunAgentHandler {
         (Run::new(self, command, cancel, telling, Some(child)).run(), events)
     }
 
-    /// The run of this session that goes on.
+    /// Returns the running agent of this session.
     pub(crate) fn ongoing(&self, principal: &Principal, session: &str) -> Option<Arc<Ongoing>> {
         self.ongoing.find(principal, session)
     }
 
-    /// The store of the conversations of runs.
+    /// Returns the store of the conversations of runs.
     pub(crate) fn conversations(&self) -> &Arc<dyn ConversationStore> {
         &self.ports.conversations
     }
 
-    /// A session that only a run had is over.
+    /// Ends a session that only a run used.
     pub(crate) async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
         self.ports.execute_tool.session_ended(principal, session).await;
     }
 }
 
-/// A run that goes on. Dropping it takes it back: its calls are ended, and what happened by then is kept.
+/// A run in progress. Dropping it cancels it: its calls are cancelled, and the events so far remain stored.
 #[derive(Debug)]
 pub struct AgentRun {
     events: mpsc::UnboundedReceiver<AgentEvent>,
@@ -240,16 +243,16 @@ pub struct AgentRun {
 }
 
 impl AgentRun {
-    /// The next event; `None` after [`AgentEvent::Ended`].
+    /// Returns the next event; `None` after [`AgentEvent::Ended`].
     pub async fn next(&mut self) -> Option<AgentEvent> {
-        // A hook that was told something may still run, and nothing waits for it.
+        // A notification hook may still run. This does not wait for it.
         if self.is_over {
             return None;
         }
         let event = self.events.recv().await;
         self.is_over = matches!(event, None | Some(AgentEvent::Ended { .. }));
         if self.is_over {
-            // Work in the background may have much to tell that nobody will read.
+            // Detached work may send many events that nothing reads.
             self.events.close();
         }
         event

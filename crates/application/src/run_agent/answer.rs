@@ -1,4 +1,4 @@
-//! One answer of a model, as it comes.
+//! One answer of a model, read while it is streamed.
 
 use crate::cancel_signal::CancelSignal;
 use tokio::sync::mpsc::UnboundedSender;
@@ -14,24 +14,24 @@ use toolstead_domain::{
     ports::model_provider::ModelProvider,
 };
 
-/// The answer of a model, whole or as far as it came.
+/// The answer of a model, complete or partial.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) blocks: Vec<Block>,
     pub(super) usage: Usage,
     pub(super) end: End,
-    /// The call that was begun last and never came.
+    /// Name of the last call whose beginning, but not its end, arrived.
     pub(super) lost_call: Option<String>,
 }
 
 /// The end of an answer.
 #[derive(Debug, Default)]
 pub(super) enum End {
-    /// As its protocol says.
+    /// Ended by the model, for this reason.
     Stopped(StopReason),
-    /// With an error, before or after a part of it came.
+    /// Failed, before or after a part of the answer arrived.
     Failed(ModelError),
-    /// The run was taken back.
+    /// The run was cancelled.
     #[default]
     TakenBack,
 }
@@ -53,14 +53,14 @@ impl Answer {
         texts.collect()
     }
 
-    /// As long as it says nothing, there is nothing to keep of one that did not end.
+    /// Returns `true` if the answer has text or a call. An incomplete answer without either is not stored.
     pub(super) fn says_something(&self) -> bool {
         self.blocks.iter().any(|block| matches!(block, Block::Text { .. } | Block::ToolUse(_)))
     }
 }
 
-/// Asks the model, and tells what comes while it comes. Where the signal is given the request is taken back, and what was
-/// there by then is the answer.
+/// Sends the request to the model and publishes its answer while it arrives. If the run is cancelled, the request is
+/// cancelled, and the part received so far is the answer.
 pub(super) async fn ask(
     model: &dyn ModelProvider,
     request: ModelRequest,
@@ -83,7 +83,7 @@ pub(super) async fn ask(
     answer
 }
 
-/// The part that came of blocks which are not whole yet.
+/// The parts of blocks that are not complete yet.
 #[derive(Default)]
 struct Coming {
     text: String,
@@ -99,7 +99,7 @@ async fn read(
 ) -> End {
     let tell = |event: AgentEvent| {
         if let Some(telling) = telling {
-            // Fails where nobody reads any more; the run is being taken back then.
+            // Fails if the events are no longer read; the run is being cancelled then.
             let _ = telling.send(event);
         }
     };

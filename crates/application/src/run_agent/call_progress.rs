@@ -8,7 +8,8 @@ use toolstead_domain::{
     ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
 };
 
-/// The caller of one call of a run. Passes everything on to the caller of the run, and reports progress as an event as well.
+/// The caller of one call of a run. Forwards everything to the caller of the run, and also reports progress as an
+/// event.
 pub(super) struct ProgressReporter {
     caller: Arc<dyn Caller>,
     id: String,

@@ -1,4 +1,5 @@
-//! The calls of one answer: side by side where they cannot get in each other's way, their results in their order.
+//! The calls of one answer. Calls that cannot interfere with each other run concurrently; results are returned in the
+//! order of the calls.
 
 use super::{call_progress::ProgressReporter, result};
 use crate::{
@@ -32,16 +33,16 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Calls of an answer that run at once.
+/// Maximum number of calls of one answer that run at once.
 const AT_ONCE: usize = 8;
-/// So long a provider may take to say what a call would touch.
+/// Maximum time for a provider to preview what a call would touch.
 const FORESEEING: Duration = Duration::from_secs(30);
 
-/// The way on which a run makes its calls.
+/// The context in which a run makes its calls.
 pub(super) struct Way<'w> {
     pub(super) handler: Arc<ExecuteToolHandler>,
     pub(super) list_tools: Arc<ListToolsHandler>,
-    /// The calls that it makes its own out of; `None`: they come from outside.
+    /// Makes the calls as nested calls; `None`: they are calls of a client.
     pub(super) within: Option<&'w dyn toolstead_domain::ports::calls::Calls>,
     pub(super) scope: Scope,
     pub(super) client: Arc<ClientProfile>,
@@ -51,18 +52,18 @@ pub(super) struct Way<'w> {
     pub(super) telling: UnboundedSender<AgentEvent>,
 }
 
-/// A call that is over.
+/// A finished call.
 pub(super) struct Made {
     pub(super) result: ToolResult,
-    /// The same in the face of another system, which the model sees.
+    /// The result in the form of the applied dialect, for the model; `None`: `result`.
     pub(super) shown: Option<ToolResult>,
-    /// Its row; `None`: it was never made.
+    /// Id of its audit record; `None`: the call was not made.
     pub(super) call: Option<CallId>,
     pub(super) duration: Duration,
 }
 
 impl Made {
-    /// A call that is not made, and why.
+    /// Creates the result of a call that is not made, with the reason.
     pub(super) fn never(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { result: ToolResult::error(kind, message), shown: None, call: None, duration: Duration::ZERO }
     }
@@ -72,7 +73,7 @@ impl Made {
     }
 }
 
-/// The calls of one answer while they are made.
+/// The calls of one answer in progress.
 pub(super) struct Calls<'a, 'w> {
     way: &'a Way<'w>,
     calls: &'a [ToolUse],
@@ -85,20 +86,20 @@ pub(super) struct Calls<'a, 'w> {
 enum State {
     Waiting,
     Running,
-    /// Its result waits for those of the calls before it.
+    /// Finished. Its result is returned after those of the calls before it.
     Over(Box<Made>),
     Given,
 }
 
 impl<'w> Way<'w> {
-    /// The tools that it leads to, sorted by name.
+    /// Returns the tools that can be called, sorted by name.
     pub(super) fn tools(&self) -> Vec<Arc<Tool>> {
         if let Some(calls) = self.within {
             return calls.list();
         }
         let scope = self.scope.clone();
         let query = ListToolsQuery { scope, page: PageSize::Tools(usize::MAX), ..Default::default() };
-        // Only a cursor can be invalid, and there is none.
+        // Only a cursor can be invalid, and the query has none.
         let page = self.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();
         page.into_iter().map(|one| one.tool.clone()).collect()
     }
@@ -117,7 +118,7 @@ impl<'w> Way<'w> {
         }
     }
 
-    /// Foresees what the call would touch. One that cannot even be foreseen will not run.
+    /// Previews what the call would touch. A call whose preview fails will not run either.
     async fn touch(&self, call: &ToolUse) -> Touch {
         let touch = |foreseen: &ForeseenCall| Touch::of(foreseen);
         match self.within {
@@ -137,7 +138,7 @@ impl<'w> Way<'w> {
             tool: call.name.clone(),
             arguments: self.handler.kept_arguments(id, &command),
         };
-        // Fails where nobody reads any more; the run is being taken back then.
+        // Fails if the events are no longer read; the run is being cancelled then.
         let _ = self.telling.send(started);
         let (handler, clock, begun) = (self.handler.clone(), self.clock.clone(), self.clock.now());
         if let Some(calls) = self.within {
@@ -146,7 +147,7 @@ impl<'w> Way<'w> {
                 let result = tokio::select! {
                     biased;
                     made = calls.call(nested) => made.unwrap_or_else(|failure| failure.into_result_for_users(handler.suggestions())),
-                    // Dropping it ends it, and its row is written all the same.
+                    // Dropping the future ends the call, and its audit record is still written.
                     _ = cancel.cancelled() => {
                         ToolResult::error(ErrorKind::Cancelled, "cancelled: the run was taken back during this call")
                     }
@@ -178,7 +179,7 @@ fn arguments(call: &ToolUse) -> Value {
 }
 
 impl<'a, 'w> Calls<'a, 'w> {
-    /// These calls, of which some are answered already.
+    /// Creates the calls of an answer, some of which already have results.
     pub(super) async fn new(way: &'a Way<'w>, calls: &'a [ToolUse], answered: Vec<Option<Made>>) -> Self {
         let states: Vec<State> =
             answered.into_iter().map(|made| made.map_or(State::Waiting, |made| State::Over(Box::new(made)))).collect();
@@ -191,7 +192,8 @@ impl<'a, 'w> Calls<'a, 'w> {
         Self { way, calls, states, touches, running: FuturesUnordered::new(), given: 0 }
     }
 
-    /// The next call in their order, once it is over; `None` after the last. Dropping the future loses nothing.
+    /// Returns the next finished call, in the order of the calls; `None` after the last one. Dropping the future loses
+    /// nothing.
     pub(super) async fn next(&mut self) -> Option<Made> {
         loop {
             let next = self.states.get_mut(self.given)?;
@@ -208,7 +210,7 @@ impl<'a, 'w> Calls<'a, 'w> {
         }
     }
 
-    /// Begins those that may begin: nothing before them is left that they could get in the way of.
+    /// Starts each call that cannot interfere with an unfinished call before it.
     fn begin(&mut self) {
         for index in 0..self.calls.len() {
             if !matches!(self.states[index], State::Waiting) {

@@ -1,4 +1,4 @@
-//! Runs that go round in a circle.
+//! Detection of loops: runs that repeat the same calls with the same results.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use toolstead_domain::{
@@ -6,13 +6,13 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The model hears of it when the same calls have had the same results so often in a row.
+/// Number of identical answers in a row after which the model is warned.
 const NUDGED: u32 = 3;
-/// The run ends when they have had them so often.
+/// Number of identical answers in a row after which the run ends.
 const ENDED: u32 = 5;
 
-/// Compares what the answers of a run led to. Calls that stand beside others, or between which something else was called,
-/// are no circle: only all calls of an answer, with all their results, again and again.
+/// Compares the calls of each answer, with their results, to those of the answer before it. Only an answer with exactly
+/// the same calls and the same results counts as a repetition.
 #[derive(Debug, Default)]
 pub(super) struct Circles {
     last: Option<u64>,
@@ -20,19 +20,19 @@ pub(super) struct Circles {
     now: DefaultHasher,
 }
 
-/// The course of a run.
+/// The verdict on a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Course {
-    /// It goes on.
+    /// No loop was detected; the run continues.
     Onwards,
-    /// It did the same so often that the model is to hear of it.
+    /// The answer was repeated this many times; the model is warned.
     Nudged(u32),
-    /// It did the same so often that it ends.
+    /// The answer was repeated this many times; the run ends.
     Circling(u32),
 }
 
 impl Circles {
-    /// A call of the answer that is looked at, with its result.
+    /// Adds a call of the current answer, with its result.
     pub(super) fn call(&mut self, call: &ToolUse, result: &ToolResult) {
         call.name.hash(&mut self.now);
         match &call.arguments {
@@ -43,7 +43,7 @@ impl Circles {
         result.content().iter().for_each(|block| block.to_string().hash(&mut self.now));
     }
 
-    /// All calls of the answer were looked at.
+    /// Completes the current answer, and compares it to the one before.
     pub(super) fn answer_is_over(&mut self) -> Course {
         let now = std::mem::take(&mut self.now).finish();
         self.times = if self.last.replace(now) == Some(now) { self.times + 1 } else { 1 };

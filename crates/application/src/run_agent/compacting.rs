@@ -1,4 +1,4 @@
-//! Making a conversation shorter because somebody wants it.
+//! Compaction of a conversation on request.
 
 use super::{
     Compaction, RunAgentHandler,
@@ -21,20 +21,20 @@ use toolstead_domain::{
     scope::Scope,
 };
 
-/// As many prompts and answers stay as they were.
+/// Number of prompts and answers at the end of the conversation that remain unchanged.
 const KEPT: usize = 2;
 
-/// Makes a summary of what came first in a conversation that no run is in.
+/// Replaces the beginning of a conversation by a summary. No run may be in progress in the conversation.
 pub struct CompactConversationCommand {
-    /// The conversation.
+    /// Id of the conversation.
     pub conversation: ConversationId,
-    /// The model that it goes on with.
+    /// Model that the conversation continues with.
     pub model: Arc<dyn ModelProvider>,
-    /// The model that writes the summary; `None`: the same.
+    /// Model that writes the summary; `None`: `model`.
     pub summarizer: Option<Arc<dyn ModelProvider>>,
-    /// On whose behalf.
+    /// Scope of the caller.
     pub scope: Scope,
-    /// Takes it back.
+    /// Cancels the compaction.
     pub cancel: CancelSignal,
 }
 
@@ -44,38 +44,38 @@ impl std::fmt::Debug for CompactConversationCommand {
     }
 }
 
-/// The length of a conversation before and after.
+/// The length of a conversation before and after its compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortened {
-    /// Tokens before, as far as can be told.
+    /// Estimated number of tokens before.
     pub before: u64,
-    /// Tokens after.
+    /// Estimated number of tokens after.
     pub after: u64,
 }
 
-/// The reason why a conversation is as long as before.
+/// The reason why a conversation was not shortened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotCompacted {
-    /// The principal has none of that id.
+    /// The principal has no conversation with this id.
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
-    /// Nothing stands before what stays as it is.
+    /// Nothing precedes the part that remains unchanged.
     #[error("there is nothing to summarize yet")]
     TooShort,
-    /// A hook is against it.
+    /// A hook blocked the compaction, for this reason.
     #[error("a hook is against it: {0}")]
     Blocked(String),
-    /// The model gave no summary.
+    /// The model wrote no summary.
     #[error("no summary could be made: {0}")]
     NoSummary(ModelError),
-    /// It was taken back.
+    /// The compaction was cancelled.
     #[error("it was taken back")]
     Cancelled,
     /// The conversation cannot be read.
     #[error(transparent)]
     NotRead(#[from] StoreError),
-    /// The summary cannot be kept.
+    /// The summary cannot be stored.
     #[error(transparent)]
     NotKept(#[from] AppendError),
 }
@@ -92,10 +92,10 @@ impl From<NotShortened> for NotCompacted {
 }
 
 impl RunAgentHandler {
-    /// Makes a summary of what came first, now. All of the conversation stays in its log.
+    /// Replaces the beginning of the conversation by a summary. All events remain in the log of the conversation.
     ///
     /// # Errors
-    /// [`NotCompacted`]; then the conversation is as it was.
+    /// [`NotCompacted`]; the conversation is unchanged then.
     pub async fn compact(&self, command: CompactConversationCommand) -> Result<Shortened, NotCompacted> {
         let CompactConversationCommand { conversation, model, summarizer, scope, cancel } = command;
         let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());

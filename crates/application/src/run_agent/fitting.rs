@@ -1,4 +1,4 @@
-//! Requests that fit the model's window: what came before is made shorter where it must be.
+//! Requests that fit the model's context window: the conversation is shortened if necessary.
 
 use super::{
     Compaction,
@@ -31,16 +31,16 @@ use toolstead_domain::{
     },
 };
 
-/// The part of the window that may be full after the model said that a request was too long.
+/// Share of the context window that may be full after the model has refused a request as too long.
 const AFTER_TOO_LONG: f64 = 0.8;
-/// A text has at most this part of the window.
+/// Divisor of the context window for the longest text in a request.
 const PART_OF_TEXT: u64 = 4;
-/// No text is cut to fewer bytes.
+/// Minimum length of a truncated text, in bytes.
 const SHORTEST_CUT: usize = 500;
-/// As many prompts and answers stay as they were before a run goes on.
+/// Number of prompts and answers at the end that remain unchanged when a run shortens its conversation.
 pub(super) const KEPT_IN_RUN: usize = 6;
 
-/// Makes the requests of one conversation.
+/// Builds the requests of one conversation.
 pub(super) struct Fitting {
     pub(super) conversation: ConversationId,
     pub(super) model: Arc<dyn ModelProvider>,
@@ -49,16 +49,16 @@ pub(super) struct Fitting {
     pub(super) compaction: Compaction,
     pub(super) cancel: CancelSignal,
     pub(super) hooks: Hooks,
-    /// Hears what happens to the conversation.
+    /// Receives the events of the compaction.
     pub(super) telling: Option<UnboundedSender<AgentEvent>>,
     pub(super) usage_events: UsageEvents,
     pub(super) todos: Todos,
     pub(super) scale: Scale,
-    /// The last request.
+    /// Size of the last request.
     pub(super) asked: Size,
 }
 
-/// The reason why a conversation is as long as before, or why nobody knows what became of it.
+/// The reason why a conversation was not shortened, or why its state is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotShortened {
     #[error("a hook is against it: {0}")]
@@ -78,33 +78,34 @@ impl Fitting {
         self.model.facts()
     }
 
-    /// Tokens of the last request, as far as can be told.
+    /// Returns the estimated number of tokens of the last request.
     pub(super) fn tokens_asked(&self) -> u64 {
         self.scale.tokens(self.asked)
     }
 
-    /// The tokens of the last request with this answer, as far as can be told.
+    /// Estimates the usage of the last request with this answer.
     pub(super) fn guess(&self, answer: &[Block]) -> Usage {
         let output_tokens = self.scale.tokens(Size::of_blocks(answer));
         Usage { input_tokens: self.tokens_asked(), output_tokens, ..Usage::default() }
     }
 
-    /// The last request took this.
+    /// Adjusts the estimates to the usage that the last request had.
     pub(super) fn answered(&mut self, usage: Usage) {
         self.scale.learn(self.asked, usage.context());
     }
 
-    /// The last request was too long. Tells whether another one can be shorter.
+    /// Adjusts the estimates after the last request was refused as too long. Returns `true` if a shorter one can be
+    /// built.
     pub(super) fn was_too_long(&mut self) -> bool {
         self.compaction.at = Some(self.compaction.at.unwrap_or(AFTER_TOO_LONG).min(AFTER_TOO_LONG));
         self.scale.was_too_long(self.asked, self.facts().context_tokens);
         self.facts().context_tokens > 0
     }
 
-    /// The next request. Where it would be too long what came before is made shorter, and in the end each text is.
+    /// Builds the next request. If it would be too long, the conversation is shortened first, then each text.
     ///
     /// # Errors
-    /// [`NotShortened`], save what leaves the run able to go on.
+    /// [`NotShortened`], if the run cannot continue.
     pub(super) async fn request(
         &mut self,
         history: &mut History,
@@ -134,7 +135,7 @@ impl Fitting {
         Ok(request)
     }
 
-    /// The tokens that a request may have; `None`: it is not looked at.
+    /// Returns the maximum number of tokens of a request; `None`: requests are not measured.
     fn limit(&self) -> Option<u64> {
         let window = self.facts().context_tokens;
         self.compaction.at.filter(|_| window > 0).map(|part| (window as f64 * part.clamp(0.01, 1.0)) as u64)
@@ -155,7 +156,7 @@ impl Fitting {
         request
     }
 
-    /// Masks old outputs; where that is not enough what came first becomes a summary.
+    /// Masks old outputs. If that is not enough, replaces the beginning by a summary.
     async fn shorten(
         &mut self,
         history: &mut History,
@@ -174,8 +175,8 @@ impl Fitting {
                 return Ok(());
             }
         }
-        // The tools and the instructions stay as large as they are. Half of the rest is left to what comes next, and no
-        // summary is made for a few words: otherwise each answer would be followed by one.
+        // The size of the tools and the instructions is fixed. Half of the remaining size is left for the next
+        // messages. A summary must cover a minimum size: otherwise each answer would be followed by a summary.
         let mut fixed = ModelRequest::of(Vec::new());
         (fixed.system, fixed.tools) = (self.system.clone(), tools.to_vec());
         let window = self.facts().context_tokens;
@@ -185,11 +186,11 @@ impl Fitting {
         self.summarize(history, "auto", kept, spending).await.map(drop)
     }
 
-    /// Makes a summary of what came first. Tells the tokens before and after; `None` where there is nothing to summarize, or
-    /// a budget does not allow it.
+    /// Replaces the beginning by a summary. Returns the tokens before and after; `None` if there is nothing to
+    /// summarize, or if a budget does not allow it.
     ///
     /// # Errors
-    /// [`NotShortened`]; then nothing is another than before.
+    /// [`NotShortened`]; the conversation is unchanged then.
     pub(super) async fn summarize(
         &mut self,
         history: &mut History,
@@ -199,7 +200,7 @@ impl Fitting {
     ) -> Result<Option<(u64, u64)>, NotShortened> {
         let summarizers_window = self.summarizer.facts().context_tokens;
         let Some(plan) = plan(history.events(), kept, self.scale, summarizers_window) else { return Ok(None) };
-        // It would take what is left of the run.
+        // The summary would exceed the remaining budget.
         if spending.refuses_request(self.tokens(&plan.request)).is_some() {
             return Ok(None);
         }
@@ -239,7 +240,7 @@ impl Fitting {
 
     fn tell(&self, event: AgentEvent) {
         if let Some(telling) = &self.telling {
-            // Fails where nobody reads any more; the run is being taken back then.
+            // Fails if the events are no longer read; the run is being cancelled then.
             let _ = telling.send(event);
         }
     }

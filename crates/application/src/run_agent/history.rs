@@ -1,4 +1,4 @@
-//! The conversation of a run: what happened before, and what is added to it.
+//! The conversation of a run: its past events and the events that the run appends.
 
 use std::sync::Arc;
 use toolstead_domain::{
@@ -16,7 +16,7 @@ use toolstead_domain::{
     principal::Principal,
 };
 
-/// A conversation as it is in the store, which only this adds to.
+/// A stored conversation. Only this run appends to it.
 pub(super) struct History {
     store: Arc<dyn ConversationStore>,
     clock: Arc<dyn Clock>,
@@ -26,7 +26,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The conversation of that id, if the principal has one.
+    /// Returns the conversation with this id, if the principal has one.
     pub(super) async fn find(
         store: Arc<dyn ConversationStore>,
         clock: Arc<dyn Clock>,
@@ -40,7 +40,7 @@ impl History {
         Ok(Some(Self { store, clock, principal: principal.clone(), id, events }))
     }
 
-    /// Begins a conversation.
+    /// Creates a conversation.
     pub(super) async fn begin(
         store: Arc<dyn ConversationStore>,
         clock: Arc<dyn Clock>,
@@ -51,7 +51,7 @@ impl History {
         Ok(Self { store, clock, principal, id, events: Vec::new() })
     }
 
-    /// Adds events. Once this returns they are kept.
+    /// Appends events. They are stored once this returns.
     pub(super) async fn add(
         &mut self,
         kinds: impl IntoIterator<Item = ConversationEventKind>,
@@ -64,12 +64,12 @@ impl History {
         Ok(())
     }
 
-    /// All that happened.
+    /// Returns all events.
     pub(super) fn events(&self) -> &[ConversationEvent] {
         &self.events
     }
 
-    /// The messages of a request.
+    /// Returns the messages for a request.
     pub(super) fn messages(&self) -> Vec<Message> {
         transcript::messages(&self.events)
     }

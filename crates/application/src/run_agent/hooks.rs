@@ -1,4 +1,4 @@
-//! The hooks of a run, all of them heard together.
+//! The hooks of a run, called as one.
 
 use std::sync::Arc;
 use toolstead_domain::{
@@ -16,7 +16,7 @@ pub(super) struct Hooks {
     handed_over: Option<HandedOver>,
 }
 
-/// The moments that hooks are told of.
+/// The events for which hooks are called.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Told {
     PromptSubmitted,
@@ -37,7 +37,7 @@ impl Hooks {
         Self { hooks, conversation, principal, handed_over }
     }
 
-    /// The way in which the agent came by its work; `None`: a person gave it.
+    /// Returns the delegation through which the agent received its work; `None`: a user gave it.
     pub(super) fn handed_over(&self) -> Option<&HandedOver> {
         self.handed_over.as_ref()
     }
@@ -46,7 +46,7 @@ impl Hooks {
         self.hooks.is_empty()
     }
 
-    /// Asks one after another. Once one is against it the others are not asked.
+    /// Calls the hooks one after another, until one blocks or stops the run.
     pub(super) async fn hear(&self, told: Told, text: &str, goes_on_by_hook: bool) -> AgentWord {
         let mut all = AgentWord::default();
         for hook in &self.hooks {

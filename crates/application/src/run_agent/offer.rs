@@ -1,4 +1,4 @@
-//! The tools that the model is told of.
+//! The tools that are offered to the model.
 
 use super::OfferedTools;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use toolstead_domain::{
     model::request::OfferedTool, tool::Tool, tool_input_schema::nearest_name, tool_selection::ToolSelection,
 };
 
-/// The tools on offer, in an order that only ever grows at its end: what comes later stands behind.
+/// The offered tools. Their order is stable: a new tool is always added at the end.
 pub(super) struct Offer {
     tools: Vec<Arc<Tool>>,
-    /// A name that is none of theirs leads nowhere. Otherwise the path of a call judges it.
+    /// `true` if a call by any other name is refused here. Otherwise the call path decides.
     is_closed: bool,
 }
 
-/// The tool as a model is told of it: as lists show it.
+/// Returns the definition of a tool for a model, as lists show it.
 pub fn offered_tool(tool: &Tool) -> OfferedTool {
     let schema = tool.advertised().get("inputSchema").unwrap_or_else(|| tool.input_schema());
     let description = tool.advertised().get("description").and_then(Value::as_str);
@@ -30,7 +30,7 @@ impl Offer {
         Self { tools: Vec::new(), is_closed: !matches!(offered, OfferedTools::Listed) }
     }
 
-    /// Takes up the tools that are on offer now.
+    /// Updates the offered tools to those that are available now.
     pub(super) fn update(&mut self, offered: &OfferedTools, tools: Vec<Arc<Tool>>) {
         let is_offered = |tool: &Tool| match offered {
             OfferedTools::Listed => true,
@@ -46,7 +46,7 @@ impl Offer {
         self.tools.append(&mut now);
     }
 
-    /// The tool's own name, where the call of this name leads to one that is offered.
+    /// Returns the tool's own name if `name` leads to an offered tool, and otherwise `name`.
     pub(super) fn name_of<'a>(&'a self, name: &'a str) -> &'a str {
         self.find(name).map_or(name, |tool| tool.own_name().as_str())
     }
@@ -61,7 +61,7 @@ impl Offer {
         self.tools.iter().map(|tool| offered_tool(tool)).collect()
     }
 
-    /// The reason why no call of this name is made; `None`: it may be.
+    /// Returns the reason why a call by this name is refused; `None` if it may be made.
     pub(super) fn refusal_of(&self, name: &str) -> Option<String> {
         if !self.is_closed || self.find(name).is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! The runs that go on, as the calls made in them may know them: what they may still use up, and who hears of it.
+//! Registry of the runs in progress. A call in a run looks its run up for the remaining budget and the event channel.
 
 use super::spending::Purse;
 use crate::{cancel_signal::CancelSignal, run_agent::Compaction};
@@ -19,43 +19,43 @@ use toolstead_domain::{
     tool_execution::CancelReason,
 };
 
-/// One run that goes on.
+/// One run in progress.
 pub(crate) struct Ongoing {
-    /// All that it may use up, with all that it hands over.
+    /// Budget of the run and of all work that it delegates.
     pub(super) purse: Arc<Purse>,
-    /// 0 for one that a person began, and one more for each that work was handed on to.
+    /// Depth of delegation: 0 for a run that a user started, and one more for each delegation.
     pub(crate) depth: u32,
     pub(crate) model: Arc<dyn ModelProvider>,
     pub(crate) summarizer: Option<Arc<dyn ModelProvider>>,
     pub(crate) compaction: Compaction,
-    /// Those who watch the run that a person began, which is this one or one above it.
+    /// Events of the run that a user started, which is this run or an ancestor.
     pub(super) telling: UnboundedSender<AgentEvent>,
     pub(super) caller: Arc<dyn Caller>,
-    /// Takes it back.
+    /// Cancels the run.
     pub(crate) cancel: CancelSignal,
-    /// Given once it is over.
+    /// Cancelled once the run has ended.
     pub(super) over: CancelSignal,
 }
 
 impl Ongoing {
-    /// Tells those who watch what happens in work that is handed over here.
+    /// Publishes an event of work that the run delegates.
     pub(crate) fn tell(&self, event: AgentEvent) {
-        // Fails where nobody reads any more; the run is being taken back then.
+        // Fails if the events are no longer read; the run is being cancelled then.
         let _ = self.telling.send(event);
     }
 
-    /// Tells whether something bounds the costs of work that it hands over.
+    /// Returns `true` if a budget limits the costs of work that the run delegates.
     pub(crate) fn bounds_costs(&self) -> bool {
         self.purse.bounds_costs()
     }
 
-    /// The way to the one who asked the run, for work that may go on after it.
+    /// Returns the caller of the run, for work that may outlive the run. It is gone once the run has ended.
     pub(crate) fn caller_while_it_lasts(&self) -> Arc<dyn Caller> {
         Arc::new(WhileItLasts { caller: self.caller.clone(), over: self.over.clone() })
     }
 }
 
-/// All runs that go on, by the principal and the session of their calls.
+/// All runs in progress, by the principal and session of their calls.
 #[derive(Clone, Default)]
 pub(super) struct OngoingRuns {
     runs: Arc<Mutex<HashMap<Key, Arc<Ongoing>>>>,
@@ -68,7 +68,7 @@ impl OngoingRuns {
         self.lock().get(&(principal.clone(), session.into())).cloned()
     }
 
-    /// The run goes on until what this returns is dropped. Of two in one session the first is known.
+    /// Registers the run until the returned entry is dropped. Of two runs in one session, only the first can be found.
     pub(super) fn begin(&self, key: Key, run: Ongoing) -> Entry {
         let run = Arc::new(run);
         self.lock().entry(key.clone()).or_insert_with(|| run.clone());
@@ -76,12 +76,12 @@ impl OngoingRuns {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Ongoing>>> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A run among those that go on.
+/// Registration of a run.
 pub(super) struct Entry {
     runs: OngoingRuns,
     key: Key,
@@ -98,7 +98,7 @@ impl Drop for Entry {
     }
 }
 
-/// The caller of a run, who is there as long as that.
+/// The caller of a run, available until the run ends.
 struct WhileItLasts {
     caller: Arc<dyn Caller>,
     over: CancelSignal,

@@ -1,11 +1,11 @@
-//! The request that a conversation makes: what of it is sent.
+//! Preparation of the messages of a request.
 
 use toolstead_domain::model::message::{Block, Message, ToolArguments, ToolResultBlock, ToolUse};
 
-/// So many images are sent with a request: the newest.
+/// Maximum number of images in a request; the newest are sent.
 const IMAGES: usize = 10;
 
-/// Leaves out all images but the newest, or all where the model sees none. The log keeps them.
+/// Replaces all images but the newest by a text, or all of them if the model accepts none. They remain in the log.
 pub(super) fn thin_images(messages: &mut [Message], takes_images: bool) {
     let (mut room, why) = match takes_images {
         true => (IMAGES, "[an image that was here is left out: it is old]"),
@@ -26,8 +26,8 @@ pub(super) fn thin_images(messages: &mut [Message], takes_images: bool) {
     }
 }
 
-/// The same conversation for a request without tools, told in words: providers refuse calls and results in a request that
-/// offers none. What was sealed about those calls goes with them.
+/// Returns the conversation with its calls and results as text, for a request without tools: providers refuse calls and
+/// results in such a request. Sealed blocks are dropped, since they refer to those calls.
 pub(super) fn without_calls(messages: Vec<Message>) -> Vec<Message> {
     let is_call = |block: &Block| matches!(block, Block::ToolUse(_) | Block::ToolResult(_));
     if !messages.iter().flat_map(|message| &message.blocks).any(is_call) {
@@ -45,7 +45,7 @@ pub(super) fn without_calls(messages: Vec<Message>) -> Vec<Message> {
     told.filter(|message| !message.blocks.is_empty()).collect()
 }
 
-/// A call in words.
+/// Returns a call as text.
 pub(super) fn told_call(call: &ToolUse) -> String {
     let arguments = match &call.arguments {
         ToolArguments::Object(object) => serde_json::to_string(object).unwrap_or_default(),
@@ -61,8 +61,8 @@ fn told_result(result: ToolResultBlock) -> Vec<Block> {
     blocks
 }
 
-/// Cuts texts of more than so many bytes in their middle, so that one alone cannot fill the model's window. The log keeps
-/// them.
+/// Truncates texts of more than `at_most` bytes in their middle, so that one text cannot fill the context window. They
+/// remain complete in the log.
 pub(super) fn cut_texts(messages: &mut [Message], at_most: usize) {
     let cut = |text: &mut String| {
         if text.len() > at_most {
@@ -82,7 +82,7 @@ pub(super) fn cut_texts(messages: &mut [Message], at_most: usize) {
     }
 }
 
-/// A text of at most so many bytes, and a word about what is missing in its middle.
+/// Truncates a text in its middle to at most `at_most` bytes, and adds a note with the number of omitted bytes.
 pub(super) fn cut_middle(text: &str, at_most: usize) -> String {
     if text.len() <= at_most {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! The result of a call as the model gets it.
+//! The result of a call in the form that the model receives.
 
 use crate::execute_tool::ExecuteToolError;
 use serde_json::Value;
@@ -13,24 +13,25 @@ use toolstead_domain::{
     tool_result::{NO_OUTPUT, ToolResult},
 };
 
-/// Images of one result that go on to the model.
+/// Maximum number of images of one result that the model receives.
 const IMAGES: usize = 20;
-/// Base64 of one image that goes on to the model, in bytes.
+/// Maximum size of one image that the model receives, as base64, in bytes.
 const IMAGE_BYTES: usize = 5 << 20;
-/// Of all images of one result: they are kept as one event of the conversation.
+/// Maximum size of all images of one result, in bytes: they are stored in one event of the conversation.
 const ALL_IMAGES_BYTES: usize = 8 << 20;
-/// Text of one result that goes on to the model, in bytes. The path of a call bounds most of them far below it.
+/// Maximum size of the text of one result that the model receives, in bytes. The call path limits most results to much
+/// less.
 const TEXT_BYTES: usize = 1 << 20;
-/// Blocks of one result that go on to the model.
+/// Maximum number of blocks of one result that the model receives.
 const BLOCKS: usize = 200;
-/// JSON of a result as programs read it, in bytes.
+/// Maximum size of a result in its record, as JSON, in bytes.
 const RECORD_BYTES: usize = 2 << 20;
-/// Levels of a result as programs read it: an event that holds a deeper one could not be read back.
+/// Maximum nesting depth of a result in its record. An event with a deeper value could not be parsed again.
 const RECORD_LEVELS: usize = 100;
-/// The kinds of images that every model takes which takes any.
+/// Media types that every model with image input accepts.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The result of a call, or why it has none, as MCP's.
+/// Returns the result of a call, or its error as an MCP result.
 pub(super) fn of_outcome(
     outcome: Result<CallOutcome, ExecuteToolError>,
     suggestions: &dyn SuggestionFormatter,
@@ -54,12 +55,12 @@ pub(super) fn of_outcome(
     }
 }
 
-/// Returns the suggestion for the user in a result of ours; a model does not get it.
+/// Returns the suggestion for the user in a result of Toolstead. The model does not receive it.
 pub(super) fn suggestion_in(result: &ToolResult) -> Option<String> {
     result.as_object().get("_meta")?.get(SUGGESTION)?.as_str().map(str::to_owned)
 }
 
-/// The same of an outcome that somebody else gets.
+/// Returns the result of a call without consuming its outcome.
 pub(super) fn as_ours(
     outcome: &Result<CallOutcome, ExecuteToolError>,
     suggestions: &dyn SuggestionFormatter,
@@ -88,7 +89,7 @@ pub(super) fn as_ours(
     }
 }
 
-/// The part of a result that the model gets.
+/// Returns the part of a result that the model receives.
 pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock {
     let mut room = Room { text: TEXT_BYTES, images: IMAGES, image_bytes: ALL_IMAGES_BYTES };
     let blocks = result.content();
@@ -103,8 +104,8 @@ pub(super) fn for_model(call: &ToolUse, result: &ToolResult) -> ToolResultBlock 
     ToolResultBlock { id: call.id.clone(), name: call.name.clone(), content, is_error: result.is_error() }
 }
 
-/// The result as programs read it. One that is too large or nested too deeply to be kept is told without its structured
-/// content.
+/// Returns the record of a result for programs. If it is too large or too deeply nested to be stored, its structured
+/// content is omitted.
 pub(super) fn for_programs(tool: &str, result: &ToolResult, at: Timestamp) -> Value {
     let mut record = record::of_result(tool, result, at);
     let fits = |value: &Value| {
@@ -123,7 +124,7 @@ pub(super) fn for_programs(tool: &str, result: &ToolResult, at: Timestamp) -> Va
     record
 }
 
-/// The texts of what the model gets, for people.
+/// Returns the texts of a block for people.
 pub(super) fn text_of(result: &ToolResultBlock) -> String {
     let texts: Vec<&str> = result
         .content
@@ -136,7 +137,7 @@ pub(super) fn text_of(result: &ToolResultBlock) -> String {
     texts.join("\n")
 }
 
-/// The rest of one result's room.
+/// Remaining limits for one result.
 struct Room {
     text: usize,
     images: usize,
@@ -175,7 +176,7 @@ impl Room {
         }
     }
 
-    /// As much of the text as there is room for.
+    /// Returns as much of the text as the limit allows.
     fn text(&mut self, text: &str) -> Option<Block> {
         if text.len() <= self.text {
             self.text -= text.len();
@@ -194,7 +195,7 @@ impl Room {
         let problem = if !IMAGE_TYPES.contains(&media_type) {
             "of a kind that cannot be shown"
         } else if !data.bytes().all(is_base64) {
-            // As JSON it could be six times as long, more than an event may have.
+            // Escaped as JSON it could be six times as long, which exceeds the limit of an event.
             "which is not in base64"
         } else if data.len() > IMAGE_BYTES {
             "too large to be shown"

@@ -1,4 +1,4 @@
-//! One run, from its prompt to its end. The steps stand in files of their own; here stands their order.
+//! One run, from its prompt to its end. This file contains the order of the steps; each step is in a file of its own.
 
 use super::{
     Child, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
@@ -47,18 +47,18 @@ use toolstead_domain::{
     tool_execution::CancelReason,
 };
 
-/// An answer that is cut off is continued so often.
+/// Maximum number of continuations of a truncated answer.
 const CONTINUATIONS: u32 = 3;
-/// The model hears how many calls are left from here on.
+/// Maximum number of remaining calls at which the model is informed of it.
 const FEW_CALLS: u64 = 3;
-/// Calls of one answer that are made.
+/// Maximum number of calls of one answer.
 const CALLS_OF_AN_ANSWER: usize = 128;
-/// A hook lets a run that is done go on so often.
+/// Maximum number of times that hooks make a finished run continue.
 const GOINGS_ON: u32 = 3;
-/// Characters of a conversation's title.
+/// Maximum length of the title of a conversation, in characters.
 const TITLE: usize = 80;
 
-/// A run that goes on.
+/// A run in progress.
 pub(super) struct Run<'w> {
     ports: RunAgentPorts,
     command: RunAgentCommand,
@@ -66,28 +66,28 @@ pub(super) struct Run<'w> {
     telling: UnboundedSender<AgentEvent>,
     way: Way<'w>,
     purse: Arc<Purse>,
-    /// It is among those that go on as long as this is there.
+    /// Registration as a run in progress, until it is dropped.
     entry: Option<Entry>,
     offer: Offer,
     fitting: Fitting,
     spending: Spending,
     circles: Circles,
     hooks: Hooks,
-    /// As often as hooks let it go on.
+    /// Number of times that a hook made the run continue.
     goings_on: u32,
-    /// The budget that ends the run after one answer more, for which no tools are offered.
+    /// The exhausted budget, if one more answer without tools ends the run.
     last_answer_for: Option<Budget>,
     continuations: u32,
-    /// The model's last words, all of them: an answer that was cut off goes on in the next.
+    /// The last text of the model, including the parts before each truncation.
     said_last: String,
     goes_on_saying: bool,
 }
 
-/// The step that follows on an answer.
+/// The step after an answer.
 enum Next {
-    /// The model is asked again.
+    /// Query the model again.
     Ask,
-    /// It is done.
+    /// End the turn.
     Done,
 }
 
@@ -104,7 +104,7 @@ impl<'w> Run<'w> {
             Some(Child { calls, handed_over, above }) => (Some(calls), Some(handed_over), above),
             None => (None, None, None),
         };
-        // Whoever takes the conversation back looks for its calls there.
+        // Undoing a conversation looks for its calls in this session.
         command.scope.session = command.conversation.session();
         let way = Way {
             handler: ports.execute_tool.clone(),
@@ -120,7 +120,7 @@ impl<'w> Run<'w> {
         let principal = command.scope.principal.clone();
         let began_by = handed_over.as_ref().map(|by| by.call);
         let usage_events = UsageEvents::new(ports.events.clone(), command.conversation, principal.clone(), began_by);
-        // Work that a client hands over is as deep as that which a run does.
+        // A run that a client's call started is as deep as one that was delegated by a run.
         let depth = above.as_ref().map_or(u32::from(handed_over.is_some()), |above| above.depth + 1);
         let watchers = above.as_ref().map_or_else(|| telling.clone(), |above| above.telling.clone());
         let purse = Purse::new(command.budgets.clone(), above.map(|above| above.purse.clone()));
@@ -217,7 +217,7 @@ impl<'w> Run<'w> {
             },
             None => outcome,
         };
-        // Whoever hears of the end may begin the next run of the session.
+        // The receiver of the last event may start the next run of the session at once.
         self.entry = None;
         let text = std::mem::take(&mut self.said_last);
         self.tell(AgentEvent::Ended {
@@ -230,7 +230,10 @@ impl<'w> Run<'w> {
         });
     }
 
-    /// The whole turn. The error is how it ended before the model was done.
+    /// Runs the whole turn.
+    ///
+    /// # Errors
+    /// The outcome, if the turn ended before the model was done.
     async fn work(&mut self, place: &mut Option<History>) -> Result<(), AgentOutcome> {
         let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
         let (principal, id) = (self.command.scope.principal.clone(), self.command.conversation);
@@ -250,7 +253,7 @@ impl<'w> Run<'w> {
         if !prompt.is_empty() {
             add(history, ConversationEventKind::UserSaid { blocks: prompt }).await?;
         }
-        // A prompt of white space says nothing either.
+        // A prompt of white space does not count as a message either.
         if history.messages().last().is_none_or(|message| message.role == Role::Assistant) {
             let message =
                 "There is nothing to answer: the conversation ends with the model's own words. Say something.";
@@ -258,7 +261,8 @@ impl<'w> Run<'w> {
         }
         let mut was_too_long = false;
         loop {
-            // At shutdown no call is let in: a model would be asked again and again about its refusals.
+            // At shutdown every call is refused: without this check, the model would be queried about these refusals
+            // again and again.
             if self.cancel.reason().is_some() || self.ports.execute_tool.is_closing() {
                 return Err(AgentOutcome::Cancelled);
             }
@@ -283,7 +287,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// The person's words, with those of hooks about them.
+    /// Returns the prompt of the user, followed by the context that hooks add.
     async fn prompt(&mut self) -> Result<Vec<Block>, AgentOutcome> {
         let mut prompt = std::mem::take(&mut self.command.prompt);
         if prompt.is_empty() || self.hooks.are_none() {
@@ -295,7 +299,7 @@ impl<'w> Run<'w> {
         });
         let text = texts.collect::<Vec<_>>().join("\n");
         let word = match self.hooks.handed_over().map(|by| by.agent.clone()) {
-            // Nobody can be against it: that it may be handed over was judged with the call.
+            // Hooks cannot block delegated work here: the delegation was decided with its call.
             Some(agent) => AgentWord { block: None, ..self.hear(Told::SubagentStarted, &agent).await? },
             None => self.hear(Told::PromptSubmitted, &text).await?,
         };
@@ -306,7 +310,7 @@ impl<'w> Run<'w> {
         Ok(prompt)
     }
 
-    /// The model is done; a hook may want it to go on.
+    /// Ends the turn, unless a hook makes the agent continue.
     async fn done(&mut self, history: &mut History) -> Result<Next, AgentOutcome> {
         if self.hooks.are_none() {
             return Ok(Next::Done);
@@ -327,7 +331,10 @@ impl<'w> Run<'w> {
         Ok(Next::Ask)
     }
 
-    /// Asks the hooks. Their messages go to the person, and one that ends the run does.
+    /// Calls the hooks, and publishes their messages to the user.
+    ///
+    /// # Errors
+    /// The outcome, if a hook ends the run, or if the run is cancelled.
     async fn hear(&self, told: Told, text: &str) -> Result<AgentWord, AgentOutcome> {
         let mut word = tokio::select! {
             biased;
@@ -341,7 +348,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// Keeps an answer and does what it asks for.
+    /// Stores an answer, and makes its calls.
     async fn heard(&mut self, history: &mut History, answer: Answer) -> Result<Next, AgentOutcome> {
         let (outputs, principal) = (self.ports.execute_tool.outputs(), &self.way.scope.principal);
         let answer = Answer { blocks: fitted(answer.blocks, outputs, principal).await, ..answer };
@@ -391,7 +398,7 @@ impl<'w> Run<'w> {
         }
         match stop {
             StopReason::MaxTokens => self.cut_off(history, answer.lost_call, !calls.is_empty()).await,
-            // Some providers give another reason beside calls, and some reasons are not known here.
+            // Some providers give another stop reason with calls, and some of these reasons are unknown here.
             _ if !calls.is_empty() => Ok(Next::Ask),
             StopReason::Refused => {
                 let message = "the model does not answer this: it, or a filter of its provider, is against it";
@@ -401,7 +408,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// The answer was longer than it may be.
+    /// Continues an answer that was truncated at the maximum length.
     async fn cut_off(
         &mut self,
         history: &mut History,
@@ -430,15 +437,15 @@ impl<'w> Run<'w> {
         Ok(Next::Ask)
     }
 
-    /// Makes the calls of an answer. Each has its result on record, in their order.
+    /// Makes the calls of an answer, and stores their results in the order of the calls.
     async fn make(&mut self, history: &mut History, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
-        // A request that may not be made any more will not read the results either.
+        // If the budget does not allow another request, no model would read the results.
         let no_more = self.spending.refuses_request(self.fitting.tokens_asked());
         let (mut answered, mut is_over) = (Vec::with_capacity(calls.len()), false);
         for (index, call) in calls.iter().enumerate() {
             let refusal = match no_more {
                 Some(budget) => Some(refused_by(budget)),
-                // A call that is not made for another reason takes no place, as long as there is one.
+                // A call that is refused for another reason takes nothing from the budget.
                 None if is_over => Some(refused_by(Budget::Calls)),
                 None => self.refusal(index, call).or_else(|| {
                     is_over = !self.spending.lets_a_call_in();
@@ -508,7 +515,7 @@ impl<'w> Run<'w> {
 }
 
 impl Run<'_> {
-    /// The reason why this call of an answer is not made, whatever there is left.
+    /// Returns the refusal of a call, for reasons other than the budget.
     fn refusal(&self, index: usize, call: &ToolUse) -> Option<Made> {
         if index >= CALLS_OF_AN_ANSWER {
             let message =
@@ -521,7 +528,7 @@ impl Run<'_> {
         self.offer.refusal_of(&call.name).map(|message| Made::never(ErrorKind::NotFound, message))
     }
 
-    /// Gives every call of an answer a result, since none of them is made any more.
+    /// Stores a result for every call of an answer, none of which is made.
     async fn never_made(&self, history: &mut History, calls: &[ToolUse], why: &str) -> Result<(), AgentOutcome> {
         for call in calls {
             let made = Made::never(ErrorKind::Cancelled, why);
@@ -530,7 +537,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells the hooks that somebody is asked about a call of this conversation. Nothing waits for them.
+    /// Notifies the hooks that a call of this conversation requires approval. Does not wait for them.
     fn notify(&self, heard: Heard) {
         let Heard::Event(event) = heard else { return };
         let EventKind::PermissionRequested { tool, reason, .. } = &event.kind else { return };
@@ -542,19 +549,19 @@ impl Run<'_> {
         tokio::spawn(async move {
             let word = hooks.hear(Told::Notified, &text, false).await;
             for message in word.messages {
-                // Fails where nobody reads any more.
+                // Fails if the events are no longer read.
                 let _ = telling.send(AgentEvent::Notice(message));
             }
         });
     }
 
     fn tell(&self, event: AgentEvent) {
-        // Fails where nobody reads any more; the run is being taken back then.
+        // Fails if the events are no longer read; the run is being cancelled then.
         let _ = self.telling.send(event);
     }
 }
 
-/// Keeps the result of a call, and tells it.
+/// Stores the result of a call, and publishes it.
 async fn ended(
     history: &mut History,
     run: &Run<'_>,
@@ -580,7 +587,7 @@ async fn ended(
     Ok(())
 }
 
-/// The next event for those who watch; never one where nobody watches.
+/// Returns the next event of the subscription. Never returns if there is no subscription, or once it is closed.
 async fn heard(watch: &mut Option<EventSubscription>) -> Heard {
     if let Some(events) = watch {
         match events.next().await {
@@ -603,7 +610,7 @@ fn refused_by(budget: Budget) -> Made {
     Made::never(ErrorKind::BudgetExhausted, message)
 }
 
-/// Tells a model what it wrote in place of arguments.
+/// Returns the message to a model whose arguments are malformed.
 fn malformed(text: &str) -> String {
     const SHOWN: usize = 200;
     let problem = if hides_values(text.as_bytes()) {
@@ -660,7 +667,7 @@ fn turn_ended(outcome: &AgentOutcome) -> ConversationEventKind {
     ConversationEventKind::TurnEnded { outcome: word.to_owned(), message }
 }
 
-/// The beginning of what is said first.
+/// Returns the beginning of the first line of the prompt.
 fn title(prompt: &[Block]) -> String {
     let text = prompt.iter().find_map(|block| match block {
         Block::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),

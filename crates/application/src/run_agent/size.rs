@@ -1,28 +1,28 @@
-//! The size of a request, in tokens, as far as can be told without asking the model.
+//! The size of a request in tokens, estimated without a request to the model.
 
 use toolstead_domain::model::{
     message::{Block, Message, ToolArguments, ToolResultBlock},
     request::ModelRequest,
 };
 
-/// Tokens of an image, whatever its bytes are.
+/// Estimated tokens of an image of any size.
 const IMAGE_TOKENS: f64 = 1_500.0;
-/// Tokens of a byte until a model has said better.
+/// Tokens per byte until the model has reported its usage.
 const FIRST_GUESS: f64 = 0.25;
-/// The bounds within which figures of a model are believed.
+/// Range to which the tokens per byte are limited.
 const LEAST: f64 = 0.05;
 const MOST: f64 = 1.5;
-/// Bytes that providers add around a block.
+/// Bytes that providers add to a block.
 const AROUND: u64 = 16;
 
-/// The size of something that is sent.
+/// The size of a request or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Size {
     pub(super) bytes: u64,
     pub(super) images: u64,
 }
 
-/// Tokens for bytes, learnt from what the model said its requests were.
+/// The ratio of tokens to bytes, adjusted to the usage that the model reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     tokens_per_byte: f64,
@@ -36,16 +36,16 @@ impl Default for Scale {
 
 impl Scale {
     pub(super) fn tokens(self, size: Size) -> u64 {
-        // Far below what a float counts exactly.
+        // The values are far below those that a float represents exactly.
         (size.bytes as f64 * self.tokens_per_byte + size.images as f64 * IMAGE_TOKENS) as u64
     }
 
-    /// So many bytes of text have so many tokens.
+    /// Returns the number of bytes of text that have this number of tokens.
     pub(super) fn bytes(self, tokens: u64) -> usize {
         (tokens as f64 / self.tokens_per_byte) as usize
     }
 
-    /// A request of this size had so many tokens.
+    /// Adjusts the ratio to a request of this size that had this number of tokens.
     pub(super) fn learn(&mut self, size: Size, tokens: u64) {
         let of_text = tokens as f64 - size.images as f64 * IMAGE_TOKENS;
         if size.bytes > 0 && of_text > 0.0 {
@@ -53,7 +53,7 @@ impl Scale {
         }
     }
 
-    /// A request of this size was too long for a window of so many tokens.
+    /// Adjusts the ratio to a request of this size that was too long for the context window.
     pub(super) fn was_too_long(&mut self, size: Size, window: u64) {
         if self.tokens(size) < window {
             self.learn(size, window);

@@ -1,4 +1,4 @@
-//! All that a run has used up, and which budget does not allow more. Runs that it hands work to draw on the same purse.
+//! Consumption of a run, and the checks against its budgets. A run and the work that it delegates share one ledger.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,33 +9,33 @@ use toolstead_domain::{
     model::usage::{Prices, Usage},
 };
 
-/// The budgets of a run and what is used up of them, by it and by all that it hands work to.
+/// The budgets of a run and their consumption, by the run and by all work that it delegates.
 #[derive(Debug)]
 pub(crate) struct Purse {
     budgets: Budgets,
     deadline: Option<Instant>,
-    /// That of the run which handed over the work: what it does not allow nobody below it may use.
+    /// Ledger of the delegating run. Its budgets also apply to this run.
     above: Option<Arc<Purse>>,
     spent: Mutex<Spent>,
 }
 
-/// All that is used up, or bound to be.
+/// Amounts that are used up or reserved.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     usage: Usage,
     cost: f64,
-    /// The usage of answers of which their provider says nothing. It counts for budgets alone.
+    /// Estimated usage of answers whose provider reported none. It counts towards the budgets, but is not reported.
     guessed: Usage,
     guessed_cost: f64,
-    /// Calls that were made.
+    /// Number of calls that were made.
     calls: u64,
-    /// Calls that were let in, those that were made among them.
+    /// Number of calls that were admitted, including those that were made.
     let_in: u64,
-    /// The least that requests take which are not answered yet.
+    /// Minimum consumption of requests that are not answered yet.
     asked: Asked,
 }
 
-/// The least that requests take.
+/// The minimum consumption of a request.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
     tokens: u64,
@@ -43,7 +43,7 @@ struct Asked {
 }
 
 impl Purse {
-    /// The purse of a run that begins now.
+    /// Creates the ledger of a run that begins now.
     pub(super) fn new(budgets: Budgets, above: Option<Arc<Self>>) -> Arc<Self> {
         let own = budgets.time.and_then(|time| Instant::now().checked_add(time));
         let above_it = above.as_ref().and_then(|above| above.deadline);
@@ -51,23 +51,26 @@ impl Purse {
         Arc::new(Self { budgets, deadline, above, spent: Mutex::default() })
     }
 
-    /// The end of its time, or of that of one above it.
+    /// Returns the earliest deadline of this run and its ancestors.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Tells whether it bounds costs, or one above it does.
+    /// Returns `true` if this run or an ancestor has a cost budget.
     pub(super) fn bounds_costs(&self) -> bool {
         self.chain().any(|purse| purse.budgets.cost.is_some())
     }
 
-    /// Takes what is asked for, from this one and all above it, or from none of them. The error is the budget in the way.
+    /// Reserves an amount from this ledger and from all its ancestors, or from none of them.
+    ///
+    /// # Errors
+    /// The budget that would be exceeded.
     fn take(
         &self,
         is_over: &dyn Fn(&Budgets, &Spent) -> Option<Budget>,
         take: &dyn Fn(&mut Spent),
     ) -> Result<(), Budget> {
-        // Always upwards, so that nobody waits for one who waits for them.
+        // Locks are always taken upwards, which rules out a deadlock.
         let mut spent = self.lock();
         match is_over(&self.budgets, &spent) {
             Some(budget) => return Err(budget),
@@ -86,16 +89,16 @@ impl Purse {
     }
 
     fn lock(&self) -> MutexGuard<'_, Spent> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// All that a run has used up so far. Dropping it gives back what its last request was bound to take.
+/// Consumption of one run. Dropping it releases the reservation of the last request.
 #[derive(Debug)]
 pub(super) struct Spending {
     purse: Arc<Purse>,
-    /// Of the run's model; without them costs are not known.
+    /// Prices of the run's model; `None`: costs are unknown.
     prices: Option<Prices>,
     turns: u64,
     asked: Asked,
@@ -106,12 +109,12 @@ impl Spending {
         Self { purse, prices, turns: 0, asked: Asked::default() }
     }
 
-    /// Of the run, with all that it handed over.
+    /// Returns the usage of the run and of all work that it delegated.
     pub(super) fn usage(&self) -> Usage {
         self.purse.lock().usage
     }
 
-    /// In US dollars, where prices are known.
+    /// Returns the cost in US dollars; `None` if the prices are unknown.
     pub(super) fn cost(&self) -> Option<f64> {
         self.prices.map(|_| self.purse.lock().cost)
     }
@@ -124,7 +127,7 @@ impl Spending {
         self.turns
     }
 
-    /// The model answered. The guess counts where it does not say what that took.
+    /// Adds an answer of the model. The estimate counts if the model reported no usage.
     pub(super) fn answered(&mut self, usage: Usage, guess: Usage) {
         self.turns += 1;
         if usage == Usage::default() {
@@ -137,7 +140,7 @@ impl Spending {
         self.used(usage, self.prices);
     }
 
-    /// Some model of these prices was asked something.
+    /// Adds the usage of a model with these prices.
     pub(super) fn used(&self, usage: Usage, prices: Option<Prices>) {
         let cost = prices.map_or(0.0, |prices| usage.cost(&prices));
         self.purse.change(|spent| {
@@ -146,7 +149,7 @@ impl Spending {
         });
     }
 
-    /// Tells whether one more call is let in.
+    /// Admits one more call. Returns `true` if the budgets allow it.
     pub(super) fn lets_a_call_in(&self) -> bool {
         let is_over = |budgets: &Budgets, spent: &Spent| {
             budgets.calls.filter(|most| spent.let_in >= *most).map(|_| Budget::Calls)
@@ -154,7 +157,7 @@ impl Spending {
         self.purse.take(&is_over, &|spent| spent.let_in += 1).is_ok()
     }
 
-    /// A call that was let in is over. One that was never made leaves its place to another.
+    /// Completes an admitted call. A call that was not made releases its place.
     pub(super) fn call_is_over(&self, was_made: bool) {
         self.purse.change(|spent| match was_made {
             true => spent.calls += 1,
@@ -162,21 +165,22 @@ impl Spending {
         });
     }
 
-    /// As many calls may still be made; `None`: there is no bound.
+    /// Returns the number of calls that may still be made; `None`: there is no limit.
     pub(super) fn calls_left(&self) -> Option<u64> {
         let left = |purse: &Purse| purse.budgets.calls.map(|calls| calls.saturating_sub(purse.lock().calls));
         self.purse.chain().filter_map(left).min()
     }
 
-    /// The budget that a request of so many tokens would go over, whatever the answer is. Time is watched by a clock.
+    /// Returns the budget that a request with this number of tokens would exceed, whatever its answer is. The time
+    /// budget is enforced by a timer instead.
     pub(super) fn refuses_request(&self, tokens: u64) -> Option<Budget> {
         self.request(tokens, &|_| {}).err()
     }
 
-    /// Lets a request of so many tokens go, which counts until it is answered.
+    /// Reserves the tokens of a request until it is answered.
     ///
     /// # Errors
-    /// The budget that it would go over.
+    /// The budget that would be exceeded.
     pub(super) fn asks(&mut self, tokens: u64) -> Result<(), Budget> {
         self.is_answered();
         let asked = Asked { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
@@ -188,7 +192,7 @@ impl Spending {
         Ok(())
     }
 
-    /// The last request is answered, or will not be.
+    /// Releases the reservation of the last request, which is answered or will never be.
     pub(super) fn is_answered(&mut self) {
         let Asked { tokens, cost } = std::mem::take(&mut self.asked);
         if tokens > 0 {
@@ -218,7 +222,7 @@ impl Spending {
         self.purse.take(&is_over, take)
     }
 
-    /// The least that so many tokens cost: a provider may have all of it in its cache.
+    /// Returns the minimum cost of a number of tokens: the provider may have all of them in its cache.
     fn least(&self, tokens: u64) -> f64 {
         self.prices.map_or(0.0, |prices| tokens as f64 * prices.cache_read.min(prices.input) / 1e6)
     }

@@ -1,4 +1,4 @@
-//! Runs of agents against a scripted model: what is sent, what is called, what is kept, and how a run ends.
+//! Runs of agents against a scripted model: the requests, the calls, the stored events, and the end of a run.
 
 mod budgets;
 mod compaction;
@@ -237,7 +237,7 @@ fn words(blocks: &[Block]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Providers take a conversation only so.
+/// Checks the order of messages that providers require.
 #[track_caller]
 fn check_is_sendable(messages: &[Message]) {
     let shown = || format!("{messages:#?}");

@@ -1,4 +1,4 @@
-//! The plan of a conversation, as far as one is kept.
+//! The plan of a conversation, if plans are stored.
 
 use std::sync::Arc;
 use toolstead_domain::{
@@ -6,7 +6,7 @@ use toolstead_domain::{
     todo::TodoList,
 };
 
-/// The place of the plan of one conversation.
+/// Access to the plan of one conversation.
 #[derive(Clone)]
 pub(super) struct Todos {
     store: Option<Arc<dyn TodoStore>>,
@@ -19,7 +19,7 @@ impl Todos {
         Self { store, principal: principal.clone(), session: conversation.session() }
     }
 
-    /// The plan as it is now. One that cannot be read is told as none: it stands in its store all the same.
+    /// Returns the current plan. If it cannot be read, an empty one is returned, and the stored plan remains.
     pub(super) async fn now(&self) -> TodoList {
         let Some(store) = &self.store else { return TodoList::default() };
         match store.todos(&self.principal, &self.session).await {

@@ -1,4 +1,4 @@
-//! The tokens of each answer of a model, told to those who watch everything.
+//! Events with the tokens of each answer of a model.
 
 use crate::event_bus::EventBus;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// Tells what the models of one conversation take.
+/// Publishes the usage of the models of one conversation.
 #[derive(Debug, Clone)]
 pub(super) struct UsageEvents {
     bus: Arc<EventBus>,
     conversation: ConversationId,
     principal: Principal,
-    /// The call that handed the work over.
+    /// The call that delegated the work.
     within: Option<CallId>,
 }
 
@@ -31,7 +31,7 @@ impl UsageEvents {
         Self { bus, conversation, principal, within }
     }
 
-    /// The model answered, and took this.
+    /// Publishes the usage of an answer.
     pub(super) fn tell(&self, model: &dyn ModelProvider, usage: Usage) {
         if !self.bus.is_watched() {
             return;

@@ -1,10 +1,10 @@
-//! Budgets, and runs that go round in a circle.
+//! Budgets, and runs in a loop.
 
 use super::*;
 use std::time::Duration;
 use toolstead_domain::{agent::budget::Budgets, model::usage::Prices};
 
-/// A model that calls, and calls again, and never has enough.
+/// A model that calls a tool in every answer.
 fn restless(answers: usize) -> Arc<ScriptedModel> {
     let usage = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
     let prices = Prices { input: 10.0, cache_read: 1.0, cache_write: 10.0, output: 50.0 };
@@ -36,7 +36,7 @@ async fn a_run_ends_before_it_would_go_over_a_budget() {
     check(|budgets| budgets.tokens = Some(3_500), "budget_exhausted tokens", 3, 2).await;
     check(|budgets| budgets.cost = Some(0.0305), "budget_exhausted cost", 2, 1).await;
     check(|budgets| budgets.turns = Some(0), "budget_exhausted turns", 0, 0).await;
-    // Three calls, one that is refused, and a last word.
+    // Three calls, a refused one, and a last text.
     check(|budgets| budgets.calls = Some(3), "budget_exhausted calls", 5, 3).await;
 }
 
@@ -146,7 +146,7 @@ async fn a_run_in_a_circle_is_nudged_and_then_ends() {
     assert!(history[6].starts_with("result c2: hi [The same calls have had the same results 3 times in a row"));
     check_is_sendable(&house.messages().await);
 
-    // Another call in between, or other arguments: no circle.
+    // Another call in between, or other arguments, is not a loop.
     for between in [json!({"a": 1}), json!("malformed")] {
         let answers =
             circle(2).chain([ScriptedAnswer::call("b", "other", between)]).chain(circle(2)).chain([text("done")]);
@@ -158,7 +158,7 @@ async fn a_run_in_a_circle_is_nudged_and_then_ends() {
     let answers = (0..6).map(|n| call("a", "echo").and_call("b", "other", json!({"n": n}))).chain([text("done")]);
     let (house, model_) = (super::house().await, model(answers));
     assert_eq!(house.run(&model_, "go").await.end(), "finished");
-    // A call that cannot be made is a circle, too.
+    // A call that cannot be made also counts towards a loop.
     let answers = (0..9).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!("{")));
     let (house, model_) = (super::house().await, model(answers));
     assert_eq!(house.run(&model_, "go").await.outcome().as_str(), "looping");

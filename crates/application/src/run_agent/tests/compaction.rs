@@ -1,4 +1,4 @@
-//! Conversations that are longer than the model's window.
+//! Conversations that are longer than the model's context window.
 
 use super::*;
 use crate::run_agent::compaction::{Kept, plan};
@@ -262,7 +262,7 @@ async fn a_plan_is_told_again_with_a_summary_as_decided() {
         let house = house().await;
         let (me, session) = (Principal::local(), house.conversation.session());
         house.todos.replace(&me, &session, plan.clone()).await.unwrap();
-        // Plans of others are none of this conversation's.
+        // The plans of others do not belong to this conversation.
         house.todos.replace(&me, "other", todo_store_contract::plan()).await.unwrap();
         for n in 0..4 {
             house.run(&model([text(&"z".repeat(1_000))]), &format!("question {n}")).await;

@@ -8,7 +8,7 @@ use toolstead_domain::{
     testing::scripted_approver::ScriptedApprover,
 };
 
-/// Says its words, and writes down what it was told.
+/// Returns scripted responses, and records the events received.
 #[derive(Default)]
 struct Hook {
     prompt: AgentWord,
@@ -75,7 +75,7 @@ async fn a_hook_hears_the_prompt_and_may_add_to_it_or_refuse_it() {
     )
     .await;
     assert_eq!(ran.notices(), ["hello"]);
-    // A prompt that is refused is not kept, and begins no conversation.
+    // A refused prompt is not stored, and creates no conversation.
     check(Hook { prompt: block("a secret"), ..Hook::default() }, 0, "stopped a secret", &[], &["prompt: go"]).await;
     check(Hook { prompt: stop("enough"), ..Hook::default() }, 0, "stopped enough", &[], &["prompt: go"]).await;
 }

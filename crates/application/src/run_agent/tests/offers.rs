@@ -1,4 +1,4 @@
-//! The tools that a model is told of, and what of results and images it gets.
+//! The tools that a model is offered, and the parts of results and images that it receives.
 
 use super::*;
 use toolstead_domain::{model::request::OfferedTool, tool_selection::ToolSelection};

@@ -1,4 +1,4 @@
-//! Wherever a run ends, what is on record is a conversation that goes on.
+//! A run can end at any point and leaves a conversation that can be resumed.
 
 use super::*;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ proptest! {
             }
             assert!(matches!(last, Some(AgentEvent::Ended { .. })), "{last:?}");
             let events = house.events().await;
-            // Each call has its result on record, not only in what is derived from it.
+            // Each call has a stored result, not only a derived one.
             let calls = events.iter().flat_map(|event| match &event.kind {
                 ConversationEventKind::ModelAnswered { blocks, .. } => blocks.clone(),
                 _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! Work that an agent hands to others: what these may do, what they use up, how they end, and who hears of it.
+//! Delegated work: its permissions, its budgets, its ends, and its events.
 
 use super::*;
 use crate::orchestration::{Agents, Examples, Orchestration};
@@ -35,10 +35,10 @@ impl Models for Cast {
     }
 }
 
-/// Does the work of a task to its end before it is told of.
+/// Runs a task to its end before it is reported.
 struct AtOnce;
 
-/// Hears nothing.
+/// Receives nothing.
 struct Deaf;
 
 impl TaskOutput for Deaf {
@@ -53,8 +53,8 @@ impl Tasks for AtOnce {
     }
 }
 
-/// A house whose agents are `general`, with all tools, and `reader`, with those that it is given. Everything is allowed that
-/// the plan does not forbid.
+/// A setup with the agents `general`, which has all tools, and `reader`, which has the given ones. The policy allows
+/// everything that the plan does not forbid.
 async fn house_of(
     plan: Plan,
     provider: Arc<ScriptedProvider>,
@@ -117,7 +117,7 @@ impl House {
     }
 }
 
-/// The kinds of what agents below the run did, with the agent.
+/// The kinds of events of subagents, each with the name of the agent.
 fn told_of_agents(ran: &Ran) -> Vec<String> {
     let told = ran.events.iter().map(AgentEvent::to_json).filter(|event| event["agent_id"].is_string());
     told.map(|event| format!("{} {}", event["agent"].as_str().unwrap(), event["type"].as_str().unwrap())).collect()
@@ -220,7 +220,7 @@ async fn what_is_left_of_the_budgets_is_shared_with_all_that_work_is_handed_to()
         assert_eq!(ran.end(), end);
         house.check_all_is_over();
     };
-    // Its own call is one of them; then the child has a last word.
+    // The delegating call counts, too; then the subagent writes a last text.
     check(|budgets| budgets.calls = Some(3), 2, 4, "finished").await;
     check(|budgets| budgets.tokens = Some(5_000), 2, 3, "budget_exhausted tokens").await;
 }
@@ -352,7 +352,7 @@ async fn an_agent_is_gone_on_with_in_its_session_alone() {
     }
 }
 
-/// Lets an agent go on once, and gives it something to know.
+/// Makes an agent continue once, and adds a text to its context.
 #[derive(Default)]
 struct Supervisor(Mutex<Vec<String>>);
 
@@ -425,8 +425,7 @@ async fn somebody_who_is_asked_about_a_call_of_an_agent_hears_which() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// All that an agent does, or the one that it hands its work to, is what the run which hands work over could do
-    /// itself.
+    /// A subagent, or one that it delegates to, can do nothing that the delegating run could not do itself.
     #[test]
     fn an_agent_may_do_nothing_that_the_run_above_it_may_not(
         denied in prop::collection::btree_set(prop::sample::select(vec!["echo", "other", "read", "write"]), 0..4),

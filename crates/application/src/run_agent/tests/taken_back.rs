@@ -1,4 +1,4 @@
-//! Runs that are taken back: the history stays one that a run goes on from.
+//! Cancelled runs: they leave a history from which a run can resume.
 
 use super::*;
 
@@ -70,7 +70,7 @@ async fn a_run_that_is_dropped_is_taken_back() {
     provider.began(1).await;
     drop(run);
     provider.ended(1).await;
-    // The record is written once the call is over; nobody is left who could be told.
+    // The record is written once the call has ended; no receiver is left.
     while house.history().await.last().is_none_or(|line| line != "end: cancelled") {
         tokio::task::yield_now().await;
     }

@@ -22,7 +22,7 @@ fn check_lines(found: &[String], expected: &[&str]) {
     assert!(fit, "found {found:#?}\nexpected {expected:#?}");
 }
 
-/// A run on the prompt `go`: how it ends, and what is on record. `..` stands for anything.
+/// Runs the prompt `go`, and returns its outcome and the stored events. `..` matches any text.
 async fn check(answers: impl IntoIterator<Item = ScriptedAnswer>, end: &str, history: &[&str]) {
     let (house, model) = (house().await, model(answers));
     let ran = house.run(&model, "go").await;
@@ -55,7 +55,7 @@ async fn a_turn_goes_on_until_the_model_calls_nothing() {
         ],
     )
     .await;
-    // Whatever reason a provider gives, calls are made.
+    // Calls are made whatever stop reason the provider gives.
     check(
         [call("c1", "echo").stops(StopReason::EndTurn), text("done").stops(StopReason::ToolUse)],
         "finished",
@@ -162,7 +162,7 @@ async fn an_answer_that_is_cut_off_goes_on_at_most_three_times() {
         ],
     )
     .await;
-    // A call that was being written is in no block.
+    // An unfinished call is in no block.
     let lost = ModelEvent::CallBegun { name: "write".into() };
     check(
         [text("x").and_event(lost).stops(StopReason::MaxTokens), call("c1", "write"), text("done")],
