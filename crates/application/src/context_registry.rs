@@ -28,13 +28,13 @@ use toolstead_domain::{
     tool_execution::RequestKind,
 };
 
-/// So many things that providers said wait for a slow listener.
+/// Maximum number of provider notifications that wait for a slow listener.
 const UNHEARD: usize = 256;
 
-/// A request may come before a server has said for the first time what it offers; so long it waits for that.
+/// Maximum time that a request waits for servers which have not listed their resources and prompts yet.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 
-/// All providers of resources and prompts. A provider's list is taken again whenever it says that it changed.
+/// All providers of resources and prompts. The list of a provider is read again whenever the provider reports a change.
 pub struct ContextRegistry {
     current: ArcSwap<ContextSnapshot>,
     entries: Mutex<Vec<Entry>>,
@@ -45,21 +45,21 @@ pub struct ContextRegistry {
     logs_wanted: watch::Sender<Option<LogLevel>>,
 }
 
-/// Counts of the changes so far, by what changed; one of another number than before is a list to be taken anew.
+/// Counters of the changes so far, by kind. If a counter differs from an earlier value, the list must be read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContextChanges {
-    /// Of resources and templates.
+    /// Number of changes of resources and templates.
     pub resources: u64,
-    /// Of prompts.
+    /// Number of changes of prompts.
     pub prompts: u64,
 }
 
-/// Something that a provider said outside of any request.
+/// A notification that a provider sent outside of any request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heard {
-    /// The provider's name.
+    /// Name of the provider.
     pub provider: String,
-    /// The news.
+    /// The notification.
     pub notice: ContextNotice,
 }
 
@@ -68,12 +68,12 @@ struct Entry {
     answerers: Arc<Answerers>,
     catalogue: ContextCatalogue,
     watcher: JoinHandle<()>,
-    /// Says which logs are wanted.
+    /// Task that passes the requested log level on to the provider.
     teller: JoinHandle<()>,
 }
 
 impl Entry {
-    /// Watches the provider no longer.
+    /// Stops watching the provider.
     fn leave(&self) {
         self.watcher.abort();
         self.teller.abort();
@@ -86,28 +86,28 @@ impl Drop for Entry {
     }
 }
 
-/// A provider that cannot be registered.
+/// The reason why a provider cannot be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum ContextRegistryError {
-    /// A provider of this name is there already.
+    /// A provider of this name is registered already.
     #[error("a provider of resources and prompts named `{0}` is registered already: give it another name")]
     DuplicateProvider(String),
-    /// Two providers, or one twice, offer the same.
+    /// Two providers offer the same, or one provider offers it twice.
     #[error("the {what} `{name}` of `{provider}` is offered by `{holder}` already: give it another")]
     Duplicate {
-        /// Its sort: "resource", "template" or "prompt".
+        /// Kind of the duplicate: "resource", "template" or "prompt".
         what: &'static str,
-        /// Its URI or name.
+        /// URI or name of the duplicate.
         name: String,
-        /// The provider that came later.
+        /// The provider to be registered.
         provider: String,
-        /// The provider that has it.
+        /// The provider that offers it already.
         holder: String,
     },
-    /// The registry is closed for good.
+    /// The registry is closed permanently.
     #[error("the application is closed: resources and prompts cannot be added any more")]
     Closed,
-    /// The provider could not say what it offers.
+    /// The provider could not list its resources and prompts.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
@@ -119,7 +119,7 @@ impl std::fmt::Debug for ContextRegistry {
 }
 
 impl ContextRegistry {
-    /// An empty registry.
+    /// Creates an empty registry.
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             current: ArcSwap::from_pointee(ContextSnapshot::default()),
@@ -131,26 +131,26 @@ impl ContextRegistry {
         })
     }
 
-    /// The snapshot of now.
+    /// Returns the current snapshot.
     pub fn snapshot(&self) -> Arc<ContextSnapshot> {
         self.current.load_full()
     }
 
-    /// The changes of the lists.
+    /// Subscribes to the changes of the lists.
     pub fn changes(&self) -> watch::Receiver<ContextChanges> {
         self.changes.subscribe()
     }
 
-    /// Everything that providers say from now on outside of requests. Who listens too slowly loses the oldest of it.
+    /// Subscribes to all notifications that providers send outside of requests. A slow listener loses the oldest ones.
     pub fn heard(&self) -> broadcast::Receiver<Arc<Heard>> {
         self.heard.subscribe()
     }
 
-    /// Adds a provider and watches it from now on. To be called within a tokio runtime.
+    /// Adds a provider, and watches it from now on. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`ContextRegistryError`] when its name or something that it offers is taken, or after [`close`](Self::close); then
-    /// nothing has changed.
+    /// [`ContextRegistryError`] if its name or something that it offers is taken, or after [`close`](Self::close).
+    /// Nothing has changed then.
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ContextProvider>) -> Result<(), ContextRegistryError> {
         let catalogue = provider.list().await?;
         let mut entries = self.lock();
@@ -161,7 +161,7 @@ impl ContextRegistry {
         if entries.iter().any(|entry| entry.provider.name() == name) {
             return Err(ContextRegistryError::DuplicateProvider(name.to_owned()));
         }
-        // What a server offers is not in our hands: there it is made distinct, or left out.
+        // The catalogue of an upstream server is not under our control: its duplicates are made distinct, or left out.
         if provider.server().is_none() {
             check_names(&entries, name, &catalogue)?;
         }
@@ -173,7 +173,7 @@ impl ContextRegistry {
         Ok(())
     }
 
-    /// Removes a provider with what it offers. Does nothing if there is none of this name.
+    /// Removes a provider and everything that it offers. Does nothing if there is no provider of this name.
     pub fn unregister(&self, name: &str) {
         let mut entries = self.lock();
         let Some(at) = entries.iter().position(|entry| entry.provider.name() == name) else { return };
@@ -181,18 +181,19 @@ impl ContextRegistry {
         self.renew(&entries);
     }
 
-    /// The guidance that providers give for what they offer, each with its provider's name, in the order of registration.
+    /// Returns the instructions of each provider with its name, in the order of registration.
     pub fn instructions(&self) -> Vec<(String, String)> {
         let entries = self.lock();
         let told = |entry: &Entry| Some((entry.provider.name().to_owned(), entry.provider.instructions()?));
         entries.iter().filter_map(told).collect()
     }
 
-    /// Returns when every provider has said what it offers, or nobody can say when it will; or after `at_most`.
+    /// Waits until every provider has listed what it offers in this run, or cannot predict when it will; for at most
+    /// `at_most`.
     pub async fn settled(&self, at_most: Duration) {
         let providers = self.providers();
         let all = futures::future::join_all(providers.iter().map(|provider| provider.settled()));
-        // Late providers are no fault of the one who waits.
+        // A late provider is not an error of the caller.
         if tokio::time::timeout(at_most, all).await.is_ok() {
             for provider in providers {
                 self.take_list(&provider).await;
@@ -200,7 +201,7 @@ impl ContextRegistry {
         }
     }
 
-    /// Has servers that rest and were never heard of say what they offer. Waits for nothing.
+    /// Starts idle servers that have never listed their resources and prompts. Does not wait for them.
     pub(crate) fn wake(&self) {
         let Ok(runtime) = Handle::try_current() else { return };
         for provider in self.providers().into_iter().filter(|provider| provider.server().is_some()) {
@@ -208,7 +209,8 @@ impl ContextRegistry {
         }
     }
 
-    /// The one who answers the request. What nobody offers may be offered by a server that is on its way.
+    /// Returns the answerer of the request. If no known list contains its subject, first waits for servers that are
+    /// starting.
     pub(crate) async fn answerer(&self, request: &ContextRequest) -> Answerer {
         let answerer = self.snapshot().answerer(request);
         if answerer.registered.is_some() {
@@ -218,8 +220,8 @@ impl ContextRegistry {
         self.snapshot().answerer(request)
     }
 
-    /// The one who answers the reading of a resource, with the tool that stands for it, the provider, and the URI by which
-    /// that provider knows it.
+    /// Returns the answerer of a read of a resource, with the tool that represents the request, the provider, and the
+    /// URI by which that provider knows the resource.
     pub(crate) async fn read_by(
         &self,
         request: &ContextRequest,
@@ -227,7 +229,8 @@ impl ContextRegistry {
         let answerer = self.answerer(request).await;
         let found = answerer.registered.as_ref().and_then(|registered| {
             let (provider, own) = self.snapshot().provider_of(request.subject())?;
-            // Lists may have changed meanwhile: the provider whose tool is judged is the one that is asked.
+            // The lists may have changed meanwhile: the provider whose tool is checked must be the one that receives
+            // the request.
             (provider.name() == registered.provider.name()).then(|| (registered.tool.clone(), provider, own))
         });
         (answerer, found)
@@ -237,7 +240,7 @@ impl ContextRegistry {
         self.lock().iter().map(|entry| entry.provider.clone()).collect()
     }
 
-    /// Takes the provider's list into a new snapshot, if it differs.
+    /// Reads the list of the provider, and publishes a new snapshot if the list has changed.
     async fn take_list(&self, provider: &Arc<dyn ContextProvider>) {
         match provider.list().await {
             Ok(catalogue) => self.relisted(provider.name(), catalogue),
@@ -245,19 +248,19 @@ impl ContextRegistry {
         }
     }
 
-    /// Stops watching all providers. None can be added afterwards.
+    /// Stops watching all providers. No provider can be added afterwards.
     pub fn close(&self) {
         let entries = self.lock();
         self.is_closed.store(true, Ordering::Relaxed);
         entries.iter().for_each(Entry::leave);
     }
 
-    /// Tells all providers, also those that come later, the least severe log messages that anybody wants.
+    /// Requests log messages of this level and above from all providers, including those that are added later.
     pub(crate) fn want_logs(&self, level: Option<LogLevel>) {
         self.logs_wanted.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
     }
 
-    /// Tells whether the policy leaves anything open that the provider offers here.
+    /// Returns `true` if the policy permits anything that the provider offers here.
     pub(crate) fn opens(&self, provider: &str, policy: &PermissionPolicy) -> bool {
         let entries = self.lock();
         let Some(Entry { answerers, catalogue, .. }) = entries.iter().find(|entry| entry.provider.name() == provider)
@@ -292,12 +295,12 @@ impl ContextRegistry {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Checks that what a provider of this program offers is free among the others of this program.
+/// Checks that an in-process provider offers nothing that another in-process provider offers.
 fn check_names(entries: &[Entry], name: &str, catalogue: &ContextCatalogue) -> Result<(), ContextRegistryError> {
     let mut holders = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.provider.server().is_none()) {
@@ -314,7 +317,7 @@ fn check_names(entries: &[Entry], name: &str, catalogue: &ContextCatalogue) -> R
     Ok(())
 }
 
-/// A thing that no two of this program may offer.
+/// Returns the keys that must be unique among in-process providers.
 fn keys(catalogue: &ContextCatalogue) -> impl Iterator<Item = (&'static str, &str)> {
     let resources = catalogue.resources.iter().map(|resource| ("resource", resource.uri()));
     let templates = catalogue.templates.iter().map(|template| ("template", template.template().as_str()));
@@ -340,16 +343,16 @@ async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn Conte
             notice @ ContextNotice::Log { .. } => vec![notice],
         };
         for notice in notices {
-            // An error says that nobody listens.
+            // An error means that there is no listener.
             let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
         }
     }
 }
 
-/// The URIs by which a resource of the provider may be watched here. A server tells of nobody else's.
+/// Returns the URIs under which a resource of the provider may be watched here. URIs of other providers are excluded.
 fn uris_of(snapshot: &ContextSnapshot, provider: &dyn ContextProvider, uri: &str) -> Vec<String> {
     let public = snapshot.public_uri(provider.name(), uri).into_owned();
-    // This form leads to its server whoever has the plain one.
+    // This form always leads to its server, whichever provider has the plain URI.
     let distinct = provider.server().map(|server| server_uri::of_server(server.as_str(), uri));
     let is_anothers = snapshot.provider_of(&public).is_some_and(|(of, _)| of.name() != provider.name());
     let distinct = distinct.filter(|distinct| *distinct != public);

@@ -1,4 +1,4 @@
-//! The words of providers outside of calls, for those who may use them: guidance for models, and logs.
+//! Instructions and log messages of providers, for the callers that may use these providers.
 
 mod guidance;
 
@@ -15,7 +15,8 @@ use toolstead_domain::{
     client_profile::LogLevel, context::notice::ContextNotice, ports::caller::LogMessage, scope::Scope,
 };
 
-/// All of them. Whoever may use nothing of a provider hears nothing of it.
+/// Instructions and log messages of all providers. A caller receives those of a provider only if the policy permits
+/// anything that the provider offers.
 pub struct ProviderVoices {
     context: Arc<ContextRegistry>,
     tools: Arc<ToolRegistry>,
@@ -23,14 +24,14 @@ pub struct ProviderVoices {
     listeners: Mutex<Listeners>,
 }
 
-/// The levels that listeners want, by their numbers.
+/// The requested log levels, by the number of the listener.
 #[derive(Debug, Default)]
 struct Listeners {
     levels: BTreeMap<u64, LogLevel>,
     come: u64,
 }
 
-/// One who listens to logs that belong to no call. What it wants counts until it is dropped.
+/// A listener to log messages that belong to no call. Its requested level counts until it is dropped.
 #[derive(Debug)]
 pub struct LogListener {
     voices: Arc<ProviderVoices>,
@@ -46,12 +47,13 @@ impl std::fmt::Debug for ProviderVoices {
 }
 
 impl ProviderVoices {
-    /// The voices of the providers of the registries, under the policies of the book.
+    /// Creates it for the providers of the registries, under the policies of the book.
     pub fn new(context: Arc<ContextRegistry>, tools: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Arc<Self> {
         Arc::new(Self { context, tools, permissions, listeners: Mutex::default() })
     }
 
-    /// The guidance of all providers that the scope may use, each under its name, bounded; `None` where there is none.
+    /// Returns the instructions of all providers that the scope may use, each below the name of its provider, with a
+    /// bounded length; `None` if there are none.
     pub fn instructions(&self, scope: &Scope) -> Option<String> {
         let mut given = self.context.instructions();
         given.retain(|(provider, _)| self.may_use(scope, provider));
@@ -59,7 +61,7 @@ impl ProviderVoices {
         guidance::joined(&given)
     }
 
-    /// Someone listens, and wants no logs yet.
+    /// Adds a listener, which requests no logs yet.
     pub fn listen(self: &Arc<Self>, scope: Scope) -> LogListener {
         let mut listeners = self.lock();
         listeners.come += 1;
@@ -81,24 +83,24 @@ impl ProviderVoices {
             Some(level) => listeners.levels.insert(listener, level),
             None => listeners.levels.remove(&listener),
         };
-        // Told under the lock: two who change their minds at once leave the right level behind.
+        // Sent under the lock: of two simultaneous changes, the last one counts.
         self.context.want_logs(listeners.levels.values().min().copied());
     }
 
     fn lock(&self) -> MutexGuard<'_, Listeners> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl LogListener {
-    /// Wants messages from this level on; `None`: none any more.
+    /// Requests messages of this level and above; `None`: no messages.
     pub fn set_level(&mut self, level: Option<LogLevel>) {
         self.level = level;
         self.voices.want(self.number, level);
     }
 
-    /// The message, if it is one and this listener is to hear it.
+    /// Returns the log message, if the notification is one and is meant for this listener.
     pub fn hears<'a>(&self, heard: &'a Heard) -> Option<&'a LogMessage> {
         let ContextNotice::Log { message, principal } = &heard.notice else { return None };
         let is_meant = principal.as_ref().is_none_or(|principal| *principal == self.scope.principal);

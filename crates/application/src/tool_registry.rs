@@ -1,4 +1,4 @@
-//! The live set of tools: each with its provider, as one immutable snapshot that readers share.
+//! The live set of tools and their providers, as one immutable snapshot that readers share.
 
 pub(crate) mod output_readers;
 pub mod snapshot;
@@ -22,28 +22,28 @@ use toolstead_domain::{
     tool::{Tool, ToolSource},
 };
 
-/// So many snapshots live on for cursors that were given out on them.
+/// Maximum number of old snapshots that are retained for cursors into them.
 const KEPT_SNAPSHOTS: usize = 4;
 
-/// All providers and their tools. Readers take a [`Snapshot`] and never wait for a database or an upstream.
+/// All providers and their tools. Readers take a [`Snapshot`] and never wait for a database or an upstream server.
 ///
-/// A provider whose list is not known yet shows the catalogue of its last run. Its list is taken again whenever it says
-/// that it changed.
+/// Until a provider has listed its tools, the stored catalogue of its last run is used. The list is read again whenever
+/// the provider reports a change.
 pub struct ToolRegistry {
     repository: Arc<dyn ToolRepository>,
     clock: Arc<dyn Clock>,
     current: ArcSwap<Snapshot>,
     inner: Mutex<Inner>,
-    /// The current version; rises with every snapshot.
+    /// The current version, which rises with every snapshot.
     version: watch::Sender<u64>,
-    /// Rises whenever a provider told something, also without a new snapshot.
+    /// Rises with every notification of a provider, even without a new snapshot.
     heard: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct Inner {
     entries: Vec<Entry>,
-    /// Servers that are configured and were not registered, each with the reason.
+    /// Configured servers that were not registered, each with the reason.
     absent: BTreeMap<String, String>,
     disabled: BTreeSet<String>,
     kept: VecDeque<Arc<Snapshot>>,
@@ -54,67 +54,66 @@ struct Inner {
 struct Entry {
     provider: Arc<dyn ToolProvider>,
     catalogue: Catalogue,
-    /// Whether the provider itself has listed them, in this run or an earlier one.
+    /// `true` if the provider itself has listed these tools, in this run or an earlier one.
     known: bool,
-    /// Whether it has in this run.
+    /// `true` if the provider has listed its tools in this run.
     listed: bool,
     watcher: JoinHandle<()>,
 }
 
-/// How one provider is, for people.
+/// The status of one provider, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderStatus {
-    /// Its name.
+    /// Name of the provider.
     pub name: String,
-    /// Its version, if it is a provider of this program that has one.
+    /// Version of the provider, if it is an in-process provider that has one.
     pub version: Option<String>,
-    /// Its state.
+    /// State of the provider.
     pub state: ProviderState,
-    /// How many tools it offers, or offered when it was last heard of.
+    /// Number of tools in its last known list.
     pub tools: usize,
-    /// What else than when it was seen first the definitions of its tools say; the last change of each tool. Known of MCP
-    /// servers alone.
+    /// Last change of each tool's definition since the tool was first listed. Recorded only for MCP servers.
     pub changes: Vec<DefinitionChange>,
 }
 
-/// A server that is configured, and whose tools are not known in this run.
+/// A configured server whose tools are not known in this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentServer {
-    /// Its name.
+    /// Name of the server.
     pub server: String,
-    /// Why, as a sentence about it without its end.
+    /// Reason, as a predicate whose subject is the server, without a full stop.
     pub why: String,
-    /// Whether its tools of an earlier run are shown.
+    /// `true` if its tools of an earlier run are shown.
     pub shows_earlier_tools: bool,
 }
 
 impl AbsentServer {
-    /// Why a server is not there that may be in a moment.
+    /// Reason for a server that is still connecting.
     pub const ON_ITS_WAY: &str = "it is not connected yet";
-    /// Why a server is not there that starts when it is used.
+    /// Reason for a server that starts on first use.
     pub const AT_REST: &str = "it is started when it is used";
 }
 
-/// A provider or tool that cannot be registered.
+/// The reason why a provider or tool cannot be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// A provider of this name is there already; replacing it must be asked for.
+    /// A provider of this name is registered already. Replacing it must be explicit.
     #[error("a provider named `{0}` is registered already: use `replace` to put another in its place")]
     DuplicateProvider(String),
     /// Two providers offer a tool of this name.
     #[error("the tool `{tool}` of `{provider}` is offered by `{holder}` already")]
     DuplicateTool {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The provider that came later.
+        /// The provider to be registered.
         provider: String,
-        /// The provider that has it.
+        /// The provider that offers the tool already.
         holder: String,
     },
-    /// No provider of this name.
+    /// No provider of this name is registered.
     #[error("no provider named `{0}` is registered")]
     UnknownProvider(String),
-    /// The registry is closed for good.
+    /// The registry is closed permanently.
     #[error("the application is closed: tools cannot be added or removed any more")]
     Closed,
     /// The stored catalogue could not be read.
@@ -129,10 +128,10 @@ impl std::fmt::Debug for ToolRegistry {
 }
 
 impl ToolRegistry {
-    /// An empty registry that keeps catalogues in `repository`.
+    /// Creates an empty registry that stores catalogues in `repository`.
     ///
     /// # Errors
-    /// [`StoreError`] when the repository cannot say which tools are switched off.
+    /// [`StoreError`] if the disabled tools cannot be read from the repository.
     pub async fn new(repository: Arc<dyn ToolRepository>, clock: Arc<dyn Clock>) -> Result<Arc<Self>, StoreError> {
         let disabled = repository.disabled().await?.into_iter().collect();
         Ok(Arc::new(Self {
@@ -145,12 +144,12 @@ impl ToolRegistry {
         }))
     }
 
-    /// The tools as they are now.
+    /// Returns the current tools.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// The snapshot of that version, if it is still kept.
+    /// Returns the snapshot of this version, if it is still retained.
     pub(crate) fn snapshot_at(&self, version: u64) -> Option<Arc<Snapshot>> {
         let current = self.snapshot();
         if current.version() == version {
@@ -159,30 +158,30 @@ impl ToolRegistry {
         self.lock().kept.iter().find(|snapshot| snapshot.version() == version).cloned()
     }
 
-    /// Tells every change of the set of tools: the new version.
+    /// Subscribes to changes of the set of tools. The value is the new version.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    /// Tells whenever a provider said something: its tools or its state may be others.
+    /// Subscribes to notifications of providers, whose tools or state may have changed.
     pub fn news(&self) -> watch::Receiver<u64> {
         self.heard.subscribe()
     }
 
-    /// Adds a provider. Its tools are there when this returns, as far as they are known.
+    /// Adds a provider. When this returns, its known tools can be called.
     ///
     /// # Errors
-    /// [`RegistryError`] when its name is taken, when one of its tools' names is (save for MCP servers, whose tools are
-    /// left out then: [`Snapshot::left_out`]), when the store cannot be read, or after [`close`](Self::close). The provider
-    /// is closed then.
+    /// [`RegistryError`] if the name of the provider or of one of its tools is taken, if the store cannot be read, or
+    /// after [`close`](Self::close). The provider is closed then. A tool of an MCP server whose name is taken does not
+    /// cause an error: it is left out ([`Snapshot::left_out`]).
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
         self.put(provider, Placement::New).await
     }
 
-    /// Puts a provider in the place of the one with the same name, or adds it.
+    /// Replaces the provider of the same name, or adds the provider.
     ///
     /// # Errors
-    /// As [`register`](Self::register), save that its own name may be taken.
+    /// Those of [`register`](Self::register), except that the name of the provider may be taken.
     pub async fn replace(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
         self.put(provider, Placement::Replacing).await
     }
@@ -208,25 +207,19 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// Notes that a server of this name is configured and will not be registered: names that may be its tools' lead to no
-    /// other provider.
+    /// Records that a server of this name is configured and will not be registered. Names that may belong to its tools
+    /// never lead to a tool of another provider.
     pub fn note_absent(&self, server: &str, why: &str) {
         self.lock().absent.insert(server.to_owned(), why.to_owned());
     }
 
-    /// The tool that a caller means who speaks no dialect: see [`resolve_in`](Self::resolve_in).
-    ///
-    /// # Errors
-    /// [`Unresolved`].
+    /// Resolves a name without a dialect: see [`resolve_in`](Self::resolve_in).
     pub fn resolve(&self, name: &str) -> Result<Registered, Unresolved> {
         self.resolve_in(None, name)
     }
 
-    /// The tool that a caller means, as [`Snapshot::resolve_in`] finds it. A name that may be meant for a server that is not
-    /// there leads to nobody else's tool, unless it is that tool's own name.
-    ///
-    /// # Errors
-    /// [`Unresolved`].
+    /// Resolves a name to a tool, as [`Snapshot::resolve_in`] does. A name that may belong to a tool of an unavailable
+    /// server never leads to a tool of another provider, unless it is the canonical name of that tool.
     pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<Registered, Unresolved> {
         let snapshot = self.snapshot();
         let resolved = snapshot.resolve_in(dialect, name);
@@ -242,7 +235,7 @@ impl ToolRegistry {
         }
     }
 
-    /// The servers that are configured, and whose tools are not known in this run, by name.
+    /// Returns the configured servers whose tools are not known in this run, sorted by name.
     pub fn absent(&self) -> Vec<AbsentServer> {
         let inner = self.lock();
         let mut absent: Vec<AbsentServer> = inner.absent_servers().collect();
@@ -250,10 +243,7 @@ impl ToolRegistry {
         absent
     }
 
-    /// Asks providers for their lists again: the named one, or all.
-    ///
-    /// # Errors
-    /// [`RegistryError::UnknownProvider`].
+    /// Reads the lists of providers again: of the named one, or of all.
     pub async fn refresh(self: &Arc<Self>, name: Option<&str>) -> Result<(), RegistryError> {
         let chosen: Vec<_> = {
             let inner = self.lock();
@@ -273,10 +263,10 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// Switches a tool on or off, here and for later runs.
+    /// Enables or disables a tool, in this run and later ones.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be kept; then nothing changed.
+    /// [`StoreError`] if the change cannot be stored; nothing has changed then.
     pub async fn set_enabled(&self, tool: &str, enabled: bool) -> Result<(), StoreError> {
         self.repository.set_enabled(tool, enabled).await?;
         let mut inner = self.lock();
@@ -287,7 +277,7 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// How every provider is, in the order of registration.
+    /// Returns the status of every provider, in the order of registration.
     pub fn providers(&self) -> Vec<ProviderStatus> {
         let status = |entry: &Entry| ProviderStatus {
             name: entry.provider.name().into(),
@@ -299,13 +289,14 @@ impl ToolRegistry {
         self.lock().entries.iter().map(status).collect()
     }
 
-    /// Returns when every provider has listed its tools once, in this run or an earlier one, or is known to be down; or
-    /// after `at_most`.
+    /// Waits until every provider has listed its tools once, in this run or an earlier one, or is known to be
+    /// unavailable, for at most `at_most`.
     pub async fn settled(&self, at_most: Duration) {
         self.heard_until(at_most, |entry| entry.known || entry.provider.state() != ProviderState::Connecting).await;
     }
 
-    /// As [`settled`](Self::settled); and a server that the name may be meant for has listed its tools in this run.
+    /// Waits like [`settled`](Self::settled), and also until each server whose tool the name may mean has listed its
+    /// tools in this run.
     pub(crate) async fn settled_for(&self, name: &str, at_most: Duration) {
         let settled = |entry: &Entry| match entry.provider.state() {
             ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle if entry.may_be_meant(name) => {
@@ -322,7 +313,7 @@ impl ToolRegistry {
         };
         let started = async {
             futures::future::join_all(rest.iter().map(|provider| provider.refresh())).await;
-            // What comes of it is heard.
+            // The outcome arrives as a notification.
             std::future::pending().await
         };
         tokio::select! {
@@ -341,11 +332,11 @@ impl ToolRegistry {
                 }
             }
         };
-        // Late providers are no fault of the one who waits.
+        // A late provider is not an error of the caller.
         let _ = tokio::time::timeout(at_most, all).await;
     }
 
-    /// Closes every provider, all at once. None can be added or removed afterwards.
+    /// Closes all providers concurrently. None can be added or removed afterwards.
     pub async fn close(&self) {
         let entries = {
             let mut inner = self.lock();
@@ -359,20 +350,20 @@ impl ToolRegistry {
         .await;
     }
 
-    /// Tells every provider that a session is over.
+    /// Notifies every provider that a session has ended.
     pub async fn session_ended(&self, principal: &Principal, session: &str) {
         let providers: Vec<_> = self.lock().entries.iter().map(|entry| entry.provider.clone()).collect();
         futures::future::join_all(providers.iter().map(|provider| provider.session_ended(principal, session))).await;
     }
 
     async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
-        // Before the store is read, which is closed as well by then.
+        // Checked before the store is read, which is closed as well by then.
         if self.lock().is_closed {
             provider.close().await;
             return Err(RegistryError::Closed);
         }
         let listed = provider.list().await.map(|tools| owned(tools, provider.as_ref()));
-        // What a program brings along needs no store.
+        // The catalogue of an in-process provider needs no store.
         let stored = match &listed {
             Ok(_) if provider.owns_schemas() => Catalogue::default(),
             Ok(_) | Err(_) => self.repository.catalogue(&provider.identity()).await?,
@@ -398,14 +389,14 @@ impl ToolRegistry {
                 Ok(())
             }
             Err(error) => {
-                // It was handed over, so nobody else ends what it has started.
+                // This function owns the provider, so nothing else would stop what it has started.
                 provider.close().await;
                 Err(error)
             }
         }
     }
 
-    /// Puts the provider into the set, and returns the one whose place it took.
+    /// Adds the provider to the set, and returns the one that it replaced.
     fn place(
         self: &Arc<Self>,
         provider: &Arc<dyn ToolProvider>,
@@ -421,7 +412,7 @@ impl ToolRegistry {
         if at.is_some() && placement == Placement::New {
             return Err(RegistryError::DuplicateProvider(provider.name().into()));
         }
-        // What a server offers is not in our hands: there a name that is taken is left out, and nothing else.
+        // The catalogue of an upstream server is not under our control: only a tool whose name is taken is left out.
         if provider.owns_schemas() {
             check_names(&inner.entries, provider.name(), &catalogue.tools)?;
         }
@@ -447,7 +438,7 @@ impl ToolRegistry {
         }
     }
 
-    /// Takes the provider's list into a new snapshot and into the store, if it differs.
+    /// Reads the list of the provider, and publishes and stores a new snapshot if the list has changed.
     async fn take_list(&self, provider: &Arc<dyn ToolProvider>) {
         let tools = match provider.list().await {
             Ok(tools) => owned(tools, provider.as_ref()),
@@ -472,7 +463,8 @@ impl ToolRegistry {
         self.keep(provider, &news).await;
     }
 
-    /// The catalogue that follows the one `before`. Of a server's tools that say something else now it notes what.
+    /// Returns the catalogue that follows `before`. For a server, it records the changes in the definitions of its
+    /// tools.
     fn successor(&self, provider: &Arc<dyn ToolProvider>, before: &Catalogue, tools: Vec<Tool>) -> Catalogue {
         if provider.owns_schemas() {
             return Catalogue { tools, changes: Vec::new() };
@@ -496,7 +488,7 @@ impl ToolRegistry {
         Catalogue { tools, changes }
     }
 
-    /// Keeps a catalogue for later runs, save the one that is compiled in.
+    /// Stores a catalogue for later runs, except that of the built-in tools.
     async fn keep(&self, provider: &Arc<dyn ToolProvider>, catalogue: &Catalogue) {
         if catalogue.tools.iter().all(|tool| *tool.source() != ToolSource::BuiltIn)
             && let Err(error) = self.repository.save_catalogue(&provider.identity(), catalogue, self.clock.now()).await
@@ -509,7 +501,7 @@ impl ToolRegistry {
         }
     }
 
-    /// Makes a snapshot of the entries. Compiled schemas of tools that did not change are taken over.
+    /// Publishes a snapshot of the entries. Compiled schemas of unchanged tools are reused.
     fn publish(&self, inner: &mut MutexGuard<'_, Inner>) {
         let old = self.current.load_full();
         let Inner { entries, disabled, kept, .. } = &mut **inner;
@@ -533,7 +525,7 @@ impl ToolRegistry {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing panics while it is held; if something did, the entries are still whole.
+        // Nothing panics while the lock is held; if something did, the entries are still complete.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -548,7 +540,7 @@ impl Inner {
         self.entries.iter().filter_map(Entry::absent).chain(noted)
     }
 
-    /// The server that is not there and that the name may be meant for: the one with the longest name.
+    /// Returns the unavailable server with the longest name that prefixes this tool name.
     fn absent_for(&self, name: &str) -> Option<AbsentServer> {
         let meant = self.absent_servers().filter(|absent| may_be_meant(&absent.server, name));
         meant.max_by_key(|absent| absent.server.len())
@@ -556,7 +548,8 @@ impl Inner {
 }
 
 impl Entry {
-    /// Why its tools are not known in this run, where it is a server.
+    /// Returns the server with the reason why its tools are not known in this run; `None` if they are known, or if the
+    /// provider is not a server.
     fn absent(&self) -> Option<AbsentServer> {
         let why = match self.provider.state() {
             _ if self.provider.owns_schemas() => return None,
@@ -579,7 +572,7 @@ impl Entry {
     }
 }
 
-/// Whether a name is one of the spellings of a tool of this server.
+/// Returns `true` if the name has one of the forms of a tool of this server.
 fn may_be_meant(server: &str, name: &str) -> bool {
     let after = |prefix: &str| name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(server));
     [after("mcp__"), after("")].into_iter().flatten().any(|rest| rest.starts_with("__"))
@@ -592,7 +585,7 @@ enum Placement {
     Replacing,
 }
 
-/// The provider's tools; none of them is built in but those of the built-in ones' own provider.
+/// Returns the tools as those of this provider. Only the provider of the built-in tools can have built-in ones.
 fn owned(tools: Vec<Tool>, provider: &dyn ToolProvider) -> Vec<Tool> {
     tools.into_iter().map(|tool| tool.owned_by(provider.name())).collect()
 }
@@ -611,5 +604,5 @@ fn check_names(entries: &[Entry], provider: &str, tools: &[Tool]) -> Result<(), 
     Ok(())
 }
 
-/// A tool and who runs it, as handlers pass it on.
+/// A tool with its provider, shared by handlers.
 pub type Registered = Arc<RegisteredTool>;

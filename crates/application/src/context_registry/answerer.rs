@@ -1,4 +1,4 @@
-//! A provider of resources and prompts, as the path of a call sees it: each kind of request is a tool with one provider.
+//! Adapter from providers of resources and prompts to the call path: each kind of request is a tool with one provider.
 
 use super::ContextRegistry;
 use crate::tool_registry::{Registered, snapshot::RegisteredTool};
@@ -28,17 +28,17 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The one who answers a request. Made by [`forward_request`](crate::forward_request) and [`forward_task`](crate::forward_task)
-/// alone.
+/// The provider that answers a request. Created only by [`forward_request`](crate::forward_request) and
+/// [`forward_task`](crate::forward_task).
 #[derive(Debug, Clone)]
 pub struct Answerer {
     pub(crate) kind: RequestKind,
-    /// `None`: nobody offers what was asked for.
+    /// `None`: no provider offers the subject of the request.
     pub(crate) registered: Option<Registered>,
 }
 
 impl Answerer {
-    /// The failure of a request for what nobody offers.
+    /// Returns the failure of a request whose subject no provider offers.
     pub(crate) fn unknown(&self, subject: &str) -> ToolFailure {
         let shown: String = subject.chars().take(128).collect();
         let failed = |message: String| ToolFailure::new(ErrorKind::NotFound, message);
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Provider {
     }
 }
 
-/// The tools that stand for the requests to one provider.
+/// The tools that represent the requests to one provider.
 #[derive(Debug)]
 pub(super) struct Answerers {
     pub(super) provider: Provider,
@@ -95,13 +95,13 @@ impl Answerers {
             provider: Provider(provider.clone()),
             read: registered(RequestKind::Resource, READ_RESOURCE, uri, &["uri"]),
             get: registered(RequestKind::Prompt, GET_PROMPT, prompt, &["name"]),
-            // Completion tells of what it completes, so what closes that closes it as well.
+            // Completion reveals what it completes, so a rule that denies the one also denies the other.
             complete_template: registered(RequestKind::Completion, READ_RESOURCE, completion(), needed),
             complete_prompt: registered(RequestKind::Completion, GET_PROMPT, completion(), needed),
         }
     }
 
-    /// Of a template, where it is a completion.
+    /// Returns the tool for a kind of request. For a completion it is that of templates.
     pub(super) fn of_kind(&self, kind: RequestKind) -> &Registered {
         match kind {
             RequestKind::Resource | RequestKind::Tool | RequestKind::Task | RequestKind::Question => &self.read,
@@ -115,7 +115,7 @@ impl Answerers {
     }
 }
 
-/// The tool by which a kind of request is judged.
+/// Returns the tool that rules are applied to for a kind of request.
 fn tool(provider: &dyn ContextProvider, name: &str, schema: Value) -> Tool {
     let description = "Stands for a request that is no call of a tool.";
     let definition = json!({"description": description, "inputSchema": schema, "annotations": {"readOnlyHint": true}});
@@ -131,16 +131,17 @@ fn tool(provider: &dyn ContextProvider, name: &str, schema: Value) -> Tool {
     Tool::new(ToolName::for_plain_upstream(name), definition, Category::Utility, source)
 }
 
-/// The name by which rules know the provider.
+/// Returns the name of the provider in rules.
 fn rule_name(provider: &dyn ContextProvider) -> ServerName {
     let parsed = || ServerName::parse(provider.name()).unwrap_or_else(|_| ServerName::program());
     provider.server().cloned().unwrap_or_else(parsed)
 }
 
-/// The accesses of a request: the request itself, by what the provider knows it by, and what it touches beyond that.
+/// Returns the accesses of a request: the request itself, under the provider's own name of its subject, and what else
+/// it touches.
 ///
 /// # Errors
-/// As [`ContextProvider::accesses`].
+/// Those of [`ContextProvider::accesses`].
 pub(crate) async fn accesses(
     provider: &dyn ContextProvider,
     request: &ContextRequest,
@@ -156,7 +157,7 @@ pub(crate) async fn accesses(
     Ok(std::iter::once(requested).chain(of_provider).collect())
 }
 
-/// The access to a prompt, which has the server's name in front of its own unless the names of that server are plain.
+/// Returns the access to a prompt. The prefix with the server's name is removed, unless that server's names are plain.
 pub(super) fn prompt(provider: &dyn ContextProvider, name: &str) -> Access {
     let server = rule_name(provider);
     let is_qualified = provider.server().is_some() && !provider.has_own_names();
@@ -165,12 +166,12 @@ pub(super) fn prompt(provider: &dyn ContextProvider, name: &str) -> Access {
     Access::GetPrompt { server, prompt }
 }
 
-/// The access to a resource or to a template of resources.
+/// Returns the access to a resource or to a template of resources.
 pub(super) fn resource(provider: &dyn ContextProvider, uri: &str) -> Access {
     Access::ReadResource { server: rule_name(provider), uri: uri.into() }
 }
 
-/// One kind of request to a provider.
+/// Tool provider for one kind of request to a provider.
 struct Asked {
     provider: Arc<dyn ContextProvider>,
     kind: RequestKind,
@@ -178,8 +179,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// The arguments of the call are the request: what a hook made of them counts. A URI that was made distinct is the
-    /// provider's own again.
+    /// Parses the request from the arguments of the call, which a hook may have changed. Replaces a distinct URI by the
+    /// provider's own.
     fn request(&self, call: &ToolCall) -> Result<ContextRequest, ToolFailure> {
         let mut request = ContextRequest::parse(self.kind, &call.arguments)?;
         if let (
@@ -208,7 +209,7 @@ impl ToolProvider for Asked {
         self.provider.server().is_none()
     }
 
-    /// The tool stands for requests to any provider, so its name says nothing about that.
+    /// The tool represents requests to any provider, so its name cannot answer this.
     fn asks_in_own_words(&self, _: &Tool) -> bool {
         self.provider.has_own_names()
     }

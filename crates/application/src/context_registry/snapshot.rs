@@ -1,4 +1,4 @@
-//! All resources and prompts at one moment.
+//! Snapshot of all resources and prompts.
 
 use super::answerer::{self, Answerer, Answerers};
 use serde_json::{Map, Value};
@@ -20,28 +20,28 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// An immutable set of resources, templates and prompts, each sorted by what it is known by.
+/// An immutable set of resources, templates and prompts, each sorted by its URI or name.
 #[derive(Debug, Default)]
 pub struct ContextSnapshot {
     version: u64,
     resources: Vec<Offered<Resource>>,
     templates: Vec<Offered<ResourceTemplate>>,
     prompts: Vec<Offered<Prompt>>,
-    /// The providers, in the order in which their templates are tried: those of this program first.
+    /// The providers, in the order in which their templates are tried: in-process providers first.
     providers: Vec<Arc<Answerers>>,
 }
 
-/// A definition with who answers for it.
+/// A definition and its provider.
 #[derive(Debug)]
 pub struct Offered<T> {
-    /// The definition, under what it is known by here.
+    /// The definition, with its URI or name as published here.
     pub definition: T,
-    /// What it is known by over there, where that is something else.
+    /// The provider's own URI or name, if it differs.
     own: Option<String>,
     answerers: Arc<Answerers>,
 }
 
-/// The offer of one provider.
+/// The catalogue of one provider.
 pub(super) struct Offer<'a> {
     pub(super) answerers: &'a Arc<Answerers>,
     pub(super) catalogue: &'a ContextCatalogue,
@@ -58,19 +58,19 @@ impl Offer<'_> {
 }
 
 impl<T> Offered<T> {
-    /// The tool that stands for requests of that kind where rules, hooks and the choice of tools judge them.
+    /// Returns the tool that represents requests of this kind in rules, hooks and tool selections.
     pub fn judged_as(&self, kind: RequestKind) -> &Tool {
         &self.answerers.of_kind(kind).tool
     }
 
-    /// The name of the provider that offers it.
+    /// Returns the name of the provider.
     pub fn provider(&self) -> &str {
         self.answerers.provider.0.name()
     }
 }
 
 impl<T> Offered<T> {
-    /// The access of a request for it.
+    /// Returns the access of a request for this definition.
     pub(crate) fn access(&self) -> Access
     where
         T: Named,
@@ -81,9 +81,10 @@ impl<T> Offered<T> {
 }
 
 impl ContextSnapshot {
-    /// Each thing is known by what its provider calls it. Where several have the same, it is this program's first; else the
-    /// one keeps it who has had it before, else the first. The resources and templates of the others are made distinct, as
-    /// is a resource that fits a template of this program; their prompts are left out.
+    /// Creates a snapshot. Definitions are published under the provider's own URI or name. If several providers have
+    /// the same, the first in-process provider owns it, else its owner in the snapshot before, else the first provider.
+    /// The resources and templates of the others are made distinct, as is a resource of a server that matches a
+    /// template of an in-process provider. The prompts of the others are left out.
     pub(super) fn of<'a>(version: u64, before: &Self, offers: impl Iterator<Item = Offer<'a>>) -> Self {
         let (servers, programs): (Vec<_>, Vec<_>) = offers.partition(Offer::is_of_server);
         let offers: Vec<_> = programs.iter().chain(&servers).collect();
@@ -161,7 +162,7 @@ impl ContextSnapshot {
         snapshot
     }
 
-    /// Rises with every change.
+    /// Returns the version, which rises with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -174,22 +175,22 @@ impl ContextSnapshot {
         same(&self.prompts, &other.prompts)
     }
 
-    /// The resources, sorted by URI.
+    /// Returns the resources, sorted by URI.
     pub fn resources(&self) -> &[Offered<Resource>] {
         &self.resources
     }
 
-    /// The templates, sorted by their text.
+    /// Returns the templates, sorted by their text.
     pub fn templates(&self) -> &[Offered<ResourceTemplate>] {
         &self.templates
     }
 
-    /// The prompts, sorted by name.
+    /// Returns the prompts, sorted by name.
     pub fn prompts(&self) -> &[Offered<Prompt>] {
         &self.prompts
     }
 
-    /// The one who answers the request, nobody perhaps.
+    /// Returns the answerer of the request. It may have no provider.
     pub(crate) fn answerer(&self, request: &ContextRequest) -> Answerer {
         let (answerers, kind) = match request {
             ContextRequest::Read { uri } => (self.of_resource(uri), RequestKind::Resource),
@@ -207,19 +208,19 @@ impl ContextSnapshot {
         Answerer { kind, registered: answerers.map(|answerers| answerers.of_kind(kind).clone()) }
     }
 
-    /// The provider that has the resource, and the URI by which that provider knows it.
+    /// Returns the provider of the resource, and the URI by which that provider knows it.
     pub(crate) fn provider_of(&self, uri: &str) -> Option<(Arc<dyn ContextProvider>, String)> {
         let provider = &self.of_resource(uri)?.provider.0;
         let own = provider.server().and_then(|server| server_uri::within(server.as_str(), uri));
         Some((provider.clone(), own.unwrap_or(uri).to_owned()))
     }
 
-    /// Tells whether any URI is known by something else here than over there.
+    /// Returns `true` if any URI is published in another form than the provider's own.
     pub fn has_distinct_uris(&self) -> bool {
         self.resources.iter().any(|one| one.own.is_some()) || self.templates.iter().any(|one| one.own.is_some())
     }
 
-    /// The URI by which a resource of the provider is known here.
+    /// Returns the URI under which a resource of the provider is published here.
     pub fn public_uri<'a>(&self, provider: &str, uri: &'a str) -> Cow<'a, str> {
         let is_named =
             |own: Option<&String>, of: &str, name: &str| of == provider && own.map_or(name, String::as_str) == uri;
@@ -242,8 +243,8 @@ impl ContextSnapshot {
         Cow::Borrowed(uri)
     }
 
-    /// Puts the URIs by which the provider's resources are known here into a result of it: of a call of a tool, of a
-    /// resource, of a prompt.
+    /// Replaces the provider's own URIs by the published ones in a result of it: of a tool call, a resource or a
+    /// prompt.
     pub fn publish_uris(&self, provider: &str, result: &mut Map<String, Value>) {
         let publish = |holder: &mut Value| {
             if let Some(Value::String(uri)) = holder.get_mut("uri")
@@ -273,7 +274,7 @@ impl ContextSnapshot {
         }
     }
 
-    /// Replaces the names of resources in the blocks of a tool's result.
+    /// Replaces the provider's own URIs by the published ones in the blocks of a tool's result.
     pub(crate) fn publish_blocks(&self, provider: &str, result: &mut ToolResult) {
         if !self.has_distinct_uris() || result.only_text().is_some() {
             return;
@@ -296,8 +297,8 @@ impl ContextSnapshot {
         Some(&self.prompts[at].answerers)
     }
 
-    /// Who lists the URI; else the server for which it was made distinct; else the first provider with a template that it
-    /// fits.
+    /// Returns the provider that lists the URI; else the server for which the URI was made distinct; else the first
+    /// provider with a matching template.
     fn of_resource(&self, uri: &str) -> Option<&Arc<Answerers>> {
         if let Some(listed) = self.listed(uri) {
             return Some(listed);
@@ -313,19 +314,19 @@ impl ContextSnapshot {
     }
 }
 
-/// Who has what under its own name.
+/// The owners of URIs or names.
 struct Holders<'a> {
     by_name: HashMap<&'a str, &'a str>,
     taken: HashSet<(&'a str, &'a str)>,
 }
 
-/// The way in which a provider has a thing.
+/// The claim of a provider to a URI or name.
 enum Taken {
-    /// By its own name.
+    /// The provider owns it.
     Plain,
-    /// Another has it by that name.
+    /// Another provider owns it.
     ByAnother,
-    /// It has named it before.
+    /// The provider has claimed it before.
     Twice,
 }
 
@@ -344,7 +345,7 @@ impl<'a> Holders<'a> {
             .map(|one| (one.definition.known_by(), one.provider()))
             .collect();
         let mut by_name: HashMap<&str, &str> = HashMap::new();
-        // Those of this program come first.
+        // In-process providers come first.
         for offer in offers {
             let provider = offer.provider();
             for name in names(offer.catalogue) {
@@ -368,11 +369,11 @@ impl<'a> Holders<'a> {
     }
 }
 
-/// A definition that is known by a text.
+/// A definition that is identified by a text.
 pub(crate) trait Named {
     fn known_by(&self) -> &str;
 
-    /// The access of a request for the one of this name.
+    /// Returns the access of a request for the definition of this name.
     fn access(provider: &dyn ContextProvider, name: &str) -> Access;
 }
 

@@ -186,6 +186,6 @@ async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here(
         }
     }
     told.sort();
-    // Whoever watches the distinct form hears of it as well; of what another has, only that one tells.
+    // A watcher of the distinct form is notified, too. For a resource of another provider, only that provider notifies.
     assert_eq!(told, ["a://x", "toolstead://one/a://x", "toolstead://two/b://7", "toolstead://two/c://of-one"]);
 }

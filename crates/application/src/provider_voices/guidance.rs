@@ -1,4 +1,4 @@
-//! The guidance of several providers as one text.
+//! Joins the guidance of several providers into one text.
 
 use toolstead_domain::tool::hidden_text::hides;
 
@@ -59,8 +59,8 @@ mod tests {
         texts.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
     }
 
-    /// Reads the joined guidance as CommonMark with every extension: headings of level 2, each followed by one code block.
-    /// Anything else is an error that names it.
+    /// Parses the joined guidance as CommonMark with every extension: headings of level 2, each followed by one code
+    /// block. Anything else is an error that names it.
     fn sections(joined: &str) -> Result<Vec<(String, String)>, String> {
         let mut sections: Vec<(String, String)> = Vec::new();
         let mut is_code = false;

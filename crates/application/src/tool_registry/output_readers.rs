@@ -1,11 +1,11 @@
-//! The tools that read stored outputs, as whoever gets a handle is told of them.
+//! The tools that read stored outputs, and their calls as a text for the receiver of a handle.
 
 use toolstead_domain::{
     ports::output_store::OutputHandle,
     tool::{OutputReading, Tool},
 };
 
-/// At most one tool for each way of reading: the first by name that can be called.
+/// At most one tool for each way to read an output: the first callable one by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutputReaders {
     lines: Option<Reader>,
@@ -15,9 +15,9 @@ pub(crate) struct OutputReaders {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Reader {
     tool: String,
-    /// The parameter that takes the handle.
+    /// Name of the parameter for the handle.
     handle: String,
-    /// The parameter for the first line, or the pattern.
+    /// Name of the parameter for the first line, or for the pattern.
     part: String,
 }
 
@@ -43,12 +43,12 @@ impl OutputReaders {
         readers
     }
 
-    /// The call that reads an output from its beginning.
+    /// Returns the call that reads an output from its beginning.
     pub(crate) fn whole(&self, output: OutputHandle) -> Option<String> {
         self.lines.as_ref().map(|Reader { tool, handle, .. }| format!("{tool} {{\"{handle}\": \"{output}\"}}"))
     }
 
-    /// The calls that read an output from a line on, or search it.
+    /// Returns the calls that read an output from a given line, or search it.
     pub(crate) fn lines_from(&self, output: OutputHandle, line: usize) -> Option<String> {
         let lines = self
             .lines

@@ -1,4 +1,4 @@
-//! All tools at one moment.
+//! Snapshot of all tools.
 
 use super::{AbsentServer, output_readers::OutputReaders};
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use toolstead_domain::{
     tool_input_schema::{Formats, InvalidSchema, ToolInputSchema, nearest_name},
 };
 
-/// So many names are named in place of one that leads nowhere.
+/// Maximum number of suggestions for an unknown name.
 const NEAREST: usize = 3;
 
 /// An immutable set of tools, sorted by name.
@@ -22,28 +22,28 @@ pub struct Snapshot {
     version: u64,
     tools: Vec<Arc<RegisteredTool>>,
     by_name: HashMap<Arc<str>, usize>,
-    /// Other spellings; more than one place where several tools share one.
+    /// Other names of tools; several places if tools share a name.
     by_alias: HashMap<String, Vec<usize>>,
     left_out: Vec<LeftOut>,
     output_readers: OutputReaders,
 }
 
-/// A tool that is not offered, because another provider has its name.
+/// A tool that is not offered, because another provider has a tool of this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The provider whose tool it is.
+    /// Name of the provider whose tool it is.
     pub provider: String,
-    /// The name.
+    /// Name of the tool.
     pub tool: String,
 }
 
-/// A tool with its provider, and what is worked out of its definition on first use.
+/// A tool with its provider, and values that are derived from its definition on first use.
 pub struct RegisteredTool {
-    /// The tool as it is shown: itself, or one of its faces.
+    /// The tool as it is shown: itself, or in the form of a dialect.
     pub tool: Arc<Tool>,
-    /// The tool itself, which rules judge.
+    /// The tool itself, to which rules apply.
     pub own: Arc<Tool>,
-    /// Who runs it.
+    /// The provider that runs it.
     pub provider: Arc<dyn ToolProvider>,
     input: OnceLock<Result<ToolInputSchema, InvalidSchema>>,
     output: OnceLock<Option<ToolInputSchema>>,
@@ -51,14 +51,14 @@ pub struct RegisteredTool {
     faces: OnceLock<Vec<(Dialect, Vec<Arc<Self>>)>>,
 }
 
-/// A name that leads to no single tool.
+/// The reason why a name does not lead to exactly one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unresolved {
-    /// No tool is called so. The nearest names that are, three at most.
+    /// No tool has this name. Contains the nearest names, at most three.
     Unknown(Vec<String>),
     /// Several tools could be meant.
     Ambiguous(Vec<String>),
-    /// A tool of a server could be meant that is not there.
+    /// A tool of an unavailable server could be meant.
     Absent(AbsentServer),
 }
 
@@ -86,7 +86,7 @@ impl Snapshot {
         }
     }
 
-    /// The next snapshot. Where two providers offer the same name, the first one keeps it.
+    /// Returns the next snapshot. If two providers offer the same name, the first one owns it.
     pub(super) fn successor<'a>(
         &self,
         offered: impl Iterator<Item = (&'a Arc<dyn ToolProvider>, &'a Tool)>,
@@ -139,18 +139,18 @@ impl Snapshot {
         same.then(|| old.clone())
     }
 
-    /// Rises with every change.
+    /// Returns the version, which rises with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// All tools, sorted by name, those that cannot be called included.
+    /// Returns all tools, sorted by name, including those that cannot be called.
     pub fn tools(&self) -> &[Arc<RegisteredTool>] {
         &self.tools
     }
 
-    /// The tool as lists of the dialect show it: by its faces there, else as itself. A face whose name leads elsewhere is
-    /// not shown.
+    /// Returns the forms in which lists of the dialect show the tool: those of its dialect adapters, else the tool
+    /// itself. A form whose name leads to another tool is omitted.
     pub fn shown_in<'a>(
         &'a self,
         dialect: Option<Dialect>,
@@ -166,17 +166,17 @@ impl Snapshot {
         shown.chain(itself)
     }
 
-    /// The tools that are not offered, because another provider has their name.
+    /// Returns the tools that are not offered, because another provider has a tool of their name.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// The tools that read stored outputs.
+    /// Returns the tools that read stored outputs.
     pub(crate) fn output_readers(&self) -> &OutputReaders {
         &self.output_readers
     }
 
-    /// The tool that a caller means who speaks no dialect: see [`resolve_in`](Self::resolve_in).
+    /// Resolves a name without a dialect: see [`resolve_in`](Self::resolve_in).
     ///
     /// # Errors
     /// [`Unresolved`] with names that may be meant.
@@ -184,8 +184,8 @@ impl Snapshot {
         self.resolve_in(None, name)
     }
 
-    /// The tool that a caller means: by its name, else by a spelling of the caller's dialect, else by another spelling
-    /// that leads to one tool only. Case counts.
+    /// Resolves a name to a tool: by its canonical name, else by an alias of the caller's dialect, else by another
+    /// alias that leads to exactly one tool. Case counts.
     ///
     /// # Errors
     /// [`Unresolved`] with names that may be meant.
@@ -207,7 +207,7 @@ impl Snapshot {
         }
     }
 
-    /// The names that are spelled alike, then those that have the most words in common with it.
+    /// Returns the names with the most similar letters, then those with the most words in common.
     fn nearest(&self, name: &str) -> Vec<String> {
         let mut known: Vec<&str> =
             self.tools.iter().filter(|one| one.tool.is_callable()).map(|one| one.tool.name().as_str()).collect();
@@ -227,15 +227,15 @@ impl Snapshot {
     }
 }
 
-/// The words of a tool's name that tell something: `mcp` stands before each tool of a server.
+/// Returns the significant words of a tool's name. `mcp` is a prefix of all tools of servers.
 fn words(name: &str) -> HashSet<String> {
     let name: String = name.chars().take(128).collect();
     let words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     words.filter(|word| word.chars().count() > 2 && word != "mcp").collect()
 }
 
-/// Whether a tool that is advertised under its server's own name would pass for another: it bears the alias of a tool
-/// that is there already, or a name of the form that tells servers apart.
+/// Returns `true` if a tool that is advertised under its server's own name could pass for another: its name is an alias
+/// of a tool before it, or has the form of a qualified name.
 fn is_disguised(tool: &Tool, others: &[Arc<RegisteredTool>]) -> bool {
     let name = tool.name().as_str();
     let is_plain = matches!(tool.source(), ToolSource::McpServer { .. }) && tool.rule_name().as_str() != name;
@@ -249,7 +249,7 @@ impl RegisteredTool {
         Self { own: tool.clone(), tool, provider, input, output, wire, faces }
     }
 
-    /// The tool as a dialect shows it, once for each of its faces there; none where the dialect has no face for it.
+    /// Returns the forms in which a dialect shows the tool; none if the dialect has no adapter for it.
     fn faces_in(&self, dialect: Dialect) -> &[Arc<Self>] {
         let faces = self.faces.get_or_init(|| {
             let mut dialects: Vec<Dialect> = Vec::new();
@@ -269,10 +269,10 @@ impl RegisteredTool {
         faces.iter().find(|(one, _)| *one == dialect).map_or(&[], |(_, faces)| faces)
     }
 
-    /// The compiled input schema. A server that sent none, or `null`, takes any arguments.
+    /// Returns the compiled input schema. A tool of a server without a schema, or with `null`, accepts any arguments.
     ///
     /// # Errors
-    /// [`InvalidSchema`] when it cannot be compiled.
+    /// [`InvalidSchema`] if it cannot be compiled.
     pub fn input_schema(&self) -> Result<&ToolInputSchema, &InvalidSchema> {
         let formats = if self.provider.owns_schemas() { Formats::Asserted } else { Formats::Annotations };
         let any = serde_json::json!({});
@@ -283,13 +283,13 @@ impl RegisteredTool {
         self.input.get_or_init(compile).as_ref()
     }
 
-    /// The compiled schema of the structured content, if the tool promises one that can be compiled.
+    /// Returns the compiled schema of the structured content, if the tool declares one that can be compiled.
     pub fn output_schema(&self) -> Option<&ToolInputSchema> {
         let compile = || ToolInputSchema::compile(self.tool.output_schema()?, Formats::Annotations).ok();
         self.output.get_or_init(compile).as_ref()
     }
 
-    /// The definition that is advertised, as JSON text, written once.
+    /// Returns the advertised definition as JSON text, which is serialized once.
     pub fn wire(&self) -> &RawValue {
         self.wire.get_or_init(|| {
             serde_json::value::to_raw_value(self.tool.advertised()).unwrap_or_else(|_| RawValue::NULL.to_owned())
