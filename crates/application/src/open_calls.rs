@@ -1,4 +1,4 @@
-//! The calls that are open: running, or waiting for a person or for input from their client.
+//! The open calls: those that run, and those that wait for an approver or for input from their client.
 
 use crate::cancel_signal::CancelSignal;
 use std::{
@@ -11,17 +11,17 @@ use std::{
 use tokio::sync::Notify;
 use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::CancelReason};
 
-/// All open calls of this process, with their owners. It bounds their number, and ends them at shutdown.
+/// All open calls of this process, with their owners. Limits their number, and cancels them at shutdown.
 #[derive(Debug)]
 pub struct OpenCalls {
     calls: Mutex<HashMap<CallId, OpenCall>>,
     limit: usize,
-    /// How many of the calls wait for their client to come back, and do nothing. Changes under the lock alone.
+    /// Number of calls that wait for their client and have no running part. Changed only under the lock.
     waiting: AtomicUsize,
     /// Notified when a call closes.
     closed: Notify,
     closing: CancelSignal,
-    /// Given when every call is cancelled. Calls that wait for their clients resume until then.
+    /// Given when all calls are cancelled. Until then, calls that wait for their clients can resume.
     ending: CancelSignal,
     /// Number of calls that were cancelled then.
     cancelled: OnceLock<usize>,
@@ -31,9 +31,9 @@ pub struct OpenCalls {
 struct OpenCall {
     owner: Principal,
     cancel: CancelSignal,
-    /// It waits for its client to come back.
+    /// `true` while the call waits for its client.
     is_away: bool,
-    /// How many calls of its tree do something, itself among them.
+    /// Number of running calls in its tree, including itself.
     working: usize,
 }
 
@@ -43,26 +43,26 @@ impl OpenCall {
     }
 }
 
-/// Keeps one call open; dropping it closes the call.
+/// An open call. Dropping it closes the call.
 #[derive(Debug)]
 pub struct OpenCallGuard {
     calls: Arc<OpenCalls>,
     id: CallId,
 }
 
-/// Why a call was not let in.
+/// The reason why a call was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// As many calls as allowed are open already.
+    /// The maximum number of calls is open already.
     #[error("{0} calls are open already, which is the limit")]
     TooMany(usize),
-    /// The runtime shuts down.
+    /// The runtime is shutting down.
     #[error("the runtime is shutting down")]
     Closing,
 }
 
 impl OpenCalls {
-    /// Room for `limit` calls at once.
+    /// Creates the registry with a limit of concurrent calls.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             calls: Mutex::default(),
@@ -78,7 +78,7 @@ impl OpenCalls {
     /// Opens a call.
     ///
     /// # Errors
-    /// [`NotAdmitted`] when there is no room, or no time left.
+    /// [`NotAdmitted`] if the limit is reached, or if the runtime is shutting down.
     pub fn admit(
         self: &Arc<Self>,
         id: CallId,
@@ -86,7 +86,7 @@ impl OpenCalls {
         cancel: CancelSignal,
     ) -> Result<OpenCallGuard, NotAdmitted> {
         let mut calls = self.lock();
-        // Under the lock: once it closes, nothing is let in that nobody waits for.
+        // Checked under the lock: once the runtime is closing, no call is admitted that shutdown would not wait for.
         if self.closing.reason().is_some() {
             return Err(NotAdmitted::Closing);
         }
@@ -95,17 +95,17 @@ impl OpenCalls {
         Ok(OpenCallGuard { calls: self.clone(), id })
     }
 
-    /// A call waits for its client to come back. It takes no room meanwhile, as soon as nothing of it works: it does nothing,
-    /// and a client that never comes would keep others out.
+    /// Marks a call as waiting for its client. Once nothing in its tree runs, it does not count towards the limit: a
+    /// client that never returns would otherwise block others.
     pub fn wait(&self, id: CallId) {
         self.change(&mut self.lock(), id, |call| call.is_away = true);
     }
 
-    /// Resumes a call that waits for its client. Succeeds also for a call that is not open any more, and for one that
-    /// waits while no new calls are admitted.
+    /// Resumes a call that waits for its client. Also succeeds for a call that is closed already, and for a waiting
+    /// call while no new calls are admitted.
     ///
     /// # Errors
-    /// [`NotAdmitted`] if there is no room, or every call was [ended](Self::end). The call then still waits.
+    /// [`NotAdmitted`] if the limit is reached, or if every call was [cancelled](Self::end). The call still waits then.
     pub fn go_on(&self, id: CallId) -> Result<(), NotAdmitted> {
         let mut calls = self.lock();
         if calls.get(&id).is_some_and(OpenCall::rests) {
@@ -118,13 +118,13 @@ impl OpenCalls {
         Ok(())
     }
 
-    /// One more call of the tree below an open call works. It goes on whether there is room or not: what is under way is not
-    /// stopped, and nothing new is let in until there is.
+    /// Adds a running call to the tree of an open call. The limit does not apply: calls in progress are not stopped,
+    /// but new ones are refused until the number is below the limit.
     pub(crate) fn works(&self, id: CallId) {
         self.change(&mut self.lock(), id, |call| call.working += 1);
     }
 
-    /// One call less of the tree works.
+    /// Removes a running call from the tree of an open call.
     pub(crate) fn rests(&self, id: CallId) {
         self.change(&mut self.lock(), id, |call| call.working = call.working.saturating_sub(1));
     }
@@ -151,27 +151,27 @@ impl OpenCalls {
         }
     }
 
-    /// Returns once every call was [ended](Self::end).
+    /// Waits until every call was [cancelled](Self::end).
     pub async fn ended(&self) {
         self.ending.cancelled().await;
     }
 
-    /// Returns `true` if every call was [ended](Self::end).
+    /// Returns `true` if every call was [cancelled](Self::end).
     pub fn is_ended(&self) -> bool {
         self.ending.reason().is_some()
     }
 
-    /// True once no call is let in any more.
+    /// Returns `true` if no call is admitted any more.
     pub fn is_closed(&self) -> bool {
         self.closing.reason().is_some()
     }
 
-    /// How many calls are open.
+    /// Returns the number of open calls.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether none is.
+    /// Returns `true` if no call is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -181,7 +181,7 @@ impl OpenCalls {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// How many of them belong to the principal.
+    /// Returns the number of open calls of the principal.
     pub fn owned_by(&self, principal: &Principal) -> usize {
         let calls = self.lock();
         calls.values().filter(|call| call.owner == *principal).count()
@@ -207,15 +207,15 @@ impl OpenCalls {
         })
     }
 
-    /// Returns when no call is open.
+    /// Waits until no call is open.
     pub async fn drained(&self) {
         self.at_most(0).await;
     }
 
-    /// Returns when no more calls than these are open.
+    /// Waits until at most this number of calls is open.
     pub async fn at_most(&self, calls: usize) {
         loop {
-            // Before the count: a call that closes in between is not missed.
+            // Created before the count, so that a call which closes in between is not missed.
             let closed = self.closed.notified();
             if self.len() <= calls {
                 return;

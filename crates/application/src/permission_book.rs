@@ -1,4 +1,4 @@
-//! The policy in force, with what people approved on top of it.
+//! The active policy, combined with approvals of users.
 
 use arc_swap::ArcSwap;
 use std::{
@@ -27,17 +27,18 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// Sessions whose approvals are kept. The one that was not used for longest is forgotten, and asks again.
+/// Maximum number of sessions with stored approvals. The least recently used one is forgotten; its calls require
+/// approval again.
 const MAX_SESSIONS: usize = 1024;
-/// Approvals that are kept of one session, of either kind. The oldest is forgotten.
+/// Maximum number of stored approvals of one session, for each kind. The oldest is forgotten.
 const MAX_APPROVALS: usize = 256;
-/// Policies of windows that are kept. Another one is made anew.
+/// Maximum number of cached policies of restricted views. Others are computed again.
 const MAX_NARROWED: usize = 64;
-/// Policies that are kept with the approvals of one window. Another one is made anew.
+/// Maximum number of cached policies per restricted view with approvals. Others are computed again.
 const MAX_JOINED: usize = 8;
 
-/// The policy of each session: the configured one, with the allow rules that people approved. They never get past a deny
-/// or ask rule, or a mode: nothing but allow rules is ever added.
+/// The policy of each session: the configured one, with the allow rules that users approved. Only allow rules are ever
+/// added, so an approval never overrides a deny rule, an ask rule or a mode.
 pub struct PermissionBook {
     policy: ArcSwap<PermissionPolicy>,
     store: Arc<dyn RuleStore>,
@@ -45,12 +46,12 @@ pub struct PermissionBook {
     sessions: Mutex<Sessions>,
 }
 
-/// Which call an approval without a rule belongs to: the tool, and the digest of all of its arguments.
+/// The call that an approval without a rule belongs to: the tool, and the digest of all of its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallIdentity {
-    /// The name that rules know the tool by.
+    /// Name of the tool in rules.
     pub tool: ToolName,
-    /// SHA-256 of the arguments, whatever the order of their keys.
+    /// SHA-256 of the arguments, independent of the order of their keys.
     pub digest: String,
 }
 
@@ -58,11 +59,11 @@ pub struct CallIdentity {
 struct Sessions {
     by_key: HashMap<SessionKey, SessionApprovals>,
     uses: u64,
-    /// Policies of windows, the last one last, with what each was made of.
+    /// Cached policies of restricted views with the policies that each was computed from, the newest one last.
     narrowed: VecDeque<Narrowed>,
 }
 
-/// Whose approvals they are. Those that were given through a window hold in that window of the session alone.
+/// The owner of approvals. Those that were given in a restricted view only count in that view of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SessionKey {
     principal: Principal,
@@ -70,15 +71,15 @@ struct SessionKey {
     window: Option<Window>,
 }
 
-/// A window, as approvals know it again.
+/// The identity of a restricted view.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Window {
-    /// By its name, in the window around it.
+    /// Identified by its name and the view around it.
     Named(Arc<str>, Option<Arc<Window>>),
     Run(Run),
 }
 
-/// The window of a run: this one and no other, for as long as there is one.
+/// The restricted view of a run. It equals only itself, and ends with the run.
 #[derive(Debug, Clone)]
 struct Run(Weak<View>);
 
@@ -104,7 +105,7 @@ impl Window {
         }
     }
 
-    /// Tells whether nobody can see through it any more.
+    /// Returns `true` if the view cannot be used any more.
     fn is_over(&self) -> bool {
         match self {
             Self::Run(run) => run.0.strong_count() == 0,
@@ -123,7 +124,7 @@ impl SessionKey {
         Self::through(scope, scope.view.as_ref())
     }
 
-    /// That of the session, and then those of the windows, the outermost first.
+    /// Returns the key of the session, followed by those of the restricted views, from the outermost to the innermost.
     fn all(scope: &Scope) -> Vec<Self> {
         let mut keys: Vec<Self> = scope.windows().map(|view| Self::through(scope, Some(view))).collect();
         keys.push(Self::through(scope, None));
@@ -131,8 +132,8 @@ impl SessionKey {
         keys
     }
 
-    /// The places where a yes for the session is kept: beside the runs in which it was given, and in the innermost of
-    /// them, whose own policy it answers too.
+    /// Returns the keys under which an approval for the session is stored: that of the innermost view which is not of a
+    /// run, or else of the session, and, within a run, also that of the run, whose own policy it answers as well.
     fn for_session(scope: &Scope) -> Vec<Self> {
         let beside = scope.windows().find(|view| !view.is_run);
         let is_run = scope.view.as_ref().is_some_and(|view| view.is_run);
@@ -153,7 +154,7 @@ struct Narrowed {
 struct SessionApprovals {
     rules: VecDeque<Arc<PermissionRule>>,
     exact: VecDeque<(CallIdentity, Access)>,
-    /// The policies that the rules were joined to, the last one last, and the policies with them.
+    /// Cached policies with and without the rules, the newest one last.
     joined: VecDeque<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>,
     used: u64,
 }
@@ -165,19 +166,19 @@ impl std::fmt::Debug for PermissionBook {
 }
 
 impl PermissionBook {
-    /// A book that begins with this policy. What is approved for longer than a session goes to the store.
+    /// Creates a book with this policy. Approvals that outlast a session are written to the store.
     pub fn new(policy: Arc<PermissionPolicy>, store: Arc<dyn RuleStore>) -> Self {
         let read_only_commands = ReadOnlyCommands::default();
         Self { policy: ArcSwap::new(policy), store, read_only_commands, sessions: Mutex::default() }
     }
 
-    /// Sets the commands that an approval may include as those that only read.
+    /// Sets the read-only commands that an approval may include.
     #[must_use]
     pub fn with_read_only_commands(self, commands: ReadOnlyCommands) -> Self {
         Self { read_only_commands: commands, ..self }
     }
 
-    /// Returns `true` if an approval of these parts may include all commands that only read.
+    /// Returns `true` if an approval of these parts may include all read-only commands.
     pub(crate) fn offers_read_only_commands(&self, tool: &Tool, parts: &[ApprovalPart]) -> bool {
         self.read_only_commands.are_offered(tool, parts)
     }
@@ -188,8 +189,8 @@ impl PermissionBook {
         read_only.into_iter().flatten().chain([rule.to_owned()]).collect()
     }
 
-    /// The policy for calls in a scope. Each window narrows it. A yes answers the policies that were asked: that in force
-    /// and those of the windows as far as the one through which it was given.
+    /// Returns the policy for calls in a scope, narrowed by each restricted view. An approval applies to the policies
+    /// that required it: the active one, and those of the views from the outermost to the one in which it was given.
     pub fn policy_of(&self, scope: &Scope) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
         let mut sessions = self.lock();
@@ -204,7 +205,7 @@ impl PermissionBook {
         })
     }
 
-    /// The policy that lists are made with: what people approved shows no tool more.
+    /// Returns the policy for lists. Approvals of users do not make any further tool visible.
     pub fn advertising(&self, scope: &Scope) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
         if scope.view.is_none() {
@@ -214,8 +215,8 @@ impl PermissionBook {
         outermost_first(scope).fold(policy, |policy, view| sessions.narrow(policy, view.policy.clone()))
     }
 
-    /// Tells whether this access of this very call was approved in the session, where no rule could say so. What was approved
-    /// outside of a window is no answer to what that window asks about.
+    /// Returns `true` if this access of this very call was approved in the session without a rule. An approval from
+    /// outside of a restricted view does not answer what the policy of that view asks.
     pub fn is_approved(&self, scope: &Scope, tool: &Tool, call: &CallIdentity, access: Option<&Access>) -> bool {
         let Some(access) = access else { return false };
         let keys = SessionKey::all(scope);
@@ -231,11 +232,11 @@ impl PermissionBook {
         })
     }
 
-    /// For how long a part that touches this may be approved: by a rule, or without one for the same call. What is sent is
-    /// approved each time.
+    /// Returns the scopes for which an access may be approved: with a rule, or without one for the same call. Sending
+    /// must be approved each time.
     ///
-    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept; and it
-    /// would not get past a window.
+    /// Approvals that outlast a session apply to everyone, so they are offered only to the local user. They are not
+    /// offered in a restricted view either, since they would not apply within it.
     pub fn scopes(&self, scope: &Scope, access: &Access, has_rule: bool) -> Vec<ApprovalScope> {
         if access.kind() == AccessKind::Send {
             return vec![ApprovalScope::Once];
@@ -245,14 +246,14 @@ impl PermissionBook {
             ApprovalScope::Once | ApprovalScope::Session => true,
             ApprovalScope::Run => scope.view.as_ref().is_some_and(|view| view.is_run),
             ApprovalScope::Project | ApprovalScope::Always => may_keep && self.store.keeps(*holds),
-            // Offered for all parts of a question or for none.
+            // Offered for all parts of a request or for none.
             ApprovalScope::ReadOnlyCommands => false,
         };
         ApprovalScope::ALL.iter().copied().filter(is_offered).collect()
     }
 
-    /// Remembers a yes to a part of a call for as long as it was given, and says for how long it holds. A scope that was
-    /// not offered is once; a rule that cannot be kept holds for the session.
+    /// Stores the approval of a part of a call, and returns the scope for which it counts. A scope that was not offered
+    /// counts once; a rule that cannot be stored permanently counts for the session.
     pub async fn remember(
         &self,
         scope: &Scope,
@@ -303,7 +304,8 @@ impl PermissionBook {
         }
     }
 
-    /// Allows what a program says, in one session alone, and through the scope's window alone where it has one.
+    /// Adds allow rules of an embedding application to one session, or to the restricted view of the scope in that
+    /// session.
     pub fn allow_in_session(&self, scope: &Scope, rules: impl IntoIterator<Item = PermissionRule>) {
         let mut sessions = self.lock();
         let approvals = sessions.of(SessionKey::of(scope));
@@ -313,7 +315,7 @@ impl PermissionBook {
         approvals.joined.clear();
     }
 
-    /// Forgets what was approved in a session that is over.
+    /// Deletes the approvals of a session that has ended.
     pub fn forget(&self, principal: &Principal, session: &Arc<str>) {
         self.lock().by_key.retain(|key, _| (&key.principal, &key.session) != (principal, session));
     }
@@ -332,7 +334,7 @@ impl PermissionBook {
         true
     }
 
-    /// Puts a rule in force for everybody from the next call on.
+    /// Adds a rule for everyone, from the next call on.
     fn add(&self, rule: &str, origin: RuleOrigin) {
         let Some(rule) = allowing(rule, origin) else { return };
         self.policy.rcu(|policy| {
@@ -345,12 +347,12 @@ impl PermissionBook {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The windows of a scope.
+/// Returns the restricted views of a scope.
 fn outermost_first(scope: &Scope) -> impl Iterator<Item = &Arc<View>> {
     let mut windows: Vec<&Arc<View>> = scope.windows().collect();
     windows.reverse();
@@ -358,7 +360,7 @@ fn outermost_first(scope: &Scope) -> impl Iterator<Item = &Arc<View>> {
 }
 
 impl Sessions {
-    /// The policy with the rules that were approved under these keys.
+    /// Returns the policy with the rules that were approved under these keys.
     fn joined(&mut self, keys: &[SessionKey], policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
         keys.iter().fold(policy, |policy, key| match self.find(key) {
             Some(approvals) if !approvals.rules.is_empty() => approvals.join(policy),
@@ -386,7 +388,7 @@ impl Sessions {
         Some(approvals)
     }
 
-    /// Those under the key, which get a place if they have none. Those of runs that are over make room.
+    /// Returns the approvals under the key, and creates them if needed. Approvals of ended runs are deleted first.
     fn of(&mut self, key: SessionKey) -> &mut SessionApprovals {
         if !self.by_key.contains_key(&key) {
             self.by_key.retain(|key, _| !key.window.as_ref().is_some_and(Window::is_over));
@@ -403,7 +405,7 @@ impl Sessions {
 }
 
 impl SessionApprovals {
-    /// The policy with the rules.
+    /// Returns the policy with the approved rules.
     fn join(&mut self, policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
         if let Some((_, joined)) = self.joined.iter().find(|(of, _)| Arc::ptr_eq(of, &policy)) {
             return joined.clone();
@@ -419,7 +421,7 @@ impl SessionApprovals {
     }
 }
 
-/// Adds what is not there yet; the oldest makes room.
+/// Adds a new value. The oldest one is dropped if there are too many.
 fn bounded_push<T: PartialEq>(kept: &mut VecDeque<T>, new: T) {
     if kept.contains(&new) {
         return;
@@ -434,11 +436,12 @@ fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {
     PermissionRule::parse(Effect::Allow, rule, origin, &PatternBase::default()).ok().map(Arc::new)
 }
 
-/// Returns the rule that is offered for remembering approval of this access; `None` where a rule would allow more than the
-/// question says. A rule is proven to allow the access before it is offered.
+/// Returns the rule that is offered for remembering approval of this access; `None` if a rule would allow more than the
+/// approval request shows. The rule is checked to allow the access before it is offered.
 pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> Option<String> {
     let says_more = match access {
-        // The rule would be on the whole line, of which this is one part, and on all that it may do another time.
+        // The rule would cover the whole line, of which this is one part, and everything that the line could do another
+        // time.
         Access::RunCommand(command) => matches!(command.clarity, Clarity::Opaque(_)),
         Access::ReachHost(host) => host.contains(['*', '?']),
         Access::ReadPath(_)

@@ -1,9 +1,9 @@
-//! Secrets are taken out of texts: the one redaction for every text of a row, of an event and of a log.
+//! Removal of secrets from texts, for all texts of audit records, events and logs.
 //!
-//! Two things make a text a secret: where it stands (as the value of a name that sounds like one, in a header, in an
-//! address) and its shape (the tokens of well-known services). What was found so in the arguments of a call is taken out of
-//! every other text of that call as well. Each beginning of a text that is typed, such as a password, is removed too: a page
-//! may repeat it key by key.
+//! A text is a secret because of its position (the value of a name that suggests a secret, a header, a URL) or because
+//! of its format (tokens of well-known services). A secret in the arguments of a call is also removed from every other
+//! text of that call. For typed values such as passwords, each beginning of the value is removed, too: a page may
+//! repeat it key by key.
 
 mod literals;
 
@@ -15,22 +15,22 @@ use std::{
     sync::{LazyLock, OnceLock},
 };
 
-/// What stands in place of a secret.
+/// Replacement of a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// So much of a text is looked at, in bytes; no row keeps more of one.
+/// Maximum length of a text that is examined, in bytes. No audit record stores more of a text.
 pub(crate) const LOOKED_AT: usize = 16 << 10;
-/// Shorter values, in bytes, are taken out only where they are said to be secrets: elsewhere they would be parts of words.
+/// Minimum length of a secret that is removed elsewhere, in bytes: shorter ones would match parts of words.
 const SHORTEST_VALUE: usize = 4;
-/// So much of the arguments of one call is searched for secrets that bear no name, in bytes.
+/// Maximum length of the arguments of one call that is searched for secrets without a name, in bytes.
 const SEARCHED: usize = 1 << 20;
-/// So many values of one call are looked for.
+/// Maximum number of secrets of one call.
 const MOST_VALUES: usize = 256;
 
-/// No token of a well-known service without a hyphen is shorter, in bytes.
+/// Minimum length of a token of a well-known service without a hyphen, in bytes.
 const SHORTEST_SHAPE: usize = 18;
 
-/// The beginnings of the shapes that have an underscore before a hyphen or a full stop.
+/// Beginnings of the formats that have an underscore before a hyphen or a full stop.
 const SHAPES_BEFORE_UNDERSCORE: [&[u8]; 10] =
     [b"ghp", b"gho", b"ghu", b"ghs", b"ghr", b"github", b"sk", b"rk", b"npm", b"hf"];
 
@@ -40,18 +40,19 @@ const WORD: &str = r#"(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\])+"#;
 const VALUE: &str =
     r#"(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\=-])(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\])*"#;
 
-/// A name that [`is_secret_name`] may say yes to; that decides.
+/// A name that may be that of a secret; [`is_secret_name`] decides.
 const NAME: &str = concat!(
     r"(?<name>[A-Za-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|authorization|cookie|credential",
     r"|(?:private|access|account|signing|encryption)[_-]?key|jwt|[A-Za-z0-9][_-]pass|pgpass)[A-Za-z0-9_.-]*)"
 );
 
-/// The places and shapes of secrets. What is in the group `hide` is taken out, if the group `name` is a secret's or absent.
+/// The positions and formats of secrets. The group `hide` is replaced if the group `name` is the name of a secret or
+/// absent.
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     let patterns = [
-        // Keys in PEM, also those that are cut off.
+        // Keys in PEM, including truncated ones.
         (Literals::PRIVATE_KEY, r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?<hide>[\s\S]*?)(?:-----END|$)".to_owned()),
-        // Addresses: everything between a user and the host, and over HTTP also a user without a password.
+        // URLs: everything between a user and the host, and over HTTP also a user without a password.
         (Literals::USER_OF_URL, r#"(?i)\b[a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:(?<hide>[^\s/?#'"]+)@"#.to_owned()),
         (Literals::USER_OF_URL, r#"(?i)\bhttps?://(?<hide>[^\s/?#:@'"]+)@"#.to_owned()),
         (
@@ -95,7 +96,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             format!(r"\b(?:docker|podman|helm)\s[^\n|;&]*?\blogin\b[^\n|;&]*?\s-p[ =]?(?<hide>{WORD})"),
         ),
         (Literals::CURL, r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?['"]?[^\s:'"]+:(?<hide>[^\s'"]+)"#.to_owned()),
-        // The shapes of well-known services.
+        // Tokens of well-known services.
         (
             Literals::SHAPE,
             concat!(
@@ -114,7 +115,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 
 /// A pattern, compiled on first use. Most are never used.
 struct Pattern {
-    /// Literals of which every match has one.
+    /// Literals, at least one of which is in every match.
     needs: Literals,
     text: String,
     regex: OnceLock<Option<Regex>>,
@@ -126,10 +127,10 @@ impl Pattern {
     }
 }
 
-/// The redaction of one call: it knows the secrets among the arguments.
+/// Redaction for one call. It contains the secrets of the arguments.
 #[derive(Clone, Default)]
 pub(crate) struct Redaction {
-    /// As they may be written somewhere, the longest first.
+    /// The secrets in all their encodings, the longest first.
     values: Vec<SecretValue>,
 }
 
@@ -137,7 +138,7 @@ pub(crate) struct Redaction {
 #[derive(Clone)]
 struct SecretValue {
     text: String,
-    /// Its beginnings of at least [`SHORTEST_VALUE`] bytes are secret as well.
+    /// `true` if its beginnings of at least [`SHORTEST_VALUE`] bytes are secret as well.
     is_typed: bool,
 }
 
@@ -158,7 +159,7 @@ fn without_beginnings(text: &str, secrets: &[SecretValue]) -> Option<String> {
     }
     let (mut without, mut rest, mut is_changed) = (String::new(), text, false);
     while let Some(first) = rest.chars().next() {
-        // A secret may be written in several ways that begin alike: the longest one is removed.
+        // A secret may have several encodings with the same beginning: the longest one is removed.
         let length = match typed.iter().filter_map(|secret| secret.begins(rest)).max() {
             Some(length) => {
                 without.push_str(REDACTED);
@@ -176,26 +177,26 @@ fn without_beginnings(text: &str, secrets: &[SecretValue]) -> Option<String> {
 }
 
 impl std::fmt::Debug for Redaction {
-    /// Without the secrets.
+    /// Omits the secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redaction").field("values", &self.values.len()).finish()
     }
 }
 
 impl Redaction {
-    /// Of a call with these arguments.
+    /// Creates the redaction for a call with these arguments.
     pub(crate) fn of(arguments: &Value) -> Self {
         let mut redaction = Self::default();
         redaction.learn(arguments);
         redaction
     }
 
-    /// Whether no secret is known: then every text is told alike for all calls.
+    /// Returns `true` if no secret is known. The redaction of a text then does not depend on the call.
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Learns the secrets among further arguments of the call.
+    /// Adds the secrets of further arguments of the call.
     pub(crate) fn learn(&mut self, arguments: &Value) {
         let mut found = Found { secrets: Vec::new(), left: SEARCHED };
         found.search(arguments);
@@ -217,7 +218,7 @@ impl Redaction {
         self.values.sort_by_key(|value| std::cmp::Reverse(value.text.len()));
     }
 
-    /// The text without secrets. Of a very long text only the beginning is left.
+    /// Returns the text without secrets. A very long text is truncated.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(beginning(text));
         for value in &self.values {
@@ -234,7 +235,7 @@ impl Redaction {
         }
     }
 
-    /// The value without what bears a secret's name. `text` says what is left of each text in it.
+    /// Returns the value without the members that have the name of a secret. `text` redacts each text.
     pub(crate) fn value(&self, value: &Value, text: &dyn Fn(&str) -> String) -> Value {
         match value {
             Value::Object(members) => {
@@ -260,18 +261,18 @@ impl Redaction {
     }
 }
 
-/// The text without secrets, where it is no call's, or it is not known whose.
+/// Returns the text without secrets, for a text that belongs to no call, or to an unknown one.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     without_patterns(text)
 }
 
-/// The value without secrets: what bears the name of one, what follows the option of one, and every text as
-/// [`redacted`] tells it.
+/// Returns the value without secrets: members with the name of a secret, items after an option for a secret, and
+/// secrets in texts, as in [`redacted`].
 pub fn redacted_value(value: &Value) -> Value {
     Redaction::default().value(value, &|text| redacted(text).into_owned())
 }
 
-/// Whether what bears this name is kept from everybody.
+/// Returns `true` if a value of this name is a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "password",
@@ -296,7 +297,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         "signing_key",
         "encryption_key",
     ];
-    // Each of them has one of these parts, and most names have none.
+    // Every word contains one of these parts, and most names contain none.
     let is_part = |part: &[u8]| {
         let part = [part[0], part[1], part[2]].map(|byte| byte.to_ascii_lowercase());
         matches!(&part, b"pas" | b"sec" | b"tok" | b"key" | b"aut" | b"coo" | b"cre" | b"jwt")
@@ -305,7 +306,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         return false;
     }
     let name = name.to_ascii_lowercase();
-    // Counters and cursors of tokens are no secrets.
+    // Counters and cursors of tokens are not secrets.
     if matches!(name.as_str(), "max_tokens" | "page_token" | "tokens") {
         return false;
     }
@@ -315,13 +316,13 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     }
 }
 
-/// Returns `true` if the value of this name is typed by people.
+/// Returns `true` if users type the value of this name.
 fn is_typed_name(name: &str) -> bool {
     matches!(name.to_ascii_lowercase().as_str(), "password" | "passwd" | "passphrase" | "secret")
 }
 
-/// `--token` in a list of arguments: the next item is the secret. What names a file, or says that standard input has it,
-/// is none.
+/// Returns `true` for an option such as `--token` in a list of arguments, whose next item is a secret. The name of a
+/// file, or an option that reads standard input, is not a secret.
 fn is_secret_option(item: &Value) -> bool {
     item.as_str().is_some_and(|text| text.starts_with('-') && !text.contains('=') && has_secret_value(text))
 }
@@ -330,25 +331,25 @@ fn has_secret_value(name: &str) -> bool {
     is_secret_name(name) && !["file", "path", "stdin"].iter().any(|end| name.to_ascii_lowercase().ends_with(end))
 }
 
-/// As much of a text as is looked at.
+/// Returns the part of a text that is examined.
 fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOOKED_AT)]
 }
 
-/// Whether a text is made of so little that none of [`PATTERNS`] can fit: names, words and sentences are. It is told by one
-/// look at the bytes, where the patterns take many.
+/// Returns `true` if none of [`PATTERNS`] can match the text, as for names, words and sentences. Scans the bytes once,
+/// which is much cheaper than the patterns.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let may_be_shape = bytes.len() >= SHORTEST_SHAPE;
     let begins =
         |at: usize, word: &[u8]| bytes.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
     let is_of_none = |at: usize| match bytes[at] {
-        // Every pattern has one of these in it, but those for schemes and for shapes of services.
+        // Every pattern contains one of these, except those for authorization schemes and tokens of services.
         b'-' | b'=' | b':' => false,
-        // Beyond ASCII there are further letters that mean an `s` or a `k`.
+        // Beyond ASCII, some letters match an `s` or a `k` if case is ignored.
         128.. => false,
         b'.' => !may_be_shape,
-        // Names of tools are full of them. In a shape the first one follows one of these words.
+        // Names of tools have many underscores. In a token, the first one follows one of these words.
         b'_' if may_be_shape => {
             let is_word = |word: &&[u8]| bytes[..at].ends_with(word);
             !SHAPES_BEFORE_UNDERSCORE.iter().any(is_word)
@@ -369,9 +370,9 @@ fn patterns_for(text: &str) -> impl Iterator<Item = &'static Pattern> + use<> {
     PATTERNS.iter().filter(move |pattern| literals.has(pattern.needs))
 }
 
-/// Returns `true` if the value has no secret and [`Redaction::value`] of a call without secrets returns it unchanged:
-/// one look at the bytes of names and texts. `left` is the maximum length of all of them, with one byte for each value,
-/// and `longest` that of each.
+/// Returns `true` if the value has no secret, so that [`Redaction::value`] of a call without secrets returns it
+/// unchanged. Scans the bytes of names and texts once. `left` is the maximum length of all of them, with one byte for
+/// each value, and `longest` that of each.
 pub(crate) fn is_plain_value(value: &Value, longest: usize, left: &mut usize) -> bool {
     let is_plain_text = |text: &str, left: &mut usize| {
         text.len() <= longest && left.checked_sub(text.len() + 1).map(|rest| *left = rest).is_some() && is_plain(text)
@@ -394,7 +395,7 @@ fn without_patterns(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut text = Cow::Borrowed(text);
-    // Each pattern searches what the one before it left.
+    // Each pattern searches the result of the one before it.
     for pattern in patterns_for(&text) {
         let Some(pattern) = pattern.regex() else { return Cow::Borrowed(REDACTED) };
         if let Cow::Owned(without) = pattern.replace_all(&text, |found: &Captures<'_>| hidden(found)) {
@@ -404,7 +405,7 @@ fn without_patterns(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// What was found, with its secret taken out.
+/// Returns the match without its secret.
 fn hidden(found: &Captures<'_>) -> String {
     let (whole, Some(secret)) = (found.get_match(), secret_of(found)) else { return found[0].to_owned() };
     let text = whole.as_str();
@@ -417,10 +418,10 @@ fn secret_of<'a>(found: &Captures<'a>) -> Option<regex::Match<'a>> {
     found.name("hide").filter(|secret| is_secret && !secret.is_empty() && secret.as_str() != REDACTED)
 }
 
-/// The secrets in a value: what bears a secret's name, and what the patterns find in texts.
+/// The secrets in a value: members with the name of a secret, and matches of the patterns in texts.
 struct Found {
     secrets: Vec<SecretValue>,
-    /// So many bytes of texts are still searched.
+    /// Remaining length of texts to search, in bytes.
     left: usize,
 }
 
@@ -447,7 +448,7 @@ impl Found {
                 }
                 for pattern in patterns_for(text).filter_map(Pattern::regex) {
                     let found = pattern.captures_iter(text).filter_map(|one| Some(secret_of(&one)?.as_str()));
-                    // A short word may be found by mistake, and would be missed in every other text.
+                    // A short word may be a false match, and would then be missing in every other text.
                     let secrets = found.map(unquoted).filter(|secret| secret.len() >= 2 * SHORTEST_VALUE);
                     self.secrets.extend(secrets.map(|text| SecretValue { text: text.to_owned(), is_typed: false }));
                 }
@@ -456,8 +457,8 @@ impl Found {
         }
     }
 
-    /// Takes every text and number in a value that is secret as a whole, and the secret of an `Authorization` without its
-    /// scheme.
+    /// Adds every text and number of a value that is secret as a whole. Of an `Authorization`, also adds the part after
+    /// the scheme.
     fn take(&mut self, value: &Value, is_typed: bool) {
         let secret = |text: &str| SecretValue { text: text.to_owned(), is_typed };
         match value {
@@ -475,12 +476,12 @@ impl Found {
     }
 }
 
-/// The text without quotes around it.
+/// Returns the text without the quotes around it.
 fn unquoted(text: &str) -> &str {
     text.trim_matches(['\\', '"', '\''])
 }
 
-/// As it stands in an address.
+/// Returns the text in its percent-encoded form.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -503,7 +504,7 @@ mod tests {
         assert!(PATTERNS.iter().all(|pattern| pattern.regex().is_some()));
     }
 
-    /// Pieces of secrets and of what only looks like them.
+    /// Parts of secrets, and texts that only resemble secrets.
     const PIECES: [&str; 62] = [
         "bearer",
         "Basic",

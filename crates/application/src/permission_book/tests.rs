@@ -1,4 +1,4 @@
-//! What is remembered, for whom, how long, and how far it goes.
+//! Stored approvals: their content, owner, duration and extent.
 
 mod windows;
 
@@ -32,7 +32,7 @@ fn identity(digest: &str) -> CallIdentity {
     CallIdentity { tool: ToolName::parse("write_file").unwrap(), digest: digest.into() }
 }
 
-/// Some of the commands that only read.
+/// Some of the read-only commands.
 const READ_ONLY: ReadOnlyCommands =
     ReadOnlyCommands::new(&["ls *", "cat *", "find *", "git branch", "git diff *", "git log *"]);
 
@@ -300,7 +300,7 @@ proptest! {
                 (Access::WritePath(shown), Access::WritePath(other)) | (Access::ReadPath(shown), Access::ReadPath(other)) => {
                     other.forms().all(|other| shown.forms().any(|shown| other.starts_with(shown)))
                 }
-                // The same words, however well they are understood.
+                // The same words, with any parse confidence.
                 (Access::RunCommand(shown), Access::RunCommand(other)) => shown.whole == other.whole,
                 (shown, other) => shown == other,
             };

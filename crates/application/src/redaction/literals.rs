@@ -1,5 +1,5 @@
-//! Literals without which a pattern of a secret cannot match. A scan for them costs little, a compiled pattern up to a
-//! megabyte and milliseconds, and most texts that are not plain have none.
+//! Literals without which a pattern of a secret cannot match. Scanning for them is cheap, while a compiled pattern
+//! takes up to a megabyte and milliseconds, and most texts that are not plain contain none.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -84,7 +84,7 @@ impl Literals {
                 b't' | b'T' => when(b"token", Self::SECRET_NAME) | shape_if(begins_exactly(&[b"tvly-"])),
                 b'x' => shape_if(begins_exactly(&[b"xox"])),
                 b'y' => shape_if(begins_exactly(&[b"ya29."])),
-                // `ſ` and the sign for kelvin, which patterns without case take for an `s` and a `k`.
+                // `ſ` and the Kelvin sign, which patterns match as an `s` and a `k` if case is ignored.
                 0xc5 if rest.starts_with("\u{17f}".as_bytes()) => return Self::ALL,
                 0xe2 if rest.starts_with("\u{212a}".as_bytes()) => return Self::ALL,
                 _ => Self::NONE,
@@ -93,7 +93,7 @@ impl Literals {
         found
     }
 
-    /// Returns `true` if one of these is among them.
+    /// Returns `true` if one of `these` is in the set.
     pub(super) fn has(self, these: Self) -> bool {
         self.0 & these.0 != 0
     }

@@ -1,18 +1,18 @@
-//! Windows in windows, and what is approved through them.
+//! Nested restricted views, and the approvals that are given in them.
 
 use super::*;
 use toolstead_domain::tool_selection::ToolSelection;
 
-/// A place in a tree of scopes: the scope around it, and the window that leads from that one to this.
+/// A node in a tree of scopes: the scope around it, and the restricted view that leads to it.
 #[derive(Debug, Clone)]
 struct Node {
-    /// Its number among those before it, counted from this one's.
+    /// Its index among those before it, counted from this one.
     parent: usize,
     is_run: bool,
     policy: PermissionPolicy,
 }
 
-/// A yes through one of them to one access.
+/// An approval of one access, in one of the scopes.
 #[derive(Debug, Clone)]
 struct Yes {
     node: usize,
@@ -27,7 +27,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Windows bear names that none beside them has; those of runs are all called alike.
+    /// Views of one scope have different names, except that all views of runs share one name.
     fn of(nodes: &[Node]) -> Self {
         let mut tree = Self { parents: vec![None], scopes: vec![of(&Principal::local(), "s")] };
         for (index, node) in nodes.iter().enumerate() {
@@ -43,13 +43,13 @@ impl Tree {
         tree
     }
 
-    /// Tells whether the first is the second, or stands around it.
+    /// Returns `true` if the first scope is the second, or contains it.
     fn is_around(&self, outer: usize, inner: usize) -> bool {
         std::iter::successors(Some(inner), |node| self.parents[*node]).any(|node| node == outer)
     }
 
-    /// The windows in which a yes through this one holds: it, and for the session the nearest one around it that is no
-    /// run's.
+    /// Returns the views in which an approval in this one counts: the view itself, and for the session the nearest view
+    /// around it that is not of a run.
     fn kept_at(&self, yes: &Yes) -> Vec<usize> {
         let is_run = |node: &usize| self.scopes[*node].view.as_ref().is_some_and(|view| view.is_run);
         let mut around = std::iter::successors(Some(yes.node), |node| self.parents[*node]);
@@ -127,7 +127,7 @@ fn any_yes() -> impl Strategy<Value = Yes> {
     })
 }
 
-/// Tells whether a yes is one to this access: by its rule, or for exactly this.
+/// Returns `true` if the approval covers this access, by its rule or exactly.
 fn covers(yes: &Yes, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
     let rule = rule_to_remember(tool, &yes.access, roots).and_then(|rule| allowing(&rule, RuleOrigin::Session));
     rule.is_some_and(|rule| rule.allows(tool, access, roots)) || yes.access == *access
@@ -173,7 +173,7 @@ proptest! {
             };
             for (child, scope) in tree.scopes.iter().enumerate() {
                 let about = || format!("{access} by {} in {child} of {:?}", tool.name(), tree.parents);
-                // An approval makes nothing stricter, and answers nothing but what a default asks.
+                // An approval makes nothing stricter, and only answers what a default requires.
                 prop_assert!(judged(&after[child]) <= judged(&before[child]), "{}", about());
                 prop_assert!(judged(&before[child]) != Verdict::Deny || judged(&after[child]) == Verdict::Deny, "{}", about());
                 if (judged(&before[child]), judged(&after[child])) == (Verdict::Ask, Verdict::Allow) {
@@ -181,7 +181,7 @@ proptest! {
                     prop_assert!(matches!(cause, Cause::Default(_)), "{}: {cause}", about());
                     let reaches = |yes: &Yes| tree.kept_at(yes).iter().any(|kept| tree.is_around(*kept, child));
                     let mut all = said.iter().filter(|yes| {
-                        // An approval that is kept for good is in force for everybody.
+                        // A permanent approval counts for everyone.
                         reaches(yes) || matches!(yes.holds, ApprovalScope::Project | ApprovalScope::Always)
                     });
                     prop_assert!(all.any(|yes| covers(yes, tool, &access, before[child].workspace())), "{}", about());
@@ -196,7 +196,7 @@ proptest! {
                 prop_assert!(decided(&before[child]) >= decided(&before[parent]), "{}", about());
                 let is_denied = |of: usize| judged(&after[of]) == Verdict::Deny;
                 prop_assert!(!is_denied(parent) || is_denied(child), "{}", about());
-                // More than its parent it is allowed only by a yes through itself, or through what is in it.
+                // A scope is allowed more than its parent only by an approval in itself or in what it contains.
                 let is_within = |yes: &&Yes| tree.is_around(child, yes.node);
                 if judged(&after[child]) < judged(&after[parent]) {
                     let mut within = said.iter().filter(is_within);
@@ -222,7 +222,7 @@ impl Shelf {
     }
 }
 
-/// A window that asks for itself, and one that does not.
+/// A restricted view with an ask rule, and one without.
 fn windows() -> [Arc<PermissionPolicy>; 2] {
     [Arc::new(policy(&[])), Arc::new(policy(&[]).window(ToolSelection::all()))]
 }
@@ -248,7 +248,7 @@ async fn a_yes_answers_the_windows_as_far_as_the_one_through_which_it_was_given(
         assert_eq!(shelf.approve(through, write("/w/a"), holds).await, holds);
         let verdicts = [&session, &outer, &run, &careful].map(|scope| shelf.verdict_in(scope));
         assert_eq!(verdicts, expected, "{holds:?} through {:?}", through.view.as_ref().map(ToString::to_string));
-        // Without a rule it is no different.
+        // The same applies without a rule.
         let opaque = Access::RunCommand(CommandAccess::opaque("$(a)", "a substitution"));
         shelf.approve(through, opaque.clone(), holds).await;
         let is_approved = |scope| shelf.book.is_approved(scope, &shelf.tool, &identity("1"), Some(&opaque));
