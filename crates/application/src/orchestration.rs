@@ -1,5 +1,5 @@
-//! The tools that call other tools. They stand on [`Calls`](toolstead_domain::ports::calls::Calls) alone: each call that
-//! they make takes the whole path.
+//! The tools that call other tools. They only use [`Calls`](toolstead_domain::ports::calls::Calls), so each of their
+//! calls takes the whole call path.
 
 mod batch;
 mod definition;
@@ -22,42 +22,42 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Their names.
+/// Names of the tools.
 pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME];
 
-/// Arguments of typical calls, as JSON text, for the documentation and for models. They name tools, which nothing here
-/// does.
+/// Arguments of typical calls, as JSON text, for the documentation and for models. They name other tools, which are
+/// unknown in this crate.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples {
-    /// Of `batch`.
+    /// Arguments of `batch`.
     pub batch: &'static str,
-    /// Of `subagent`.
+    /// Arguments of `subagent`.
     pub subagent: &'static str,
 }
 
-/// A tool that calls others.
+/// A tool that calls other tools.
 #[async_trait]
 trait OrchestratingTool: Send + Sync {
-    /// Its definition.
+    /// Returns its definition.
     fn definition(&self) -> Tool;
 
-    /// Arguments of a typical call, as JSON text.
+    /// Returns the arguments of a typical call, as JSON text.
     fn example(&self) -> &'static str;
 
-    /// All that a call touches by itself. The calls that it makes are judged for themselves.
+    /// Returns the accesses of a call itself. The nested calls are checked separately.
     ///
     /// # Errors
-    /// [`ToolFailure`] when the arguments name something that there is not.
+    /// [`ToolFailure`] if the arguments name something unknown.
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
         let _ = call;
         Ok(Vec::new())
     }
 
-    /// Does it.
+    /// Runs a call.
     async fn run(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure>;
 }
 
-/// Every tool.
+/// Returns all tools.
 fn all(examples: Examples, agents: Option<Agents>) -> Vec<Box<dyn OrchestratingTool>> {
     vec![Box::new(Batch { example: examples.batch }), Box::new(Subagent::new(examples.subagent, agents))]
 }
@@ -75,8 +75,8 @@ impl std::fmt::Debug for Orchestration {
 }
 
 impl Orchestration {
-    /// The provider, with these examples in its definitions. `aliases` gives the other spellings of a tool. Without agents no
-    /// work can be handed to any.
+    /// Creates the provider, with these examples in its definitions. `aliases` returns the aliases of a tool. Without
+    /// agents, no work can be delegated.
     pub fn new(examples: Examples, aliases: impl Fn(&str) -> Vec<Alias>, agents: Option<Agents>) -> Self {
         let tools = all(examples, agents);
         let definitions = tools.iter().map(|tool| {
@@ -88,7 +88,7 @@ impl Orchestration {
         Self { tools, definitions }
     }
 
-    /// Advertises also the schemas of the tools' results.
+    /// Also advertises the output schemas of the tools.
     #[must_use]
     pub fn with_output_schemas(mut self) -> Self {
         for tool in &mut self.definitions {
@@ -101,12 +101,12 @@ impl Orchestration {
         self
     }
 
-    /// The tools' definitions, in the order of the list.
+    /// Returns the definitions of the tools, in the order of the list.
     pub fn definitions(&self) -> &[Tool] {
         &self.definitions
     }
 
-    /// Arguments of a typical call of a tool, as JSON text; `None` if it is not among these.
+    /// Returns the arguments of a typical call of a tool, as JSON text; `None` for an unknown tool.
     pub fn example(&self, tool: &str) -> Option<&'static str> {
         self.tool(tool).map(|tool| tool.example())
     }
@@ -134,7 +134,7 @@ impl ToolProvider for Orchestration {
         }
     }
 
-    /// As long as it may: the calls that it makes have their own bounds.
+    /// Requests no time limit: the nested calls have limits of their own.
     fn time_wanted(&self, _: &ToolCall) -> Option<Duration> {
         Some(Duration::MAX)
     }
@@ -148,7 +148,7 @@ impl ToolProvider for Orchestration {
     }
 }
 
-/// The example as a value, for a schema.
+/// Returns the example as a value, for a schema.
 fn example_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }

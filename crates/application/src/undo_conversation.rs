@@ -1,7 +1,7 @@
-//! Taking a conversation back to an event, with what its calls have done to files since.
+//! Undoing of a conversation back to an event, including the file changes of its calls since then.
 //!
-//! Each change is taken back by a call of its own, so that rules, rows and the journal hold as for all calls. If one
-//! cannot be taken back, those before it are done again, and the conversation stays as it is.
+//! Each change is undone by a call of its own, so that rules, the audit log and the journal apply as to all calls. If a
+//! change cannot be undone, the changes undone so far are redone, and the conversation stays unchanged.
 
 mod plan;
 
@@ -42,32 +42,32 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// As many changes of a conversation are looked through.
+/// Maximum number of changes of a conversation that are examined.
 const LOOKED_THROUGH: usize = 10_000;
-/// Conversations of agents that are looked through with it.
+/// Maximum number of conversations of subagents that are examined with it.
 const AGENTS: usize = 1_000;
-/// Calls are nested less deep than that.
+/// Upper bound of the nesting depth of calls.
 const MAX_DEPTH: usize = 64;
 
-/// Takes a conversation back.
+/// Undoes a conversation back to an event.
 pub struct UndoConversationCommand {
-    /// The conversation.
+    /// Id of the conversation.
     pub conversation: ConversationId,
-    /// The last event that counts.
+    /// Number of the last event to retain.
     pub to: u64,
-    /// Whose it is, and how tools are seen. The session of the calls is the conversation's.
+    /// Owner of the conversation, and the dialect of the calls. The session is always that of the conversation.
     pub scope: Scope,
-    /// The tool that takes back what a call did to files, by the call's id as `call`.
+    /// Name of the tool that undoes the file changes of a call, whose id is its parameter `call`.
     pub undo: String,
-    /// The tool that does it again, likewise.
+    /// Name of the tool that redoes them, with the same parameter.
     pub redo: String,
-    /// Takes the conversation back also where changes of files have to be left as they are.
+    /// `true` to undo the conversation even if some file changes cannot be undone.
     pub leaving_what_cannot_be: bool,
-    /// The abilities of the client.
+    /// Capabilities of the client.
     pub client: Arc<ClientProfile>,
-    /// The way back to the client.
+    /// Channel to the client.
     pub caller: Arc<dyn Caller>,
-    /// Takes the wish back: what is done by then is done again.
+    /// Cancels the command. Changes undone so far are redone.
     pub cancel: CancelSignal,
 }
 
@@ -78,65 +78,65 @@ impl fmt::Debug for UndoConversationCommand {
     }
 }
 
-/// A conversation that was taken back.
+/// The result of undoing a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneConversation {
-    /// As many events as it has now.
+    /// Number of events of the conversation now.
     pub events: u64,
-    /// The calls whose changes were taken back, in the order in which that was done.
+    /// The calls whose changes were undone, in the order of undoing.
     pub undone: Vec<ChangingCall>,
-    /// Those whose changes stay, with the reason.
+    /// The calls whose changes were not undone, with the reasons.
     pub left: Vec<LeftCall>,
 }
 
 /// A call that changed files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangingCall {
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
-    /// Its tool.
+    /// Name of its tool.
     pub tool: String,
-    /// The files.
+    /// Paths of the files.
     pub files: Vec<PathBuf>,
 }
 
-/// A call whose changes are not taken back.
+/// A call whose changes are not undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftCall {
     /// The call.
     pub call: ChangingCall,
-    /// The reason, in words.
+    /// The reason, as a text for people.
     pub why: String,
 }
 
-/// The reason why a conversation was not taken back.
+/// The reason why a conversation was not undone.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoConversationError {
-    /// The principal has no conversation of that id.
+    /// The principal has no conversation with this id.
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
-    /// It is shorter.
+    /// The conversation is shorter.
     #[error("the conversation has {events} events, so it cannot be taken back to event {to}")]
     NoSuchEvent {
-        /// The event that was asked for.
+        /// Number of the requested event.
         to: u64,
-        /// As many as there are.
+        /// Number of events of the conversation.
         events: u64,
     },
-    /// Not all changes of files can be taken back.
+    /// Some file changes cannot be undone.
     #[error("{}", told(.left, .stuck))]
     Left {
-        /// Those that cannot.
+        /// The calls whose changes cannot be undone.
         left: Vec<LeftCall>,
-        /// Those that were taken back by then and could not be done again. All others are as they were.
+        /// The calls whose changes were undone and could not be redone. All other files are unchanged.
         stuck: Vec<ChangingCall>,
     },
-    /// It could not be noted, so the files were changed back.
+    /// The event could not be stored, so the file changes were redone.
     #[error("{source}{}", told_stuck(.stuck))]
     Append {
         /// The reason.
         source: AppendError,
-        /// The calls that were taken back and could not be done again.
+        /// The calls whose changes were undone and could not be redone.
         stuck: Vec<ChangingCall>,
     },
     /// A store failed.
@@ -147,15 +147,15 @@ pub enum UndoConversationError {
 /// The ports of the use case.
 #[derive(Clone)]
 pub struct UndoConversationPorts {
-    /// Makes the calls.
+    /// Runs the calls.
     pub execute_tool: Arc<ExecuteToolHandler>,
-    /// The store of conversations.
+    /// Store of conversations.
     pub conversations: Arc<dyn ConversationStore>,
-    /// The journal of what calls did to files.
+    /// Journal of the file changes of calls.
     pub journal: Arc<dyn ChangeJournal>,
-    /// Says which call made which.
+    /// Audit log, in which the parent of a nested call is looked up.
     pub log: Arc<dyn ExecutionLog>,
-    /// The time.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -165,24 +165,26 @@ impl fmt::Debug for UndoConversationPorts {
     }
 }
 
-/// Takes conversations back.
+/// Handles an [`UndoConversationCommand`].
 #[derive(Debug)]
 pub struct UndoConversationHandler {
     ports: UndoConversationPorts,
 }
 
 impl UndoConversationHandler {
-    /// Works on these ports.
+    /// Creates a handler on these ports.
     pub fn new(ports: UndoConversationPorts) -> Self {
         Self { ports }
     }
 
-    /// Takes back, newest first, what calls after the event did to files, and then the conversation.
+    /// Undoes the file changes of the calls after the event, newest first, and then the events themselves.
     ///
-    /// Changes by commands are not known, and stay. What was copied from another conversation keeps its files.
+    /// Changes by commands are unknown, and remain. Events that were copied from another conversation leave their files
+    /// unchanged.
     ///
     /// # Errors
-    /// [`UndoConversationError`]; then the conversation goes on as it was, and so do the files but for those it names.
+    /// [`UndoConversationError`]; the conversation is unchanged then, and so are all files except those that the error
+    /// names.
     pub async fn handle(&self, command: UndoConversationCommand) -> Result<UndoneConversation, UndoConversationError> {
         let UndoConversationPorts { conversations, clock, .. } = &self.ports;
         let (id, to) = (command.conversation, command.to);
@@ -248,8 +250,7 @@ impl UndoConversationHandler {
         Ok(plan::plan(events, to, copied, &entries, &roots))
     }
 
-    /// The changes that calls of the conversation made to files, newest first, those of agents that it handed work to
-    /// among them.
+    /// Returns the file changes of the calls of the conversation and of its subagents, newest first.
     async fn entries(&self, principal: &Principal, id: ConversationId) -> Result<Vec<JournalEntry>, StoreError> {
         let (mut entries, mut sessions, mut next) = (Vec::new(), vec![id.session()], 0);
         while let Some(session) = sessions.get(next).cloned() {
@@ -265,7 +266,7 @@ impl UndoConversationHandler {
         Ok(entries)
     }
 
-    /// The call of the conversation by which this one was made, or itself.
+    /// Returns the ancestor of this call that belongs to the conversation, or the last known ancestor.
     async fn root(&self, call: CallId, own: &HashSet<CallId>) -> Result<CallId, StoreError> {
         let mut root = call;
         for _ in 0..MAX_DEPTH {
@@ -280,7 +281,7 @@ impl UndoConversationHandler {
         Ok(root)
     }
 
-    /// Says why a change cannot be taken back, as far as that shows before anything is done.
+    /// Returns the reason why a change cannot be undone, if that is known in advance.
     async fn foreseen(&self, command: &UndoConversationCommand, scope: &Scope, entry: &JournalEntry) -> Option<String> {
         let query = ExplainCallQuery {
             tool: command.undo.clone(),
@@ -315,8 +316,8 @@ impl UndoConversationHandler {
         }
     }
 
-    /// Does again what was taken back, the last first, and returns what could not be. Nothing ends this: it is there to
-    /// leave nothing half done.
+    /// Redoes the undone changes, the last one first, and returns those that could not be redone. Ignores cancelling,
+    /// so that no change is left half undone.
     async fn done_again(
         &self,
         command: &UndoConversationCommand,

@@ -1,4 +1,4 @@
-//! The tool `batch`: several calls in one, side by side where they cannot get in each other's way.
+//! The tool `batch`: makes several calls in one, concurrently if they cannot interfere with each other.
 
 mod report;
 
@@ -27,16 +27,16 @@ use toolstead_domain::{
 };
 
 pub(super) const NAME: &str = "batch";
-/// Calls of one batch.
+/// Maximum number of calls in one batch.
 const MAX_CALLS: usize = 25;
-/// Calls of a batch that run at once.
+/// Maximum number of calls of a batch that run at once.
 const AT_ONCE: usize = 8;
-/// Characters that stand around the result of each call.
+/// Estimated number of characters that are added to the result of each call.
 const AROUND: usize = 200;
-/// Each result may have so many characters, however many there are.
+/// Minimum number of characters of each result, however many calls there are.
 const LEAST_SHARE: usize = 500;
 
-/// Makes several calls.
+/// The tool itself.
 pub(super) struct Batch {
     pub(super) example: &'static str,
 }
@@ -168,10 +168,10 @@ impl OrchestratingTool for Batch {
     }
 }
 
-/// Foresees each call.
+/// Previews each call.
 ///
 /// # Errors
-/// All that is wrong with any of them.
+/// All problems of all calls.
 async fn foresee(
     own: &ToolName,
     invocations: &[Invocation],
@@ -207,7 +207,7 @@ async fn foresee(
         .with_data(json!({"problems": problems})))
 }
 
-/// Makes the calls. Each begins once those before it are over that it could get in the way of.
+/// Makes the calls. Each starts once all earlier calls that it could interfere with have ended.
 async fn make(
     invocations: &[Invocation],
     touches: &[Touch],

@@ -1,4 +1,4 @@
-//! The definition of a tool that calls others, whole and as models get it.
+//! The definition of a tool that calls others, in its full and its brief form.
 
 use serde_json::{Map, Value};
 use toolstead_domain::{
@@ -7,23 +7,23 @@ use toolstead_domain::{
     tool_name::ToolName,
 };
 
-/// The words and schemas of such a tool. It may do anything, since the calls that it makes may.
+/// The texts and schemas of such a tool. It may do anything, since its nested calls may.
 pub(super) struct Definition<'a> {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'a str,
-    /// The schema of its arguments.
+    /// Schema of its arguments.
     pub(super) input: Value,
-    /// The schema of its structured result.
+    /// Schema of its structured result.
     pub(super) output: Value,
-    /// The description in the list that models carry along.
+    /// Description in the list that is sent to models.
     pub(super) brief: &'a str,
-    /// The schema of arguments in that list.
+    /// Schema of the arguments in that list.
     pub(super) brief_input: Value,
 }
 
 impl Definition<'_> {
-    /// The tool.
+    /// Returns the tool.
     pub(super) fn tool(self) -> Tool {
         let hints = ToolAnnotations {
             read_only_hint: Some(false),

@@ -1,7 +1,7 @@
-//! The tool `subagent`: work is handed to another agent, which does it in a conversation of its own.
+//! The tool `subagent`: delegates work to another agent, which works in a conversation of its own.
 //!
-//! Its calls come out of the call that hands the work over, through a window that holds the agent's tools: whatever the model
-//! says, they are allowed nothing that this call is not. It draws on the purse of the run that hands it work.
+//! The agent's calls are nested in the delegating call, in a restricted view with the agent's tools: whatever the model
+//! writes, nothing is allowed to them that is denied to this call. The agent shares the budget of the delegating run.
 
 mod definition;
 mod work;
@@ -45,39 +45,39 @@ use uuid::Uuid;
 use work::{InBackground, Work};
 
 pub(super) const NAME: &str = "subagent";
-/// So often work is handed on: by a person's agent, and by the agent that got it.
+/// Maximum depth of delegation: by the user's agent, and by the agent that received the work.
 const MAX_DEPTH: u32 = 2;
-/// Characters of an agent's report. The path of a call cuts it further and keeps the rest.
+/// Maximum length of an agent's report, in characters. The call path truncates it further and stores the rest.
 const MAX_TEXT: usize = 32_000;
-/// The agent that does what no other is named for.
+/// Name of the default agent.
 const GENERAL: &str = "general";
-/// The word for the model of the one who hands work over.
+/// Name for the model of the delegating run.
 const INHERIT: &str = "inherit";
 
-/// All that it takes to hand work to agents.
+/// The dependencies of delegation.
 #[derive(Clone)]
 pub struct Agents {
-    /// Runs them.
+    /// Runs the agents.
     pub run_agent: Arc<RunAgentHandler>,
-    /// The models that they ask.
+    /// Models of the agents.
     pub models: Arc<dyn Models>,
-    /// Our own agents; the first does what no other is named for.
+    /// Predefined agents; the first is the default.
     pub own: Vec<Arc<AgentDefinition>>,
-    /// Those that people wrote down. One of ours by the same name gives way to it.
+    /// Agents that users defined. They replace predefined agents of the same name.
     pub catalogue: Arc<dyn AgentCatalogue>,
-    /// Takes on work that goes on in the background.
+    /// Runs work in the background.
     pub tasks: Arc<dyn Tasks>,
-    /// The budgets of an agent that no run of another hands work to.
+    /// Budgets of an agent whose work no other run delegates.
     pub budgets: Budgets,
-    /// The moment at which what came before is made shorter, likewise.
+    /// Threshold at which the conversation of such an agent is shortened.
     pub compaction: Compaction,
-    /// The model that writes summaries, by name.
+    /// Name of the model that writes summaries.
     pub summarizer: Option<String>,
-    /// Stands behind the instructions of each agent: where it is.
+    /// Description of the environment, which is appended to the instructions of each agent.
     pub surroundings: String,
 }
 
-/// Hands over work.
+/// The tool itself.
 pub(super) struct Subagent {
     example: &'static str,
     agents: Option<Agents>,
@@ -95,7 +95,7 @@ struct Input {
     resume: Option<String>,
 }
 
-/// The agent of a call, and the conversation that it goes on with.
+/// The agent of a call, and the conversation that it resumes.
 struct Chosen {
     agent: Arc<AgentDefinition>,
     resumed: Option<ConversationId>,
@@ -166,7 +166,7 @@ impl OrchestratingTool for Subagent {
             scope: Scope::of(call.principal.clone(), conversation.session()),
             offered: OfferedTools::Listed,
             client: Arc::new(context.client.clone()),
-            // Whoever called directly is not there any more once this call is answered.
+            // A direct caller is no longer available once this call is answered.
             caller: above.as_ref().map_or_else(|| Arc::new(SilentCaller) as _, |above| above.caller_while_it_lasts()),
             cancel: CancelSignal::new(),
             ..RunAgentCommand::new(conversation, model, "")
@@ -204,7 +204,7 @@ impl Input {
 }
 
 impl Agents {
-    /// All agents, sorted by name, the one that does anything first.
+    /// Returns all agents, sorted by name, with the default agent first.
     fn known(&self) -> Vec<Arc<AgentDefinition>> {
         let written = self.catalogue.agents();
         let is_replaced = |own: &&Arc<AgentDefinition>| written.iter().any(|agent| agent.name == own.name);
@@ -260,7 +260,7 @@ impl Agents {
     ) -> Result<Arc<dyn ModelProvider>, ToolFailure> {
         let is_named = |name: &&str| !name.is_empty() && *name != INHERIT;
         let asked = input.model.as_deref().filter(|name| !name.is_empty());
-        // The word of the call counts before what the agent's own definition says.
+        // The argument of the call has precedence over the agent's definition.
         let named = asked.map_or_else(|| agent.model.as_deref(), Some).filter(is_named);
         let model = match (named, above) {
             (Some(name), _) => self.models.model(Some(name)),
@@ -272,7 +272,8 @@ impl Agents {
         })?;
         let bounds_costs = above.map_or(self.budgets.cost.is_some(), Ongoing::bounds_costs);
         let is_another = named.is_some() && above.is_none_or(|above| above.model.name() != model.name());
-        // A budget is no bound for a model that is not priced. People may choose one all the same, models may not.
+        // A cost budget has no effect for a model without known prices. Users may still choose such a model, models may
+        // not.
         if bounds_costs && is_another && model.facts().prices.is_none() {
             let message =
                 format!("The costs here have a bound, and the prices of the model `{}` are not known.", model.name());
@@ -281,7 +282,8 @@ impl Agents {
         Ok(model)
     }
 
-    /// Turns are its own. Of all else it has what is left to those above it.
+    /// Returns the budgets of the agent. Its turns have a limit of their own; its other budgets are those of the
+    /// delegating run, if there is one.
     fn budgets(&self, input: &Input, agent: &AgentDefinition, above: Option<&Ongoing>) -> Budgets {
         let mut budgets = if above.is_some() { Budgets::default() } else { self.budgets.clone() };
         let turns = [input.max_turns, agent.max_turns, self.budgets.turns];
@@ -304,7 +306,7 @@ impl Agents {
     }
 }
 
-/// The tools of an agent that stands so deep, among those that may be called where the work is handed over.
+/// Selects the tools of an agent at this depth from those that the delegating call may use.
 fn selection(agent: &AgentDefinition, depth: u32, calls: &dyn Calls) -> ToolSelection {
     let may_hand_on = depth < MAX_DEPTH;
     if agent.tools == ToolSelection::all() && may_hand_on {

@@ -1,4 +1,4 @@
-//! Which changes of files go with events that are taken back.
+//! Selection of the file changes that belong to the undone events.
 
 use super::{LeftCall, changing};
 use std::{
@@ -15,16 +15,16 @@ use toolstead_domain::{
     tool_call::CallId,
 };
 
-/// The steps to be done.
+/// The steps of undoing.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The changes to take back, newest first.
+    /// The changes to undo, newest first.
     pub(super) entries: Vec<JournalEntry>,
-    /// Those of which the journal already says that it cannot be done.
+    /// The changes that cannot be undone according to the journal.
     pub(super) left: Vec<LeftCall>,
 }
 
-/// The calls of a conversation, with the numbers of their events.
+/// Returns the calls of a conversation, with the numbers of their events.
 pub(super) fn calls(events: &[ConversationEvent]) -> impl Iterator<Item = (u64, CallId)> {
     events.iter().filter_map(|event| match event.kind {
         ConversationEventKind::CallEnded { call: Some(call), .. } => Some((event.number, call)),
@@ -32,8 +32,8 @@ pub(super) fn calls(events: &[ConversationEvent]) -> impl Iterator<Item = (u64, 
     })
 }
 
-/// Chooses among the entries of the conversation's session, newest first. `roots` says of the call of each the call of the
-/// conversation by which it was made. The first `copied` events were another conversation's, and so are their calls.
+/// Selects from the entries of the conversation's session, newest first. `roots` maps the call of each entry to its
+/// ancestor in the conversation. The first `copied` events, with their calls, belong to another conversation.
 pub(super) fn plan(
     events: &[ConversationEvent],
     to: u64,
@@ -45,14 +45,14 @@ pub(super) fn plan(
     let counting: HashSet<u64> = counted(events).into_iter().map(|event| event.number).collect();
     let ends = |number: u64| number > to.max(copied) && counting.contains(&number);
     let ending: HashSet<CallId> = calls(events).filter(|(number, _)| ends(*number)).map(|(_, call)| call).collect();
-    // The milliseconds of the last event that stays, as the ids of calls count them.
+    // The time of the last event to retain, in milliseconds, as in the ids of calls.
     let stays =
         events.iter().rfind(|event| event.number <= to).map_or(0, |event| event.at.0.max(0).unsigned_abs() / 1000);
     let is_meant = |entry: &JournalEntry| {
         let root = roots.get(&entry.call).copied().unwrap_or(entry.call);
         match known.contains(&root) {
             true => ending.contains(&root),
-            // Its process was killed before it could note the end of the call.
+            // Its process was killed before it could record the end of the call.
             false => entry.reverts.is_none() && began(root) >= stays,
         }
     };
@@ -61,11 +61,11 @@ pub(super) fn plan(
     let ids: HashSet<CallId> = meant.iter().map(|entry| entry.call).collect();
     let still_holds = |entry: &&JournalEntry| {
         let is_settled = undone.contains_key(&entry.call) || entry.is_note();
-        // It took back what goes with it: the two are nothing together.
+        // It reverts an entry that is undone as well: together the two change nothing.
         !is_settled && entry.reverts.is_none_or(|target| !ids.contains(&target))
     };
     let (mut chosen, mut left) = (Vec::new(), Vec::new());
-    // Each file as it will be, once those chosen so far are taken back.
+    // The content of each file after the entries selected so far are undone.
     let mut files: HashMap<&Path, Option<ContentDigest>> = HashMap::new();
     for entry in meant.into_iter().filter(still_holds) {
         let changed = entry.changes.iter().rev().find(|change| {
@@ -84,7 +84,7 @@ pub(super) fn plan(
     Plan { entries: chosen, left }
 }
 
-/// The milliseconds at which a call began: its id is a version 7 UUID.
+/// Returns the time in milliseconds at which a call began: its id is a version 7 UUID.
 fn began(call: CallId) -> u64 {
     u64::try_from(call.0.as_u128() >> 80).unwrap_or(u64::MAX)
 }
@@ -103,7 +103,7 @@ mod tests {
         testing::samples,
     };
 
-    /// An event a word: `cN` is the end of call N, `<N` takes back to event N, anything else was said.
+    /// One event per word: `cN` is the end of call N, `<N` undoes back to event N, anything else is a prompt.
     fn events(story: &str) -> Vec<ConversationEvent> {
         let kind = |word: &str| match (word.strip_prefix('c'), word.strip_prefix('<')) {
             (Some(call), _) => ConversationEventKind::CallEnded {
@@ -121,7 +121,7 @@ mod tests {
             .collect()
     }
 
-    /// The entry of a call: `5:a12` changed the file `a` from content 1 to 2 (0: no file); `7-5:a21` did so to take back 5.
+    /// The entry of a call: `5:a12` changed the file `a` from content 1 to 2 (0: no file); `7-5:a21` did so to undo 5.
     fn entry(text: &str) -> JournalEntry {
         let (call, changes) = text.split_once(':').unwrap();
         let (call, reverts) = call.split_once('-').map_or((call, None), |(call, reverts)| (call, Some(reverts)));
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The journal is written oldest first; `nested` are pairs of a call and the one that made it.
+    /// The journal is written oldest first; `nested` are pairs of a call and its parent.
     #[track_caller]
     fn check_with(
         story: &str,
@@ -179,7 +179,7 @@ mod tests {
         check(story, 2, journal, &[5, 4]);
         check(story, 4, journal, &[5]);
         check(story, 5, journal, &[]);
-        // A call that changed nothing is in no journal.
+        // A call without changes is not in the journal.
         check("said c2 c3", 0, "3:a01", &[3]);
     }
 
@@ -191,21 +191,21 @@ mod tests {
 
     #[test]
     fn what_was_taken_back_before_is_not_taken_back_again() {
-        // The undoing calls are no calls of the conversation.
+        // The calls that undo are not calls of the conversation.
         check("said c2 <1 said c5", 0, "2:a01 3-2:a10 5:b01", &[5]);
-        // A kill came between the files and the note.
+        // The process was killed between the change of the files and the event.
         check("said c2", 1, "2:a01 3-2:a10", &[]);
-        // A call that was taken back and left as it was stays so.
+        // A call that was undone and left unchanged remains undone.
         check("said c2 <1 said c5", 0, "2:a01 5:b01", &[5]);
     }
 
     #[test]
     fn an_undo_by_the_model_is_taken_back_as_well() {
-        // It took back what stays.
+        // It reverted a change that remains.
         check("said c2 said c4", 2, "2:a01 4-2:a10", &[4]);
-        // It took back what goes, too.
+        // It reverted a change that is undone, too.
         check("said c2 c3", 1, "2:a01 3-2:a10", &[]);
-        // And did it again.
+        // And it redid the change.
         check("said c2 c3 c4", 1, "2:a01 3-2:a10 4-3:a01", &[2]);
     }
 

@@ -1,4 +1,4 @@
-//! The result of a batch: one block of text and one row of structured content for each call, in the order of the calls.
+//! The result of a batch: one block of text and one structured entry for each call, in the order of the calls.
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
@@ -7,7 +7,7 @@ use toolstead_domain::{
     tool_result::{ToolResult, text_block},
 };
 
-/// One call, with its end.
+/// One call and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     index: usize,
@@ -29,7 +29,7 @@ impl Item {
         self.is_error().then(|| self.result.error_kind().unwrap_or(ErrorKind::ExecutionFailed).as_str())
     }
 
-    /// Its text with a heading, and behind it what is no text.
+    /// Returns its text with a heading, followed by its other blocks.
     fn blocks(&self) -> Vec<Value> {
         let failed = self.error_kind().map_or_else(String::new, |kind| format!(" failed ({kind})"));
         let text = format!("[{}] {}{failed}\n{}", self.index, self.tool_name, self.result.joined_text());
@@ -50,8 +50,8 @@ impl Item {
     }
 }
 
-/// The whole result. The structured results of the calls go into it as far as so many characters allow; their texts say
-/// the same.
+/// Builds the whole result. The structured results of calls are included as far as the limit of characters allows;
+/// their texts have the same content.
 pub(super) fn report(items: &[Item], characters: usize) -> ToolResult {
     let failures = items.iter().filter(|item| item.is_error()).count();
     let blocks = items.iter().flat_map(Item::blocks).collect();
@@ -78,7 +78,7 @@ pub(super) fn report(items: &[Item], characters: usize) -> ToolResult {
     }
 }
 
-/// At least as many characters as it has as compact JSON.
+/// Returns an upper bound of the number of characters as compact JSON.
 fn length(value: &impl serde::Serialize) -> usize {
     serde_json::to_string(value).map_or(usize::MAX, |text| text.len() + 1)
 }
@@ -113,7 +113,7 @@ mod tests {
             "success_count": 1, "failure_count": 1,
         });
         assert_eq!(result.structured_content(), Some(&rows));
-        // Without room for it twice, the text says it.
+        // Without space for both forms, only the text has the content.
         let small = report(&items, 250);
         assert_eq!(small.structured_content().unwrap()["results"][0].get("structured"), None);
         assert!(!report(&[Item::new(0, "one", Ok(ToolResult::text("x")))], 100).is_error());

@@ -6,12 +6,12 @@ use serde_json::json;
 use std::sync::Arc;
 use toolstead_domain::{agent::definition::AgentDefinition, tool::Tool};
 
-/// Agents that the definition tells of.
+/// Maximum number of agents in the description.
 const TOLD_AGENTS: usize = 32;
-/// Characters of what is told of one.
+/// Maximum length of the description of one agent, in characters.
 const TOLD_CHARACTERS: usize = 240;
 
-/// The definition, which tells of these agents.
+/// Returns the definition, which lists these agents.
 pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool {
     let known = known(agents);
     let description = format!(
@@ -96,7 +96,7 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
     tool
 }
 
-/// The agents, a line each.
+/// Returns the agents, one per line.
 fn known(agents: &[Arc<AgentDefinition>]) -> String {
     let mut text = String::new();
     for agent in agents.iter().take(TOLD_AGENTS) {

@@ -1,4 +1,4 @@
-//! One piece of work: its run, what those above hear of it, and its report.
+//! Delegated work: its run, its events and its report.
 
 use super::{Agents, MAX_TEXT};
 use crate::{
@@ -31,7 +31,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
 };
 
-/// Work that is to be done.
+/// Delegated work before it starts.
 pub(super) struct Work {
     pub(super) agents: Agents,
     pub(super) command: RunAgentCommand,
@@ -39,7 +39,7 @@ pub(super) struct Work {
     pub(super) above: Option<Arc<Ongoing>>,
 }
 
-/// Work that goes on after the call which handed it over.
+/// Work that outlives the delegating call.
 pub(super) struct InBackground {
     pub(super) work: Work,
     pub(super) calls: Box<dyn Calls>,
@@ -57,7 +57,7 @@ struct Ended {
 }
 
 impl Work {
-    /// Does it while the call waits.
+    /// Runs the work while the call waits.
     pub(super) async fn done_for(
         mut self,
         tools: ToolSelection,
@@ -79,13 +79,13 @@ impl Work {
         };
         let reason = cancel.reason();
         if reason.is_some_and(|reason| reason != CancelReason::Deadline) {
-            // The run that this call belongs to is taken back, and the call with it.
+            // The run of this call is cancelled, and this call with it.
             return std::future::pending().await;
         }
         ended.report(conversation, &agent, reason.is_some())
     }
 
-    /// Does it by these calls. What the agent says is handed on as it comes.
+    /// Runs the work with these calls. Passes on the text of the agent as it arrives.
     async fn done(self, calls: &dyn Calls, mut says: impl FnMut(&str) + Send) -> Ended {
         let Self { agents, command, handed_over, above } = self;
         let (principal, conversation, begun) = (command.scope.principal.clone(), command.conversation, Instant::now());
@@ -120,7 +120,7 @@ impl Work {
                     break ended;
                 }
                 Some(event) => watched.tell(event),
-                // It tells its end before it is gone.
+                // A run always sends its end first.
                 None => break Ended::lost(begun.elapsed()),
             }
         };
@@ -164,7 +164,7 @@ impl Ended {
         }
     }
 
-    /// One line about the end.
+    /// Returns one line about the end.
     fn told(&self, conversation: ConversationId) -> String {
         let how = match &self.outcome {
             AgentOutcome::Finished => String::new(),
@@ -200,7 +200,7 @@ impl Ended {
         })
     }
 
-    /// The answer to the one who handed the work over.
+    /// Returns the result for the delegating call.
     fn report(&self, conversation: ConversationId, agent: &str, is_late: bool) -> Result<ToolResult, ToolFailure> {
         let text = shortened(&self.text);
         let structured = self.structured(conversation, agent, &text);
@@ -208,7 +208,7 @@ impl Ended {
         let whole = ToolResult::text(format!("{text}{between}{}", self.told(conversation)));
         let resumed = format!("`resume: {conversation}` goes on with it.");
         let failure = match &self.outcome {
-            // That which it found out by then may be all that is needed.
+            // The findings so far may be all that is needed.
             AgentOutcome::Finished | AgentOutcome::BudgetExhausted(_) | AgentOutcome::Waiting(_) => {
                 return Ok(whole.with_structured_content(structured));
             }
@@ -228,7 +228,7 @@ impl Ended {
     }
 }
 
-/// At most so many characters of a report, its end: that is where a model says what it found.
+/// Truncates a report to its last [`MAX_TEXT`] characters: models state their findings at the end.
 fn shortened(text: &str) -> String {
     let surplus = text.chars().count().saturating_sub(MAX_TEXT);
     match text.char_indices().nth(surplus).filter(|_| surplus > 0) {
@@ -239,7 +239,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns when the call is to be over, which waiting for answers makes later.
+/// Waits until the deadline of the call, which is extended by the time that it waits for answers.
 async fn over(deadline: Instant, caller: &dyn Caller) {
     loop {
         let end = deadline + caller.waited();
@@ -250,7 +250,7 @@ async fn over(deadline: Instant, caller: &dyn Caller) {
     }
 }
 
-/// Tells those who watch what happens. Its end is told also where it is dropped.
+/// Publishes the events of the work. Publishes its end even if the work is dropped.
 struct Watched {
     above: Option<Arc<Ongoing>>,
     handed_over: HandedOver,
@@ -282,7 +282,8 @@ impl Drop for Watched {
     }
 }
 
-/// The session of the work, which ends with it: what it has begun and left running, and what was approved for it.
+/// The session of the work. It ends with the work, together with the processes that it left running and the approvals
+/// that it received.
 struct Session<'a> {
     agents: &'a Agents,
     principal: &'a Principal,
