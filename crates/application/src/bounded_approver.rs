@@ -1,4 +1,4 @@
-//! An approver whose answers count until the deadline of the question.
+//! An approver whose answers count until the deadline of the request.
 
 use async_trait::async_trait;
 use std::{fmt, sync::Arc};

@@ -1,4 +1,4 @@
-//! The one stream of events, and who watches it.
+//! The event stream and its subscriptions.
 
 use crate::redaction::redacted;
 use std::sync::Arc;
@@ -10,44 +10,44 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// So many events wait for a slow watcher before it loses the oldest ones.
+/// Maximum number of events that wait for a slow watcher, before it loses the oldest ones.
 const KEPT_EVENTS: usize = 1024;
 
-/// Hands every event to everybody who watches. Sending costs a look at a counter where nobody does, and never waits.
+/// Sends every event to all watchers. Never waits. Without watchers, sending costs only the check of a counter.
 pub struct EventBus {
     sender: broadcast::Sender<Arc<Event>>,
     clock: Arc<dyn Clock>,
 }
 
-/// What a watcher hears.
+/// An item that a watcher receives.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
     /// An event.
     Event(Arc<Event>),
-    /// The watcher was slow: so many events, of all principals, are gone.
+    /// The watcher was too slow and lost this number of events, counted over all principals.
     Lost(u64),
 }
 
-/// A watcher's place in the stream. Dropping it ends the watch.
+/// A subscription to the events. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct EventSubscription {
     receiver: broadcast::Receiver<Arc<Event>>,
-    /// Whose events are heard, beside those that are nobody's; `None`: everybody's.
+    /// Principal whose events are received, besides those without a principal; `None`: those of all principals.
     principal: Option<Principal>,
 }
 
 impl EventBus {
-    /// A stream without watchers.
+    /// Creates a stream without watchers.
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self { sender: broadcast::Sender::new(KEPT_EVENTS), clock })
     }
 
-    /// Watches everything from now on.
+    /// Subscribes to all events from now on.
     pub fn subscribe(&self) -> EventSubscription {
         EventSubscription { receiver: self.sender.subscribe(), principal: None }
     }
 
-    /// Watches what belongs to the principal, and what belongs to nobody.
+    /// Subscribes to the events of the principal, and to those without a principal.
     pub fn subscribe_as(&self, principal: Principal) -> EventSubscription {
         EventSubscription { receiver: self.sender.subscribe(), principal: Some(principal) }
     }
@@ -62,14 +62,14 @@ impl EventSink for EventBus {
         if self.is_watched() {
             let kind = kind.with_texts(|text| redacted(&text).into_owned());
             let event = Event::new(Uuid::now_v7(), self.clock.now(), origin, kind);
-            // Fails only where the last watcher went away meanwhile.
+            // Fails only if the last watcher has left meanwhile.
             let _ = self.sender.send(Arc::new(event));
         }
     }
 }
 
 impl EventSubscription {
-    /// The next event; `None` once there is no stream any more.
+    /// Returns the next item; `None` once the stream has ended.
     pub async fn next(&mut self) -> Option<Heard> {
         loop {
             match self.receiver.recv().await {
@@ -81,7 +81,7 @@ impl EventSubscription {
         }
     }
 
-    /// What has been sent and was not heard yet; `None` where nothing is left for now.
+    /// Returns the next item that was sent already; `None` if there is none for now.
     pub fn waiting(&mut self) -> Option<Heard> {
         loop {
             match self.receiver.try_recv() {
@@ -102,7 +102,7 @@ impl EventSubscription {
 }
 
 impl Heard {
-    /// One JSON object: the event, or `{"type": "lost", "events": N}`.
+    /// Returns one JSON object: the event, or `{"type": "lost", "events": N}`.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Event(event) => event.to_json(),

@@ -1,4 +1,4 @@
-//! Beginning a conversation as a copy of another.
+//! Creation of a conversation as a copy of another.
 
 use std::sync::Arc;
 use toolstead_domain::{
@@ -8,29 +8,29 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Begins a copy.
+/// Creates a copy of a conversation.
 #[derive(Debug, Clone)]
 pub struct ForkConversationCommand {
-    /// Whose conversation it is.
+    /// Owner of the conversation.
     pub principal: Principal,
-    /// The original. It stays as it is.
+    /// Id of the original, which does not change.
     pub original: ConversationId,
-    /// The last event that is copied; `None`: all are.
+    /// Number of the last event to copy; `None`: all events are copied.
     pub to: Option<u64>,
 }
 
-/// The reason why no copy began.
+/// The reason why no copy was created.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkConversationError {
-    /// The principal has no conversation of that id.
+    /// The principal has no conversation with this id.
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
-    /// It is shorter.
+    /// The conversation is shorter.
     #[error("the conversation has {events} events, so it cannot be copied up to event {to}")]
     NoSuchEvent {
-        /// The event that was asked for.
+        /// Number of the requested event.
         to: u64,
-        /// As many as there are.
+        /// Number of events of the conversation.
         events: u64,
     },
     /// The store failed.
@@ -38,7 +38,7 @@ pub enum ForkConversationError {
     Store(#[from] StoreError),
 }
 
-/// Begins conversations as copies of others.
+/// Creates conversations as copies of others.
 pub struct ForkConversationHandler {
     conversations: Arc<dyn ConversationStore>,
     clock: Arc<dyn Clock>,
@@ -51,16 +51,16 @@ impl std::fmt::Debug for ForkConversationHandler {
 }
 
 impl ForkConversationHandler {
-    /// Copies in this store.
+    /// Creates a handler on this store.
     pub fn new(conversations: Arc<dyn ConversationStore>, clock: Arc<dyn Clock>) -> Self {
         Self { conversations, clock }
     }
 
-    /// Begins the copy, and says what is known of it. Its calls are those of the original: their rows, and what undoes
-    /// their changes of files, stay with that.
+    /// Creates the copy, and returns its description. Its calls are those of the original: their audit records, and the
+    /// undo data of their file changes, still belong to the original.
     ///
     /// # Errors
-    /// [`ForkConversationError`]; then nothing began.
+    /// [`ForkConversationError`]; nothing is created then.
     pub async fn handle(&self, command: ForkConversationCommand) -> Result<Conversation, ForkConversationError> {
         let ForkConversationCommand { principal, original, to } = command;
         let known = self.conversations.find(&principal, original).await?;

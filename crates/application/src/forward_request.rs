@@ -1,6 +1,7 @@
-//! Requests for what is no tool: resources, prompts and completions.
+//! Requests for resources, prompts and completions.
 //!
-//! They take the path of a call, whole: admitted, judged by the same rules, approved, heard by hooks, bounded and recorded.
+//! They take the whole path of a tool call: they are admitted, checked by the same rules, approved, passed to hooks,
+//! bounded and recorded.
 
 use crate::{
     context_registry::ContextRegistry,
@@ -15,33 +16,34 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Asks for a resource, a prompt or a completion.
+/// Requests a resource, a prompt or a completion.
 #[derive(Debug)]
 pub struct ForwardRequestCommand {
-    /// What is asked for.
+    /// The request.
     pub request: ContextRequest,
-    /// What accompanies it: scope, client, the way back, deadline. Its tool and arguments are the request's.
+    /// The context of the request: scope, client, caller, deadline. Its tool and arguments are replaced by those of the
+    /// request.
     pub call: ExecuteToolCommand,
 }
 
 impl ForwardRequestCommand {
-    /// A request by the person at this machine, as [`ExecuteToolCommand::new`].
+    /// Creates a request of the local user, like [`ExecuteToolCommand::new`].
     pub fn new(request: ContextRequest) -> Self {
         let call = ExecuteToolCommand::new(request.subject(), Value::Null);
         Self { request, call }
     }
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Forwarded {
-    /// The members of MCP's result.
+    /// The members of the MCP result.
     Answer(Map<String, Value>),
-    /// It needs answers from the client first.
+    /// The client must answer questions first.
     InputRequired(InputRequired),
 }
 
-/// Carries out [`ForwardRequestCommand`].
+/// Handles a [`ForwardRequestCommand`].
 #[derive(Debug)]
 pub struct ForwardRequestHandler {
     registry: Arc<ContextRegistry>,
@@ -49,15 +51,15 @@ pub struct ForwardRequestHandler {
 }
 
 impl ForwardRequestHandler {
-    /// A handler of requests to the registry's providers, on the path of these calls.
+    /// Creates a handler of requests to the registry's providers, on the call path of `calls`.
     pub fn new(registry: Arc<ContextRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
         Self { registry, calls }
     }
 
-    /// Answers the request, once its row is on record.
+    /// Answers the request, after its audit record is stored.
     ///
     /// # Errors
-    /// As [`ExecuteToolHandler::handle`]; `not_found` for what nobody offers.
+    /// Those of [`ExecuteToolHandler::handle`]; `not_found` if no provider offers the subject.
     pub async fn handle(&self, command: ForwardRequestCommand) -> Result<Forwarded, ExecuteToolError> {
         let (kind, subject) = (command.request.kind(), command.request.subject().to_owned());
         Ok(match self.calls.handle(self.resolved(command).await).await? {
@@ -66,15 +68,15 @@ impl ForwardRequestHandler {
         })
     }
 
-    /// Explains what would be decided of the request, as [`ExecuteToolHandler::explain`] does of a call.
+    /// Explains the decision about the request, as [`ExecuteToolHandler::explain`] does for a call.
     ///
     /// # Errors
-    /// [`ExecuteToolError`] where the request would not get as far as a decision.
+    /// [`ExecuteToolError`] if the request would fail before its decision.
     pub async fn explain(&self, command: ForwardRequestCommand) -> Result<ExplainedCall, ExecuteToolError> {
         self.calls.explain_command(self.resolved(command).await).await
     }
 
-    /// The call that stands for the request.
+    /// Returns the call that represents the request.
     async fn resolved(&self, command: ForwardRequestCommand) -> ExecuteToolCommand {
         let ForwardRequestCommand { request, call } = command;
         let answered_by = Some(self.registry.answerer(&request).await);
@@ -82,8 +84,8 @@ impl ForwardRequestHandler {
     }
 }
 
-/// The members of the result. An output that a hook put in its place is a tool's, and is told in the shape that was asked
-/// for.
+/// Returns the members of the result. If a hook replaced the output, the result is that of a tool, and is converted to
+/// the shape of the request.
 fn members(kind: RequestKind, subject: &str, result: ToolResult) -> Map<String, Value> {
     if !result.as_object().contains_key("content") {
         return result.into_object();

@@ -1,7 +1,7 @@
-//! Requests about calls that go on as tasks (`tasks/get`, `tasks/update`, `tasks/cancel`).
+//! Requests about calls that continue as tasks (`tasks/get`, `tasks/update`, `tasks/cancel`).
 //!
-//! They take the path of a call, judged as the tool that was called: what is denied by now is denied here. Who owns the
-//! task was allowed to make the call, so they are not asked about again by default.
+//! They take the call path under the name of the called tool: if the tool is denied by now, so is the request. The
+//! owner of the task was allowed to make the call, so by default the request needs no further approval.
 
 use crate::{
     context_registry::{ContextRegistry, answerer::Answerer},
@@ -26,20 +26,20 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Asks about a task.
+/// A request about a task.
 #[derive(Debug)]
 pub struct ForwardTaskCommand {
-    /// The question.
+    /// Method of the request.
     pub method: TaskMethod,
-    /// The task, as its owner knows it.
+    /// Name of the task that its owner received.
     pub task: String,
-    /// The other parameters.
+    /// Other parameters of the request.
     pub params: Map<String, Value>,
-    /// The call that it is made by: scope, client, the way back. Its tool and arguments are the request's.
+    /// Context of the request: scope, client, caller. Its tool and arguments are replaced by those of the request.
     pub call: ExecuteToolCommand,
 }
 
-/// Carries out [`ForwardTaskCommand`].
+/// Handles a [`ForwardTaskCommand`].
 #[derive(Debug)]
 pub struct ForwardTaskHandler {
     registry: Arc<ToolRegistry>,
@@ -47,16 +47,16 @@ pub struct ForwardTaskHandler {
 }
 
 impl ForwardTaskHandler {
-    /// A handler of requests about tasks that calls of this handler became.
+    /// Creates a handler of requests about tasks that calls of this handler became.
     pub fn new(registry: Arc<ToolRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
         Self { registry, calls }
     }
 
-    /// Answers with the members of MCP's result, once the row is on record.
+    /// Returns the members of the MCP result, after the audit record is stored.
     ///
     /// # Errors
-    /// As [`ExecuteToolHandler::handle`]; `not_found` for a task that is not the principal's, is not known any more, or
-    /// whose tool there is no more.
+    /// Those of [`ExecuteToolHandler::handle`]; `not_found` for an unknown task, a task of another principal, or a task
+    /// whose tool no longer exists.
     pub async fn handle(&self, command: ForwardTaskCommand) -> Result<Map<String, Value>, ExecuteToolError> {
         let ForwardTaskCommand { method, task, mut params, call } = command;
         params.insert("taskId".into(), task.as_str().into());
@@ -69,12 +69,12 @@ impl ForwardTaskHandler {
         };
         match self.calls.handle(call).await? {
             CallOutcome::Done(result) if result.content().is_empty() => Ok(result.into_object()),
-            // An output that a hook put in its place is a tool's, and says nothing of a task.
+            // If a hook replaced the output, the result is that of a tool, and says nothing about the task.
             CallOutcome::Done(result) => {
                 let failure = ToolFailure::new(ErrorKind::ExecutionFailed, result.joined_text());
                 Err(ExecuteToolError::Failed(failure))
             }
-            // A provider asks by the task itself.
+            // Providers ask questions through the task itself.
             CallOutcome::InputRequired(_) => {
                 let failure = ToolFailure::new(ErrorKind::Internal, "A question about a task cannot ask one itself.");
                 Err(ExecuteToolError::Failed(failure))
@@ -102,13 +102,13 @@ impl ForwardTaskHandler {
 /// One request to the provider of one task.
 struct AskedTask {
     provider: Arc<dyn ToolProvider>,
-    /// The names of resources here.
+    /// Registry of the published URIs.
     context: Option<Arc<ContextRegistry>>,
     method: TaskMethod,
     tool: Arc<Tool>,
-    /// Our name of the task.
+    /// Name of the task here.
     name: String,
-    /// Its provider's.
+    /// Id of the task at its provider.
     id: String,
 }
 
@@ -159,7 +159,7 @@ impl ToolProvider for AskedTask {
     }
 }
 
-/// The question of a task as its client hears it: named as those of calls are.
+/// Converts a question of a task to the form that its client receives, like the questions of calls.
 fn fit(question: &mut Value, tool: &Tool, in_own_words: bool) -> Result<(), NotAnswered> {
     let method = question.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
     let params = question.get_mut("params").map(Value::take).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One tool by its name, with what the policy says of it.
+//! Lookup of one tool by its name, with its visibility under the policy.
 
 use crate::{
     permission_book::PermissionBook,
@@ -7,27 +7,27 @@ use crate::{
 use std::sync::Arc;
 use toolstead_domain::{permission::decision::Cause, scope::Scope, tool::Availability};
 
-/// Asks for one tool, by canonical name or alias.
+/// Requests one tool, by canonical name or alias.
 #[derive(Debug, Clone)]
 pub struct GetToolQuery {
-    /// On whose behalf, and through which view.
+    /// Principal and view of the query.
     pub scope: Scope,
-    /// The name.
+    /// Canonical name or alias of the tool.
     pub name: String,
 }
 
-/// A tool and whether it can be called.
+/// A tool and its visibility.
 #[derive(Debug, Clone)]
 pub struct ToolView {
-    /// The tool.
+    /// The tool with its provider.
     pub registered: Registered,
-    /// Callers see it.
+    /// `true` if the tool is advertised to callers.
     pub advertised: bool,
-    /// The reason why they do not, for people.
+    /// The reason why it is not advertised, as a text for people.
     pub hidden_because: Option<String>,
 }
 
-/// Answers [`GetToolQuery`].
+/// Handles a [`GetToolQuery`].
 #[derive(Debug)]
 pub struct GetToolHandler {
     registry: Arc<ToolRegistry>,
@@ -35,12 +35,12 @@ pub struct GetToolHandler {
 }
 
 impl GetToolHandler {
-    /// Looks in the registry, under the policies of the book.
+    /// Creates a handler on the registry and the policies of the book.
     pub fn new(registry: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Self {
         Self { registry, permissions }
     }
 
-    /// The tool.
+    /// Returns the tool.
     ///
     /// # Errors
     /// [`Unresolved`] with the nearest names.
@@ -53,7 +53,7 @@ impl GetToolHandler {
         Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
-    /// The view on a tool in the scope.
+    /// Returns the visibility of a tool in the scope.
     pub fn view(&self, registered: &Registered, scope: &Scope) -> ToolView {
         let (tool, policy) = (&registered.own, self.permissions.advertising(scope));
         let hidden_because = match &tool.availability {

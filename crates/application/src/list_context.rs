@@ -16,16 +16,16 @@ use toolstead_domain::{
     tool_execution::RequestKind,
 };
 
-/// Asks for one page.
+/// Requests one page of a list.
 #[derive(Debug, Clone)]
 pub struct ListContextQuery {
-    /// Of what.
+    /// The list.
     pub of: ContextList,
-    /// On whose behalf.
+    /// Scope of the caller.
     pub scope: Scope,
-    /// The end of the page before.
+    /// Cursor from the page before; `None` for the first page.
     pub cursor: Option<String>,
-    /// The page holds definitions up to this size, and one at least.
+    /// Maximum size of the definitions of a page, in bytes. A page has at least one definition.
     pub page_bytes: usize,
 }
 
@@ -40,23 +40,23 @@ pub enum ContextList {
     Prompts,
 }
 
-/// One page.
+/// One page of definitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContextPage {
-    /// MCP's definitions, in the order of URI or name.
+    /// MCP definitions, in the order of URI or name.
     pub definitions: Vec<Map<String, Value>>,
-    /// The name of the provider of each.
+    /// Names of the providers, one for each definition.
     pub providers: Vec<String>,
-    /// The beginning of the next page; `None` on the last one.
+    /// Cursor of the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
 
-/// A cursor that leads nowhere.
+/// The cursor is not valid for this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the cursor was not given out for this list as it is now: start again without a cursor")]
 pub struct InvalidContextCursor;
 
-/// Lists what may be asked for. What rules close wholly is not listed.
+/// Lists resources, templates and prompts. A definition is omitted if rules deny every request for it.
 #[derive(Debug)]
 pub struct ListContextHandler {
     registry: Arc<ContextRegistry>,
@@ -64,12 +64,12 @@ pub struct ListContextHandler {
 }
 
 impl ListContextHandler {
-    /// Lists the registry's resources and prompts under the policies of the book.
+    /// Creates a handler on the registry's resources and prompts, under the policies of the book.
     pub fn new(registry: Arc<ContextRegistry>, permissions: Arc<PermissionBook>) -> Self {
         Self { registry, permissions }
     }
 
-    /// One page.
+    /// Returns one page.
     ///
     /// # Errors
     /// [`InvalidContextCursor`].
@@ -132,7 +132,7 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
     Map::from_iter([(member.to_owned(), value.into())])
 }
 
-/// Tells whether the policy does not deny the request by what it names alone.
+/// Returns `true` unless the policy denies the request for its subject alone.
 fn is_open<T: Named>(
     policy: &PermissionPolicy,
     offered: &Offered<T>,
@@ -145,7 +145,7 @@ fn is_open<T: Named>(
         && policy.decide(tool, request, &[]).verdict != Verdict::Deny
 }
 
-/// `list:version:from`, in base64. It is no secret: it shows nothing that its bearer may not list anyway.
+/// Returns the cursor `list:version:from`, in base64. It is not secret: it reveals only what its owner may list anyway.
 fn sealed(of: ContextList, version: u64, from: usize) -> String {
     URL_SAFE_NO_PAD.encode(format!("{of:?}:{version}:{from}"))
 }

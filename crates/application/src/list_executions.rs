@@ -1,4 +1,4 @@
-//! Reading the audit trail.
+//! Reading of the audit log.
 
 use std::sync::Arc;
 use toolstead_domain::{
@@ -10,7 +10,7 @@ use toolstead_domain::{
     tool_execution::ToolExecution,
 };
 
-/// Answers questions about calls that were made.
+/// Lists and finds the audit records of calls.
 pub struct ListExecutionsHandler {
     log: Arc<dyn ExecutionLog>,
 }
@@ -22,12 +22,12 @@ impl std::fmt::Debug for ListExecutionsHandler {
 }
 
 impl ListExecutionsHandler {
-    /// Reads this log.
+    /// Creates a handler on this log.
     pub fn new(log: Arc<dyn ExecutionLog>) -> Self {
         Self { log }
     }
 
-    /// The rows that fit, newest first.
+    /// Returns the audit records that match, newest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -35,7 +35,7 @@ impl ListExecutionsHandler {
         self.log.list(filter).await
     }
 
-    /// The calls whose ids begin with these hexadecimal digits; at most so many.
+    /// Returns at most `at_most` ids of calls that begin with these hexadecimal digits.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -43,7 +43,7 @@ impl ListExecutionsHandler {
         self.log.beginning_with(digits, at_most).await
     }
 
-    /// One row; `None` when there is none.
+    /// Returns the audit record of a call; `None` if there is none.
     ///
     /// # Errors
     /// [`StoreError`].

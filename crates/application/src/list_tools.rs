@@ -1,4 +1,4 @@
-//! The tools that a caller may see, page by page.
+//! Listing of the tools that a caller may see, page by page.
 
 use crate::{
     permission_book::PermissionBook,
@@ -11,38 +11,38 @@ use toolstead_domain::{
     alias::Dialect, category::Category, permission::policy::PermissionPolicy, scope::Scope, tool::Tool,
 };
 
-/// Asks for one page of tools.
+/// Requests one page of tools.
 #[derive(Debug, Clone, Default)]
 pub struct ListToolsQuery {
-    /// On whose behalf, and through which view.
+    /// Principal and view of the query.
     pub scope: Scope,
-    /// Which tools.
+    /// Filter of the tools.
     pub filter: ToolFilter,
-    /// The end of the page before.
+    /// Cursor from the page before; `None` for the first page.
     pub cursor: Option<String>,
-    /// The bound of the page.
+    /// Limit of the page.
     pub page: PageSize,
 }
 
-/// Which tools to list; every given condition must hold.
+/// Conditions on the listed tools; all of them must be met.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ToolFilter {
-    /// Only this category.
+    /// Category of the tools.
     pub category: Option<Category>,
-    /// Only tools that bear all these tags.
+    /// Tags that a tool must have, all of them.
     pub tags: Vec<String>,
-    /// Only tools whose name, title or description holds this text; case does not count.
+    /// Text that the name, title or description must contain; case is ignored.
     pub text: Option<String>,
-    /// Also those that cannot be called: switched off, unavailable, denied.
+    /// `true` to include tools that cannot be called: disabled, unavailable or denied ones.
     pub with_uncallable: bool,
 }
 
-/// The bound of a page. It holds at least one tool.
+/// The limit of a page. A page has at least one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageSize {
-    /// So many tools.
+    /// Maximum number of tools.
     Tools(usize),
-    /// So many bytes of definitions.
+    /// Maximum size of the definitions, in bytes.
     Bytes(usize),
 }
 
@@ -52,22 +52,22 @@ impl Default for PageSize {
     }
 }
 
-/// One page.
+/// One page of tools.
 #[derive(Debug, Clone)]
 pub struct ToolPage {
     /// The tools, sorted by name.
     pub tools: Vec<Registered>,
-    /// The beginning of the next page; `None` on the last one.
+    /// Cursor of the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
 
-/// A cursor that leads nowhere.
+/// The reason why a cursor is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCursor {
-    /// It was not made here, or for another filter.
+    /// The cursor is from another process, or was created for another filter.
     #[error("the cursor was not given out for this list: start again without a cursor")]
     Foreign,
-    /// The list it was given out for is gone.
+    /// The list has changed since the cursor was created.
     #[error("the list of tools has changed since the cursor was given out: start again without a cursor")]
     Stale,
 }
@@ -76,13 +76,13 @@ pub enum InvalidCursor {
 pub struct ListToolsHandler {
     registry: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,
-    /// The tools that are advertised without any filter: clients ask for them again and again.
+    /// The lists without a filter, which clients request frequently.
     advertised: ArcSwap<Vec<Advertised>>,
-    /// Tells this process's cursors from others'.
+    /// Distinguishes the cursors of this process from those of others.
     cursor_key: u64,
 }
 
-/// One list, with what it was made of.
+/// One cached list, with the values that it depends on.
 #[derive(Clone)]
 struct Advertised {
     version: u64,
@@ -91,7 +91,7 @@ struct Advertised {
     tools: Arc<[Registered]>,
 }
 
-/// Lists that are kept: as many views as are asked for at a time.
+/// Maximum number of cached lists, for the views in use at the same time.
 const KEPT_LISTS: usize = 32;
 
 impl std::fmt::Debug for ListToolsHandler {
@@ -100,20 +100,20 @@ impl std::fmt::Debug for ListToolsHandler {
     }
 }
 
-/// Tells whether name, title or description of the tool hold the text, which is in lower case.
+/// Returns `true` if the name, title or description of the tool contains the text, which must be in lower case.
 pub(crate) fn mentions(tool: &Tool, text: &str) -> bool {
     let parts = [tool.name().as_str(), tool.title().unwrap_or(""), tool.description()];
     parts.iter().any(|part| part.to_lowercase().contains(text))
 }
 
 impl ListToolsHandler {
-    /// Lists the registry's tools under the policies of the book.
+    /// Creates a handler on the registry's tools, under the policies of the book.
     pub fn new(registry: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Self {
         let cursor_key = uuid::Uuid::new_v4().as_u64_pair().0;
         Self { registry, permissions, advertised: ArcSwap::default(), cursor_key }
     }
 
-    /// One page.
+    /// Returns one page.
     ///
     /// # Errors
     /// [`InvalidCursor`].
@@ -163,14 +163,15 @@ impl ListToolsHandler {
         let list = listed(snapshot, dialect, &ToolFilter::default(), &policy);
         let new = Advertised { version, policy, dialect, tools: list.clone() };
         self.advertised.rcu(|known| {
-            // Those of earlier versions are asked for no more.
+            // Lists of earlier versions are not requested any more.
             let current = known.iter().filter(|one| one.version >= version).take(KEPT_LISTS - 1);
             std::iter::once(&new).chain(current).cloned().collect::<Vec<_>>()
         });
         list
     }
 
-    /// `version:from:check`, in base64. The check binds it to this process, this view and this filter.
+    /// Returns the cursor `version:from:check`, in base64. The check binds it to this process, this view and this
+    /// filter.
     fn seal(&self, version: u64, from: usize, query: &ListToolsQuery) -> String {
         URL_SAFE_NO_PAD.encode(format!("{version}:{from}:{:x}", self.check(version, from, query)))
     }
@@ -185,7 +186,7 @@ impl ListToolsHandler {
     }
 
     fn check(&self, version: u64, from: usize, query: &ListToolsQuery) -> u64 {
-        // Not a secret: a cursor shows nothing that its bearer may not list anyway. It only tells foreign ones apart.
+        // Not a secret: a cursor reveals only what its owner may list anyway. The check only detects foreign cursors.
         std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().hash_one((
             self.cursor_key,
             version,
@@ -197,8 +198,8 @@ impl ListToolsHandler {
     }
 }
 
-/// The tools that the policy and the filter let through, as the dialect shows them, sorted by name. Rules judge the
-/// tools themselves, whatever they are shown as.
+/// Returns the tools that the policy and the filter admit, as the dialect shows them, sorted by name. Rules apply to
+/// the tools themselves, not to the forms in which they are shown.
 fn listed(
     snapshot: &Snapshot,
     dialect: Option<Dialect>,

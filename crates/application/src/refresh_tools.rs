@@ -1,31 +1,28 @@
-//! Asking providers for their tools again.
+//! Refresh of the tool lists of providers.
 
 use crate::tool_registry::{RegistryError, ToolRegistry};
 use std::sync::Arc;
 
-/// Asks one provider, or all, for its tools.
+/// Reads the tool list of one provider, or of all, again.
 #[derive(Debug, Clone, Default)]
 pub struct RefreshToolsCommand {
-    /// The provider; `None`: all.
+    /// Name of the provider; `None`: all providers.
     pub provider: Option<String>,
 }
 
-/// Carries out [`RefreshToolsCommand`].
+/// Handles a [`RefreshToolsCommand`].
 #[derive(Debug)]
 pub struct RefreshToolsHandler {
     registry: Arc<ToolRegistry>,
 }
 
 impl RefreshToolsHandler {
-    /// Refreshes the registry.
+    /// Creates a handler on this registry.
     pub fn new(registry: Arc<ToolRegistry>) -> Self {
         Self { registry }
     }
 
-    /// Returns when the providers have answered. A provider that is down keeps the tools that were known.
-    ///
-    /// # Errors
-    /// [`RegistryError::UnknownProvider`].
+    /// Waits until the providers have answered. The known tools of an unavailable provider remain.
     pub async fn handle(&self, command: &RefreshToolsCommand) -> Result<(), RegistryError> {
         self.registry.refresh(command.provider.as_deref()).await
     }

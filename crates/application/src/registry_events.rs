@@ -1,4 +1,4 @@
-//! Tells those who watch when the set of tools, or a provider's state, is another one.
+//! Events about changes of the set of tools and of the states of providers.
 
 use crate::{event_bus::EventBus, tool_registry::ToolRegistry};
 use std::{collections::BTreeMap, sync::Arc};
@@ -7,7 +7,7 @@ use toolstead_domain::{
     ports::event_sink::EventSink,
 };
 
-/// Watches the registry until it is gone.
+/// Publishes the changes of the registry until it is dropped.
 pub fn tell(registry: &Arc<ToolRegistry>, bus: Arc<EventBus>) -> impl Future<Output = ()> + Send + use<> {
     let mut news = registry.news();
     let mut version = registry.snapshot().version();

@@ -1,4 +1,4 @@
-//! The rules of a program before the person whom they spare a question.
+//! The approval rules of an embedding application. They answer before an approver that asks the user.
 
 use crate::execute_tool::report_panic;
 use async_trait::async_trait;
@@ -10,14 +10,14 @@ use toolstead_domain::ports::{
     approver::{Approval, ApprovalRequest, ApprovalScope, Approver},
 };
 
-/// Asks each rule of the program, then a person. A rule answers as itself.
+/// Applies each rule of the embedding application, then asks the user. A rule is named as the one that decided.
 pub struct RuledApprover {
     rules: Vec<Arc<dyn ApprovalRule>>,
     person: Arc<dyn Approver>,
 }
 
 impl RuledApprover {
-    /// The rules, in this order, before that person.
+    /// Creates an approver with these rules, in this order, before `person`.
     pub fn new(rules: Vec<Arc<dyn ApprovalRule>>, person: Arc<dyn Approver>) -> Self {
         Self { rules, person }
     }
@@ -48,7 +48,7 @@ impl Approver for RuledApprover {
                 RuleAnswer::Refuse => return Approval::denied(by()),
                 RuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
                 RuleAnswer::Session if request.is_by_default() => {
-                    // A yes that was not offered for a session holds once.
+                    // An approval for the session counts once where that scope was not offered.
                     let scopes = vec![ApprovalScope::Session; request.parts.len()];
                     return Approval::Granted { by: by(), scopes };
                 }

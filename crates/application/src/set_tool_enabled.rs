@@ -1,45 +1,45 @@
-//! Switching a tool on or off for everybody.
+//! Enabling and disabling of a tool for all callers.
 
 use crate::tool_registry::{ToolRegistry, snapshot::Unresolved};
 use std::sync::Arc;
 use toolstead_domain::ports::tool_repository::StoreError;
 
-/// Switches a tool on (`EnableTool`) or off (`DisableTool`), by canonical name or alias.
+/// Enables (`EnableTool`) or disables (`DisableTool`) a tool, by canonical name or alias.
 #[derive(Debug, Clone)]
 pub struct SetToolEnabledCommand {
-    /// The name.
+    /// Canonical name or alias of the tool.
     pub name: String,
-    /// On or off.
+    /// `true` to enable the tool, `false` to disable it.
     pub enabled: bool,
 }
 
-/// A tool that could not be switched.
+/// The reason why a tool was not enabled or disabled.
 #[derive(Debug, thiserror::Error)]
 pub enum SetToolEnabledError {
-    /// No single tool is called so.
+    /// The name does not lead to exactly one tool.
     #[error("no tool is called `{0}`")]
     Unknown(String, Unresolved),
-    /// It could not be kept.
+    /// The change could not be stored.
     #[error("could not switch the tool")]
     Store(#[from] StoreError),
 }
 
-/// Carries out [`SetToolEnabledCommand`]; clients are told that the list changed.
+/// Handles a [`SetToolEnabledCommand`]. Clients are notified that the list has changed.
 #[derive(Debug)]
 pub struct SetToolEnabledHandler {
     registry: Arc<ToolRegistry>,
 }
 
 impl SetToolEnabledHandler {
-    /// Switches tools of the registry.
+    /// Creates a handler on this registry.
     pub fn new(registry: Arc<ToolRegistry>) -> Self {
         Self { registry }
     }
 
-    /// Switches.
+    /// Enables or disables the tool.
     ///
     /// # Errors
-    /// [`SetToolEnabledError`]; then nothing changed.
+    /// [`SetToolEnabledError`]; nothing has changed then.
     pub async fn handle(&self, command: &SetToolEnabledCommand) -> Result<(), SetToolEnabledError> {
         let found = self
             .registry

@@ -1,4 +1,4 @@
-//! Which calls could get in each other's way: those of a batch, and those of one answer of a model.
+//! Detection of calls that could interfere with each other, for the calls of a batch and of one answer of a model.
 
 use std::path::Path;
 use toolstead_domain::{
@@ -7,26 +7,26 @@ use toolstead_domain::{
     tool::ToolSource,
 };
 
-/// The reach of a call, as far as it matters to others beside it.
+/// The effects of a call that matter to concurrent calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Touch {
-    /// These paths.
+    /// Reads and writes only these paths.
     Paths { read: Vec<PathAccess>, written: Vec<PathAccess> },
-    /// It changes nothing, and what it reads is not known.
+    /// Changes nothing; its reads are unknown.
     ReadsAnything,
-    /// It hands work to an agent. Whoever does so several times at once wants it done side by side.
+    /// Delegates work to an agent. Several delegations at once are meant to run concurrently.
     HandsOver,
-    /// It could change anything.
+    /// Could change anything.
     Anything,
 }
 
 impl Touch {
-    /// The reach of this call. A tool's own word that it changes nothing counts where the tool is ours.
+    /// Returns the effects of this call. The read-only hint of a tool counts only for built-in tools.
     pub(crate) fn of(foreseen: &ForeseenCall) -> Self {
         let Some(accesses) = &foreseen.accesses else { return Self::Anything };
         let only_reads = foreseen.tool.annotations().read_only_hint == Some(true)
             && matches!(foreseen.tool.source(), ToolSource::BuiltIn);
-        // Its work may be done twice, and it changes no more than the paths that it says: a page is fetched.
+        // Such a tool is safe to repeat and changes only the paths that it reports. An example is fetching a page.
         let hints = foreseen.tool.annotations();
         let is_harmless = matches!(foreseen.tool.source(), ToolSource::BuiltIn)
             && (hints.destructive_hint, hints.idempotent_hint) == (Some(false), Some(true));
@@ -44,12 +44,12 @@ impl Touch {
         if accesses.is_empty() && !only_reads { Self::Anything } else { Self::Paths { read, written } }
     }
 
-    /// That of a call which will not come to run.
+    /// Returns the effects of a call that will not run.
     pub(crate) fn nothing() -> Self {
         Self::Paths { read: Vec::new(), written: Vec::new() }
     }
 
-    /// Tells whether the order of two calls could matter.
+    /// Returns `true` if the order of two calls could matter.
     pub(crate) fn gets_in_the_way_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::HandsOver, Self::HandsOver) => false,
@@ -69,7 +69,7 @@ fn overlap(some: &[PathAccess], others: &[PathAccess]) -> bool {
     some.iter().any(|one| others.iter().any(|other| one.forms().any(|a| other.forms().any(|b| is_one_tree(a, b)))))
 }
 
-/// Tells whether one is the other or lies below it: a folder is listed and searched with what it holds.
+/// Returns `true` if one path is the other or is below it: a folder is listed and searched with its contents.
 fn is_one_tree(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
@@ -105,7 +105,7 @@ mod tests {
         touch(false, ToolSource::BuiltIn, Some(vec![Access::WritePath(PathAccess::plain(path))]))
     }
 
-    /// Fetches a page, and perhaps saves it.
+    /// Fetches a page, and may save it.
     fn fetch(saved: Option<&str>) -> Touch {
         let hints =
             ToolAnnotations { destructive_hint: Some(false), idempotent_hint: Some(true), ..ToolAnnotations::WRITING };

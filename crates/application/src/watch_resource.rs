@@ -1,4 +1,4 @@
-//! Watches resources: whoever may read one may hear when it changes.
+//! Subscriptions to resources: a caller that may read a resource may be notified of its changes.
 
 use crate::{
     context_registry::{
@@ -34,22 +34,22 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// So many resources one principal watches at once, over all of its sessions.
+/// Maximum number of resources that one principal watches at once, over all of its sessions.
 const MAX_WATCHED: usize = 256;
 
-/// Asks to watch a resource.
+/// Requests to watch a resource.
 #[derive(Debug, Clone)]
 pub struct WatchResourceCommand {
-    /// Its URI, as lists give it or a template makes it.
+    /// URI of the resource, as listed or as built from a template.
     pub uri: String,
-    /// On whose behalf.
+    /// Scope of the caller.
     pub scope: Scope,
-    /// The name of the client, for the row.
+    /// Name of the client, for the audit record.
     pub client: String,
 }
 
-/// A resource that is watched: [`ContextRegistry::heard`] tells its changes. Dropping it ends that; within a tokio runtime,
-/// so that its provider hears of it.
+/// A watched resource, whose changes are received from [`ContextRegistry::heard`]. Dropping it ends the watch; within a
+/// tokio runtime, its provider is notified, too.
 #[must_use]
 pub struct Watched {
     watches: Arc<Watches>,
@@ -58,7 +58,7 @@ pub struct Watched {
     provider: Arc<dyn ContextProvider>,
 }
 
-/// Carries out [`WatchResourceCommand`].
+/// Handles a [`WatchResourceCommand`].
 pub struct WatchResourceHandler {
     registry: Arc<ContextRegistry>,
     calls: Arc<ExecuteToolHandler>,
@@ -78,24 +78,24 @@ impl fmt::Debug for Watched {
 }
 
 impl Watched {
-    /// The name of its provider, whose news of it count.
+    /// Returns the name of its provider, whose notifications count.
     pub fn provider(&self) -> &str {
         self.provider.name()
     }
 }
 
 impl WatchResourceHandler {
-    /// Watches the registry's resources, on the path of these calls.
+    /// Creates a handler on the registry's resources and the call path of `calls`.
     pub fn new(registry: Arc<ContextRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
         Self { registry, calls, watches: Arc::default() }
     }
 
-    /// Begins to watch a resource, once that is on record: judged as a read of it. However many watch one resource, its
-    /// provider is asked once.
+    /// Starts to watch a resource, after the audit record is stored. The request is checked as a read of the resource.
+    /// The provider is requested once per resource, however many watches there are.
     ///
     /// # Errors
-    /// [`ToolFailure`]: `not_found` for what nobody offers or cannot be watched, `permission_denied` for what may not be
-    /// read, `rate_limited` for one resource too many.
+    /// [`ToolFailure`]: `not_found` if no provider offers the resource or it cannot be watched, `permission_denied` if
+    /// it may not be read, `rate_limited` if the principal watches too many resources.
     pub async fn handle(&self, command: WatchResourceCommand) -> Result<Watched, ToolFailure> {
         let WatchResourceCommand { uri, scope, client } = command;
         let request = ContextRequest::Read { uri: uri.clone() };
@@ -108,7 +108,7 @@ impl WatchResourceHandler {
         let answerer = Answerer { registered: found.map(watching), ..read };
         let call = ExecuteToolCommand {
             answered_by: Some(answerer),
-            // It is asked nothing, whatever it can answer.
+            // The call must not ask the client any question, whatever the client can answer.
             client: Arc::new(ClientProfile::without_protocol(&client)),
             ..ExecuteToolCommand::new(uri.clone(), json!({"uri": uri, "watch": true})).within(scope)
         };
@@ -127,10 +127,10 @@ fn failure(error: ExecuteToolError) -> ToolFailure {
     }
 }
 
-/// A provider, by its name, with a URI as that provider has it.
+/// Name of the provider, and the URI as that provider knows it.
 type Key = (String, String);
 
-/// Everything that is watched.
+/// All watches.
 #[derive(Default)]
 struct Watches {
     table: Mutex<Table>,
@@ -138,24 +138,24 @@ struct Watches {
 
 #[derive(Default)]
 struct Table {
-    /// The number of those who watch each resource, with what makes them take turns.
+    /// The number of watches of each resource, with the lock that serializes requests to its provider.
     by_key: HashMap<Key, (usize, Arc<tokio::sync::Mutex<Asked>>)>,
     by_principal: HashMap<Principal, usize>,
 }
 
-/// The state of asking a provider to tell of a resource.
+/// The state of the subscription at the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Asked {
     #[default]
     No,
-    /// Whoever asked did not stay for the answer: it may tell or not.
+    /// The request was abandoned before its answer: the provider may be subscribed or not.
     Perhaps,
     Yes,
 }
 
 impl Watches {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +190,7 @@ impl Watches {
         Ok(watched)
     }
 
-    /// Tells the provider that nobody watches any more, if that is so.
+    /// Unsubscribes at the provider if there is no watch any more.
     async fn settle(&self, key: &Key, provider: &dyn ContextProvider) {
         let Some((_, turn)) = self.lock().by_key.get(key).cloned() else { return };
         let mut asked = turn.lock().await;
@@ -200,7 +200,7 @@ impl Watches {
             *asked = Asked::No;
         }
         let mut table = self.lock();
-        // Another entry may be there by now, which somebody else settles.
+        // A new entry may exist by now, whose own watches remove it.
         if table.by_key.get(key).is_some_and(|(count, of)| *count == 0 && Arc::ptr_eq(of, &turn)) {
             table.by_key.remove(key);
         }
@@ -229,13 +229,13 @@ impl Drop for Watched {
     }
 }
 
-/// Watching, as the path of a call sees it: a tool that begins to watch.
+/// Adapter to the call path: a tool that starts to watch.
 struct Watching {
     watches: Arc<Watches>,
     provider: Arc<dyn ContextProvider>,
-    /// As the provider has it.
+    /// URI as the provider knows it.
     uri: String,
-    /// The watch that was begun, to be found afterwards.
+    /// The created watch, for the handler.
     begun: Arc<Mutex<Option<Watched>>>,
 }
 

@@ -205,7 +205,7 @@ async fn an_answer_that_is_too_large_is_refused_and_never_cut() {
     assert!(matches!(house.row().outcome, Outcome::Failed(ErrorKind::TooLarge, _)));
 }
 
-/// A gate that says what it is told to say.
+/// A gate with a scripted answer.
 struct Gate {
     before: fn(&ToolCall) -> BeforeCall,
     output: Option<&'static str>,
@@ -289,12 +289,12 @@ async fn requests_of_a_server_are_judged_by_its_name_and_reach_it_with_its_own_u
     assert_eq!(house.row().called_as, uri);
     assert!(house.asked(template("toolstead://half/b://{y}")).await.is_ok());
     assert_eq!(half.asked(), [read("a://x"), template("b://{y}")]);
-    // Whoever asks for it under the name that tells it apart hears of it under that name, also where it is the only one.
+    // A request under the distinct URI receives that URI in the result, even if only one provider has the resource.
     house.handler.registry.unregister("closed");
     assert_eq!(house.asked(read(uri)).await, Ok(json!({"contents": [{"uri": uri, "text": "a://x"}]})));
 }
 
-/// Asks before it answers.
+/// Asks a question before it answers.
 struct Curious {
     offer: ScriptedContext,
     has_own_names: bool,

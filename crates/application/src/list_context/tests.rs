@@ -48,7 +48,7 @@ async fn what_a_rule_closes_wholly_is_not_listed() {
         (&["Resource"], &["p", "q"]),
         (&["Resource(built-in:config://*)", "Prompt(team:*)"], &["status://b", "team://c", "file:///{path}", "p"]),
         (&["Resource(*:file:///*)"], &["config://a", "status://b", "team://c", "p", "q"]),
-        // Only some URIs of the template are closed.
+        // Rules deny only some URIs of the template.
         (&["Resource(*:file:///etc/*)"], &["config://a", "status://b", "team://c", "file:///{path}", "p", "q"]),
         (&["Read(//etc/**)"], &["config://a", "status://b", "team://c", "file:///{path}", "p", "q"]),
     ] {

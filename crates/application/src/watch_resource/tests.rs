@@ -113,7 +113,7 @@ async fn who_settles_late_leaves_what_began_anew_to_others() {
     assert!(house.provider.watched().is_empty() && watches.lock().by_key.is_empty());
 }
 
-/// Never answers the first who asks to hear of a resource.
+/// Never answers the first subscription to a resource.
 #[derive(Debug)]
 struct Forgetful {
     inner: ScriptedContext,
