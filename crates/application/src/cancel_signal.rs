@@ -5,6 +5,16 @@ use tokio::sync::Notify;
 use toolstead_domain::tool_execution::CancelReason;
 
 /// Ends one call, or a group of them. Cheap to clone; the first reason counts.
+///
+/// ```
+/// use toolstead_application::cancel_signal::CancelSignal;
+/// use toolstead_domain::tool_execution::CancelReason;
+///
+/// let run = CancelSignal::new();
+/// let call = run.child();
+/// run.cancel(CancelReason::Shutdown);
+/// assert_eq!(call.reason(), Some(CancelReason::Shutdown));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct CancelSignal(Arc<SignalState>);
 

@@ -14,6 +14,24 @@ use uuid::Uuid;
 const KEPT_EVENTS: usize = 1024;
 
 /// Sends every event to all watchers. Never waits. Without watchers, sending costs only the check of a counter.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::event_bus::EventBus;
+/// use toolstead_domain::{
+///     event::{EventKind, EventOrigin},
+///     ports::event_sink::EventSink,
+///     testing::{fixed_clock::FixedClock, samples::START},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let bus = EventBus::new(Arc::new(FixedClock::at(START)));
+/// let mut events = bus.subscribe();
+/// bus.send(EventOrigin::default(), EventKind::RegistryChanged { version: 2, tools: 7 });
+/// assert!(events.next().await.is_some());
+/// # }
+/// ```
 pub struct EventBus {
     sender: broadcast::Sender<Arc<Event>>,
     clock: Arc<dyn Clock>,

@@ -1,7 +1,7 @@
-//! The use cases of Toolstead, one a file: a command or query, its handler, its errors.
+//! The use cases of Toolstead, one per file: a command or query, its handler and its errors.
 //!
-//! [`execute_tool`] is the path of one call, and there is no way round it. [`tool_registry`] is the live set of tools
-//! that every use case reads. The crate knows the domain alone; ports reach the world.
+//! [`execute_tool`] is the call path, which every call takes. [`tool_registry`] is the live set of tools that all use
+//! cases read. The crate depends on the domain crate alone; everything else is reached through ports.
 
 pub mod bounded_approver;
 pub mod cancel_signal;

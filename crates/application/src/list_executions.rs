@@ -11,6 +11,27 @@ use toolstead_domain::{
 };
 
 /// Lists and finds the audit records of calls.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::list_executions::ListExecutionsHandler;
+/// use toolstead_domain::{
+///     ports::execution_log::ExecutionLog,
+///     testing::{
+///         in_memory_execution_log::InMemoryExecutionLog,
+///         samples::{call_id, execution},
+///     },
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let log = Arc::new(InMemoryExecutionLog::new());
+/// log.record(execution(1)).await?;
+/// let handler = ListExecutionsHandler::new(log);
+/// assert!(handler.get(call_id(1)).await?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 pub struct ListExecutionsHandler {
     log: Arc<dyn ExecutionLog>,
 }

@@ -73,6 +73,37 @@ pub enum InvalidCursor {
 }
 
 /// Lists tools. Advertising uses the same policy as calling.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::{
+///     list_tools::{ListToolsHandler, ListToolsQuery},
+///     permission_book::PermissionBook,
+///     tool_registry::ToolRegistry,
+/// };
+/// use toolstead_domain::{
+///     permission::policy::PermissionPolicy,
+///     testing::{
+///         fixed_clock::FixedClock,
+///         in_memory_rule_store::InMemoryRuleStore,
+///         in_memory_tool_repository::InMemoryToolRepository,
+///         samples::START,
+///         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+///     },
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Arc::new(FixedClock::at(START));
+/// let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await?;
+/// registry.register(Arc::new(ScriptedProvider::new("team").with(ScriptedTool::named("greet")))).await?;
+/// let policy = Arc::new(PermissionPolicy::default());
+/// let permissions = Arc::new(PermissionBook::new(policy, Arc::new(InMemoryRuleStore::new())));
+/// let handler = ListToolsHandler::new(registry, permissions);
+/// assert_eq!(handler.handle(&ListToolsQuery::default())?.tools.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub struct ListToolsHandler {
     registry: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,

@@ -12,6 +12,18 @@ use tokio::sync::Notify;
 use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::CancelReason};
 
 /// All open calls of this process, with their owners. Limits their number, and cancels them at shutdown.
+///
+/// ```
+/// use toolstead_application::{cancel_signal::CancelSignal, open_calls::OpenCalls};
+/// use toolstead_domain::{principal::Principal, testing::samples::call_id};
+///
+/// let calls = OpenCalls::new(1);
+/// let first = calls.admit(call_id(1), Principal::local(), CancelSignal::new());
+/// assert!(first.is_ok());
+/// assert!(calls.admit(call_id(2), Principal::local(), CancelSignal::new()).is_err());
+/// drop(first);
+/// assert!(calls.is_empty());
+/// ```
 #[derive(Debug)]
 pub struct OpenCalls {
     calls: Mutex<HashMap<CallId, OpenCall>>,

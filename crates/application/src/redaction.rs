@@ -262,12 +262,26 @@ impl Redaction {
 }
 
 /// Returns the text without secrets, for a text that belongs to no call, or to an unknown one.
+///
+/// ```
+/// use toolstead_application::redaction::redacted;
+///
+/// assert_eq!(redacted("login --password=hunter2 -v"), "login --password=[redacted] -v");
+/// ```
 pub fn redacted(text: &str) -> Cow<'_, str> {
     without_patterns(text)
 }
 
 /// Returns the value without secrets: members with the name of a secret, items after an option for a secret, and
 /// secrets in texts, as in [`redacted`].
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_application::redaction::redacted_value;
+///
+/// let arguments = json!({"user": "ada", "password": "hunter2"});
+/// assert_eq!(redacted_value(&arguments), json!({"user": "ada", "password": "[redacted]"}));
+/// ```
 pub fn redacted_value(value: &Value) -> Value {
     Redaction::default().value(value, &|text| redacted(text).into_owned())
 }

@@ -11,6 +11,36 @@ use toolstead_domain::ports::{
 };
 
 /// Applies each rule of the embedding application, then asks the user. A rule is named as the one that decided.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use std::sync::Arc;
+/// use toolstead_application::ruled_approver::RuledApprover;
+/// use toolstead_domain::{
+///     ports::{
+///         approval_rule::{ApprovalRule, RuleAnswer},
+///         approver::ApprovalRequest,
+///     },
+///     testing::scripted_approver::ScriptedApprover,
+/// };
+///
+/// struct Planned;
+///
+/// #[async_trait]
+/// impl ApprovalRule for Planned {
+///     fn name(&self) -> &str {
+///         "planned"
+///     }
+///
+///     async fn judge(&self, request: &ApprovalRequest<'_>) -> RuleAnswer {
+///         if request.call.tool.name().as_str() == "restart" { RuleAnswer::Once } else { RuleAnswer::Pass }
+///     }
+/// }
+///
+/// let rules: Vec<Arc<dyn ApprovalRule>> = vec![Arc::new(Planned)];
+/// let approver = RuledApprover::new(rules, Arc::new(ScriptedApprover::granting(1)));
+/// assert!(format!("{approver:?}").contains("planned"));
+/// ```
 pub struct RuledApprover {
     rules: Vec<Arc<dyn ApprovalRule>>,
     person: Arc<dyn Approver>,

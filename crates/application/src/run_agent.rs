@@ -55,6 +55,23 @@ use toolstead_domain::{
 };
 
 /// Runs an agent for one turn of a conversation.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::run_agent::RunAgentCommand;
+/// use toolstead_domain::{
+///     conversation::ConversationId,
+///     testing::scripted_model::{ScriptedAnswer, ScriptedModel},
+/// };
+/// use uuid::Uuid;
+///
+/// let model = Arc::new(ScriptedModel::answering([ScriptedAnswer::text("Done.")]));
+/// let command = RunAgentCommand {
+///     system: "Answer briefly.".to_owned(),
+///     ..RunAgentCommand::new(ConversationId(Uuid::now_v7()), model, "List the files.")
+/// };
+/// assert_eq!(command.prompt.len(), 1);
+/// ```
 pub struct RunAgentCommand {
     /// Prompt of the user. If it is empty, the run continues from the end of the conversation.
     pub prompt: Vec<Block>,

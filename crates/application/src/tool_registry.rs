@@ -29,6 +29,27 @@ const KEPT_SNAPSHOTS: usize = 4;
 ///
 /// Until a provider has listed its tools, the stored catalogue of its last run is used. The list is read again whenever
 /// the provider reports a change.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolstead_application::tool_registry::ToolRegistry;
+/// use toolstead_domain::testing::{
+///     fixed_clock::FixedClock,
+///     in_memory_tool_repository::InMemoryToolRepository,
+///     samples::START,
+///     scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Arc::new(FixedClock::at(START));
+/// let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await?;
+/// let provider = ScriptedProvider::new("team").with(ScriptedTool::named("greet"));
+/// registry.register(Arc::new(provider)).await?;
+/// assert!(registry.resolve("greet").is_ok());
+/// # Ok(())
+/// # }
+/// ```
 pub struct ToolRegistry {
     repository: Arc<dyn ToolRepository>,
     clock: Arc<dyn Clock>,
