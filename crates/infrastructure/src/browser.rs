@@ -1,6 +1,7 @@
-//! A browser of the machine, confined like any other program, and driven over its DevTools pipe (`docs/browser.md`).
+//! A browser of the machine, confined like any other program, and controlled over its DevTools pipe
+//! (`docs/browser.md`).
 //!
-//! [`browsers::Browsers`] keeps one for each session that uses one.
+//! [`browsers::Browsers`] holds one for each session that uses a browser.
 
 #![cfg_attr(not(feature = "builtin"), expect(dead_code, reason = "tools use it"))]
 

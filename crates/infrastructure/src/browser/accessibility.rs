@@ -1,31 +1,32 @@
-//! The accessibility tree of one frame, as `Accessibility.getFullAXTree` tells it. A page decides about all that is in it.
+//! The accessibility tree of one frame, from `Accessibility.getFullAXTree`. A page controls everything in it.
 
 use crate::seen_text::SeenText;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-/// More nodes of a frame are not looked at.
+/// Maximum number of nodes of a frame that are read.
 pub(crate) const MAX_NODES: usize = 100_000;
-/// Characters of a name or value.
+/// Maximum length of a name or value, in characters.
 const MAX_TEXT: usize = 300;
 
-/// One frame: a tree, whatever the browser tells. No node is the child of two others, or of itself.
+/// The tree of one frame. It is a valid tree whatever the browser sends: no node is the child of two others, or of
+/// itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FrameTree {
-    /// The document in it: another one after each navigation.
+    /// Id of its document, which changes with each navigation.
     pub(crate) document: Arc<str>,
-    /// The element of the frame around it that holds it; `None` for the page itself.
+    /// Element of the outer frame that contains this one; `None` for the page itself.
     pub(crate) owner: Option<NodeId>,
-    /// In the order in which the browser tells them; the first is the root.
+    /// Nodes in the order of the browser's answer; the first is the root.
     pub(crate) nodes: Vec<AccessibleNode>,
-    /// The places of all children, those of one node in a row.
+    /// Indices of all children; those of one node are adjacent.
     children: Vec<usize>,
-    /// There were more.
+    /// `true` if there were more nodes.
     pub(crate) is_cut: bool,
 }
 
-/// An element of a document, as the browser numbers them (`backendNodeId`).
+/// Number of an element of a document in the browser (`backendNodeId`).
 pub(crate) type NodeId = i64;
 
 /// One node.
@@ -36,20 +37,20 @@ pub(crate) struct AccessibleNode {
     pub(crate) value: String,
     /// Number of invisible characters that were removed from name and value.
     pub(crate) removed: usize,
-    /// The element; text that is made up has none.
+    /// Its element; `None` for generated text.
     pub(crate) element: Option<NodeId>,
     pub(crate) is_ignored: bool,
     pub(crate) state: State,
-    /// Its part of the tree's children.
+    /// Range of its children in the children of the tree.
     children: Range<usize>,
 }
 
-/// The state of a node at the moment.
+/// The state of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) is_focusable: bool,
     pub(crate) is_focused: bool,
-    /// It takes text, or is a part of what takes text.
+    /// `true` if it takes text, or is part of an element that does.
     pub(crate) is_editable: bool,
     pub(crate) is_disabled: bool,
     pub(crate) is_required: bool,
@@ -60,18 +61,18 @@ pub(crate) struct State {
     pub(crate) expanded: Option<bool>,
     pub(crate) is_selected: bool,
     pub(crate) level: Option<u64>,
-    /// The address that a link leads to.
+    /// Address of a link.
     pub(crate) url: Option<String>,
 }
 
-/// A box that is ticked.
+/// The state of a checkbox that is ticked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ticked {
     Wholly,
     Partly,
 }
 
-/// An answer, as far as it is looked at.
+/// The part of an answer that is parsed.
 #[derive(Deserialize)]
 struct ToldTree<'a> {
     #[serde(borrow)]
@@ -108,9 +109,9 @@ struct ToldValue<'a> {
 }
 
 impl FrameTree {
-    /// Reads the answer of the browser, no more than `room` nodes of it. Nodes that are none are passed over.
+    /// Parses the answer of the browser, at most `room` nodes of it. Invalid nodes are ignored.
     ///
-    /// A page may have megabytes of them, so the answer is never made into values, which take many times its bytes.
+    /// A page may have megabytes of nodes. The answer is never parsed into `Value`s, which take many times its bytes.
     pub(crate) fn read(document: Arc<str>, owner: Option<NodeId>, answer: &str, room: usize) -> Self {
         let told = serde_json::from_str::<ToldTree<'_>>(answer).map_or_else(|_| Vec::new(), |told| told.nodes);
         let room = room.min(MAX_NODES);
@@ -139,7 +140,7 @@ impl FrameTree {
         tree
     }
 
-    /// The places of a node's children, those that the browser tells.
+    /// Returns the indices of a node's children, in the order of the browser's answer.
     pub(crate) fn children(&self, place: usize) -> impl DoubleEndedIterator<Item = usize> {
         let children = self.nodes.get(place).and_then(|node| self.children.get(node.children.clone()));
         children.unwrap_or_default().iter().copied()
@@ -198,27 +199,27 @@ impl Ticked {
     }
 }
 
-/// A value that is still JSON, as [`plain`].
+/// Returns an unparsed JSON value as [`plain`] would.
 fn plain_json(value: &str) -> PlainLine {
     match serde_json::from_str::<&str>(value) {
         Ok(text) => PlainLine::of(text),
-        // It holds escapes, or is no text.
+        // It contains escapes, or is not a text.
         Err(_) => serde_json::from_str(value).map_or_else(|_| PlainLine::default(), |value: Value| plain_value(&value)),
     }
 }
 
-/// A text of a page on one line, no longer than it helps, without characters that nobody sees, and without marks that look
-/// like those of calls.
+/// Returns a text of a page on one line, truncated, without invisible characters, and without tags that resemble those
+/// of tool calls.
 pub(crate) fn plain(value: &Value) -> String {
     plain_value(value).text
 }
 
-/// The same of a text.
+/// Returns a text as [`plain`] does.
 pub(crate) fn plain_text(text: &str) -> String {
     PlainLine::of(text).text
 }
 
-/// A text of a page as [`plain`] returns it.
+/// A text of a page in the form of [`plain`].
 #[derive(Debug, Default)]
 struct PlainLine {
     text: String,
@@ -269,7 +270,7 @@ fn made_plain(text: &str) -> String {
     line
 }
 
-/// Tells that nothing is to be done, as for most texts.
+/// Returns `true` if the text needs no change, as most do.
 fn is_plain(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_graphic() && byte != b'<';
     let bytes = text.as_bytes();

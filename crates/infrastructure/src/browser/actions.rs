@@ -1,7 +1,7 @@
-//! Deeds of a person on a page: clicks, types, chooses, waits, looks.
+//! Actions of a user on a page: clicking, typing, choosing, waiting, and taking pictures.
 //!
-//! Code of ours runs in a world of its own, whose functions the page cannot replace; what is put into it are arguments,
-//! never a part of its text. Clicks and keys come as from a mouse and a keyboard.
+//! Scripts run in an isolated world of their own, whose functions the page cannot replace. Values are passed to them as
+//! arguments, never as part of their text. Clicks and keys are sent like those of a mouse and a keyboard.
 
 use crate::browser::{
     accessibility::plain_text,
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 use std::{path::PathBuf, time::Instant};
 use tokio::time::timeout_at;
 
-/// Pixels of a picture on either axis, and in all.
+/// Maximum size of a picture in pixels, per axis and in total.
 const MAX_PICTURE_SIDE: f64 = 16_000.0;
 const MAX_PICTURE_PIXELS: f64 = 32e6;
-/// The pages of a document that are printed.
+/// Range of pages to print.
 const PRINTED: &str = "1-200";
 
-/// The name of our world in each frame.
+/// Name of the isolated world in each frame.
 const WORLD: &str = "toolstead";
 
-/// Says what lies over the middle of an element, or why it has none; nothing where it can be clicked. Frames around it that
-/// are of its own site are looked at as well.
+/// Returns what covers the middle of an element, or why it has none; an empty text if it can be clicked. Frames around
+/// it that belong to the same site are checked as well.
 const COVER: &str = "function () {
     const box = this.getBoundingClientRect();
     if (box.width < 1 || box.height < 1) return 'it is not visible';
@@ -52,15 +52,16 @@ const COVER: &str = "function () {
     return '';
 }";
 
-/// The label of a field that shows, for a field that does not show itself.
+/// Returns the visible label of a field that is not visible itself.
 const LABEL: &str = "function () {
     return !this.disabled && [...(this.labels || [])].find(label => label.getClientRects().length > 0) || null;
 }";
 
-/// Types into a field, in place of all that it holds or behind it. Says why it takes nothing. In one piece: keys go to
-/// whatever has the focus by then, and a frame of somebody else may take it to get what is typed. The field's page hears of
-/// keys all the same: of each one, or of the last one of a long text. A text with line feeds goes in as from a clipboard. Of
-/// a secret it hears one key without a name: a page that repeats what is typed would repeat each beginning of it.
+/// Types into a field, replacing its content or appending to it. Returns the reason if the field takes no text. All of
+/// it is one call: keys go to whatever has the focus, and a frame of another site could take the focus to receive the
+/// text. The page of the field still receives key events: one for each key, or only the last one of a long text. A text
+/// with line feeds is inserted as from a clipboard. For a secret, the page receives a single key event without a name:
+/// a page that repeats typed text would otherwise repeat each beginning of it.
 const TYPE: &str = "function (text, clear, secret) {
     if (this.disabled || this.readOnly) return 'it takes no text';
     const others = ['button', 'checkbox', 'file', 'image', 'radio', 'reset', 'submit'];
@@ -94,7 +95,7 @@ const TYPE: &str = "function (text, clear, secret) {
     return '';
 }";
 
-/// Gives a field its value at once that takes no text from a keyboard, such as a date. False for all other fields.
+/// Sets the value of a field that takes no text from a keyboard, such as a date. Returns `false` for all other fields.
 const PUT: &str = "function (value, submits) {
     const examples = { color: '#1a2b3c', date: '2026-12-24', 'datetime-local': '2026-12-24T18:30', month: '2026-12',
         range: '5', time: '18:30', week: '2026-W52' };
@@ -117,7 +118,7 @@ const PUT: &str = "function (value, submits) {
     return true;
 }";
 
-/// Chooses options by their values or their texts. Says which there are where one is missing.
+/// Selects options by their values or texts. If one is missing, returns the available ones.
 const CHOOSE: &str = "function (wanted) {
     if (this.localName !== 'select') return 'it is no list to choose from';
     if (this.disabled) return 'it is disabled';
@@ -135,7 +136,7 @@ const CHOOSE: &str = "function (wanted) {
     return '';
 }";
 
-/// Returns once a selector fits something visible, or a text stands on the page, or does not any more.
+/// Resolves once a selector matches a visible element, or once a text appears on the page or disappears from it.
 const APPEARS: &str = "function (selector, text, gone) {
     const visible = one => one.getClientRects().length > 0;
     const there = () => selector
@@ -150,14 +151,14 @@ const APPEARS: &str = "function (selector, text, gone) {
     });
 }";
 
-/// A sight that is waited for on a page.
+/// A condition to wait for on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// Something visible that a CSS selector fits.
+    /// A CSS selector matches a visible element.
     Selector(String),
-    /// A text.
+    /// The page contains the text.
     Text(String),
-    /// The text is gone.
+    /// The page no longer contains the text.
     TextGone(String),
 }
 
@@ -173,7 +174,7 @@ pub(crate) enum PictureFormat {
 pub(crate) struct Picture {
     /// The file, in base64.
     pub(crate) data: String,
-    /// The page goes on beyond it.
+    /// `true` if the page is larger than the picture.
     pub(crate) is_cut: bool,
 }
 
@@ -181,7 +182,7 @@ impl Session {
     /// Clicks the middle of an element.
     ///
     /// # Errors
-    /// [`SessionError`]; then nothing was clicked, unless the browser ended.
+    /// [`SessionError`]; the element was not clicked then, unless the browser has ended.
     pub(crate) async fn click(&self, reference: Reference, is_double: bool) -> Result<(), SessionError> {
         let (target, x, y) = self.point_at(reference).await?;
         for count in 1..=if is_double { 2 } else { 1 } {
@@ -193,7 +194,7 @@ impl Session {
         Ok(())
     }
 
-    /// Moves the mouse over the middle of an element, which is then in sight. Says where that is.
+    /// Scrolls an element into view, and moves the mouse over its middle. Returns that position.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -209,8 +210,8 @@ impl Session {
         Ok((target, x, y))
     }
 
-    /// The element in sight and uncovered, or else its label: what a page hides behind a label of its own is clicked there,
-    /// as people do.
+    /// Returns the element, scrolled into view and uncovered, or else its label: a field that a page hides behind a
+    /// label is clicked there, as users do.
     async fn clickable(&self, reference: Reference, target: &Target, object: Value) -> Result<Value, SessionError> {
         let Err(reason) = self.uncovered(reference, target, &object).await else { return Ok(object) };
         if !matches!(reason, SessionError::Unusable { .. }) {
@@ -222,7 +223,7 @@ impl Session {
         Ok(label)
     }
 
-    /// Brings an element in sight, and sees whether nothing lies over it.
+    /// Scrolls an element into view, and checks that nothing covers it.
     async fn uncovered(&self, reference: Reference, target: &Target, object: &Value) -> Result<(), SessionError> {
         let scrolled = self.command(target, "DOM.scrollIntoViewIfNeeded", json!({"objectId": object})).await;
         scrolled.map_err(|error| match error {
@@ -236,7 +237,7 @@ impl Session {
         Ok(())
     }
 
-    /// Types a text into a field, in place of what it holds or behind it.
+    /// Types a text into a field, replacing its content or appending to it.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -251,9 +252,6 @@ impl Session {
     }
 
     /// Types a secret as [`type_text`](Self::type_text) types a text, in one piece.
-    ///
-    /// # Errors
-    /// [`SessionError`].
     pub(crate) async fn type_secret(
         &self,
         reference: Reference,
@@ -290,7 +288,7 @@ impl Session {
         Ok(())
     }
 
-    /// Chooses in a list, by values or by the texts that people see.
+    /// Selects in a list, by values or by the texts that users see.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -300,7 +298,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives files of the shared folder to a field for files.
+    /// Passes files of the shared folder to a field for files.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -314,7 +312,7 @@ impl Session {
             self.command(&target, "DOM.setFileInputFiles", params).await
         };
         if give(json!({"objectId": object})).await.is_err() {
-            // A button that was clicked, and had its page ask for files.
+            // The element is a button that was clicked and made its page ask for files.
             let asked = {
                 let state = self.state();
                 let document = state.references.element(reference).map(|element| element.document.clone());
@@ -334,10 +332,10 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for something on the page, also over a change of pages.
+    /// Waits for a condition on the page, also across navigations.
     ///
     /// # Errors
-    /// [`SessionError::TimedOut`]; that a selector is none.
+    /// [`SessionError::TimedOut`], or an error if the selector is invalid.
     pub(crate) async fn wait_for(&self, sight: &Sight, end: Instant) -> Result<(), SessionError> {
         let (selector, text, is_gone) = match sight {
             Sight::Selector(selector) => (Some(selector), None, false),
@@ -347,7 +345,7 @@ impl Session {
         let arguments = json!([{"value": selector}, {"value": text}, {"value": is_gone}]);
         let looking = async {
             loop {
-                // A tab that has just been opened has no page yet.
+                // A new tab has no page yet.
                 let has_page = |state: &State| state.current().is_none_or(|tab| tab.main_frame.is_some());
                 self.when(end, |state| has_page(state).then_some(())).await?;
                 let target = self.target()?;
@@ -359,7 +357,7 @@ impl Session {
                         None => return Ok(()),
                         Some(thrown) => return Err(SessionError::NotOpened(thrown_text(thrown))),
                     },
-                    // Another page came meanwhile.
+                    // Another page was loaded meanwhile.
                     Err(SessionError::DevTools(_)) if !self.has_ended() => {
                         self.when(end, |state| state.current().is_none_or(|tab| !tab.is_loading).then_some(())).await?;
                     }
@@ -370,7 +368,7 @@ impl Session {
         timeout_at(end.into(), looking).await.unwrap_or(Err(SessionError::TimedOut))
     }
 
-    /// A picture of what shows, or of the whole page, as far as it goes.
+    /// Takes a picture of the visible part, or of the whole page up to the maximum size.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -395,7 +393,7 @@ impl Session {
         Ok(Picture { data, is_cut })
     }
 
-    /// The page as a PDF document, in base64: no more than its first pages.
+    /// Returns the first pages of the page as a PDF document, in base64.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -407,7 +405,7 @@ impl Session {
         Ok(answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 
-    /// Leads the tab back or forth in its history. `false` where there is nothing.
+    /// Moves the tab back or forward in its history. Returns `false` if there is no such entry.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -425,7 +423,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Takes hold of an element in our world: an object of its document, and of no other one.
+    /// Resolves an element in the isolated world of its document, and of no other document.
     pub(super) async fn held(&self, reference: Reference) -> Result<(Target, Value), SessionError> {
         let (target, element) = self.element(reference)?;
         let gone = || SessionError::Stale(reference);
@@ -437,14 +435,14 @@ impl Session {
         let resolve = json!({"backendNodeId": element.node, "executionContextId": world});
         let resolved = self.command(&target, "DOM.resolveNode", resolve).await.map_err(|_| gone())?;
         let object = resolved.get("object").and_then(|object| object.get("objectId")).cloned().ok_or_else(gone)?;
-        // Another document may have come into the frame meanwhile, with an element of the same number. Then that was told
-        // before the answer.
+        // Another document may have been loaded into the frame meanwhile, with an element of the same number. Its event
+        // arrived before this answer.
         self.element(reference)?;
         Ok((target, object))
     }
 
-    /// Calls a function of ours on an element. A text that it returns is the reason why the element cannot be used, an empty
-    /// one is none.
+    /// Calls a script on an element. A text that it returns is the reason why the element cannot be used; an empty text
+    /// is not a reason.
     async fn ask_element(
         &self,
         reference: Reference,
@@ -462,7 +460,7 @@ impl Session {
         }
     }
 
-    /// The same, with whatever it returns: its value, or a handle of it.
+    /// Calls a script on an element, and returns its result: a value, or a handle to an object.
     async fn call_on(
         &self,
         reference: Reference,
@@ -481,7 +479,7 @@ impl Session {
         }
     }
 
-    /// Our world in a frame, the page's own where none is named.
+    /// Returns the isolated world of a frame; of the page itself if no frame is given.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -494,14 +492,14 @@ impl Session {
     }
 }
 
-/// The size of a picture of a page of that size, and whether the page goes on beyond it.
+/// Returns the size of the picture of a page, and `true` if the page is larger.
 fn fitted(width: f64, height: f64) -> (f64, f64, bool) {
     let across = width.clamp(1.0, MAX_PICTURE_SIDE);
     let down = height.clamp(1.0, MAX_PICTURE_SIDE.min(MAX_PICTURE_PIXELS / across));
     (across, down, across < width || down < height)
 }
 
-/// The middle of a box that is given by its four corners.
+/// Returns the middle of a box from its four corners.
 fn middle(quad: &Value) -> Option<(f64, f64)> {
     let corners: Vec<f64> = quad.as_array()?.iter().map(Value::as_f64).collect::<Option<_>>()?;
     let [a, b, c, d, e, f, g, h] = corners[..] else { return None };

@@ -6,8 +6,8 @@ use crate::browser::devtools::Event;
 const OWN_DOCUMENTS: [&str; 5] = ["chrome:", "chrome-extension:", "chrome-search:", "chrome-untrusted:", "devtools:"];
 
 /// Returns the address that a page, frame or worker is about to request, if this event announces one. A redirect is an
-/// event of its own. Documents of the browser itself, such as the background page of a built-in extension, announce
-/// nothing: they request its own services.
+/// event of its own. Documents of the browser itself, such as the background page of a built-in extension, are ignored:
+/// they request its own services.
 pub(crate) fn requested_address(event: &Event) -> Option<&str> {
     let document = event.params.get("documentURL").and_then(|address| address.as_str()).unwrap_or_default();
     if OWN_DOCUMENTS.iter().any(|own| document.starts_with(own)) {

@@ -1,12 +1,12 @@
-//! Attributes of an element that its accessibility tree lacks: kind of field, placeholder, address of an image.
+//! Attributes of an element that its accessibility tree lacks: type of field, placeholder, address of an image.
 
 use crate::browser::{accessibility::plain_text, references::Reference, session::Session};
 use serde_json::{Value, json};
 
-/// An element's tag and attributes.
+/// The tag and the attributes of an element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
-    /// In lower case.
+    /// Name of the tag, in lower case.
     pub(crate) tag: String,
     all: Vec<(String, String)>,
 }
@@ -21,20 +21,20 @@ impl Attributes {
         }
     }
 
-    /// The value of an attribute that is there and not empty.
+    /// Returns the value of an attribute, if it is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.all.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Tells whether it is a field whose value nobody is to see.
+    /// Returns `true` for a password field, whose value must not be shown.
     pub(crate) fn is_password(&self) -> bool {
         self.get("type").is_some_and(|kind| kind.eq_ignore_ascii_case("password"))
     }
 }
 
 impl Session {
-    /// The tag and attributes of an element; none where it is gone.
+    /// Returns the tag and attributes of an element; empty ones if it no longer exists.
     pub(crate) async fn attributes(&self, reference: Reference) -> Attributes {
         let Ok((target, element)) = self.element(reference) else { return Attributes::default() };
         let asked = json!({"backendNodeId": element.node, "depth": 0});

@@ -1,4 +1,4 @@
-//! The browsers of an application: one a session, started when a call needs it, ended when nobody does.
+//! The browsers of an application: one per session, started when a call needs it, and ended when it is unused.
 
 use crate::{
     browser::{
@@ -41,35 +41,35 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// Browsers at once. Each takes some hundred megabytes.
+/// Maximum number of browsers at once. Each takes some hundred megabytes.
 const MAX_BROWSERS: usize = 8;
-/// Those of one principal, so that something is left for others.
+/// Maximum number of browsers of one principal, so that others can start some, too.
 const MAX_OF_ONE: usize = 6;
-/// Connections of a browser at once.
+/// Maximum number of concurrent connections of a browser.
 const CONNECTIONS: usize = 256;
-/// A browser passes on so much in its life, in bytes.
+/// Maximum traffic of a browser in its lifetime, in bytes.
 const MAX_TRAFFIC: u64 = 4 << 30;
 
 /// The settings that browsers are started with.
 #[derive(Debug, Clone)]
 pub struct BrowserSettings {
-    /// The program (`[browser] program`); `None`: the first one of the machine.
+    /// Path or name of the browser (`[browser] program`); `None`: the first one found on the machine.
     pub program: Option<PathBuf>,
-    /// A browser that nobody used for so long ends.
+    /// Time after which an unused browser is ended.
     pub idle: Duration,
     /// Maximum time for the start.
     pub start_limit: Duration,
-    /// The environment that it starts from: built, never inherited.
+    /// Environment of the browser, which is constructed and never inherited.
     pub environment: BTreeMap<String, String>,
-    /// The bounds (`[limits]`).
+    /// Limits of the sandbox (`[limits]`).
     pub limits: SandboxLimits,
-    /// True where a kernel without Landlock is refused.
+    /// `true` to refuse a kernel without Landlock.
     pub requires_landlock: bool,
-    /// The folder in which each browser has one that it shares with us; made where it is missing.
+    /// Folder with one subfolder per browser, which the browser shares with Toolstead. Created if it is missing.
     pub folder: PathBuf,
-    /// The way to hosts.
+    /// Network that the browsers use.
     pub network: Arc<dyn Network>,
-    /// The hosts that may lie in private networks.
+    /// Hosts that may be in private networks.
     pub private_hosts: HostPatterns,
 }
 
@@ -92,13 +92,13 @@ impl Default for BrowserSettings {
 /// Result of a check that started a browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedBrowser {
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
     /// Its product and version, as in `Chrome 156.0.8078.79`.
     pub product: String,
 }
 
-/// The one whose browser it is.
+/// The owner of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) principal: Principal,
@@ -110,7 +110,7 @@ pub(crate) struct Owner {
 pub struct Browsers {
     settings: BrowserSettings,
     launcher: OnceLock<Launcher>,
-    /// The reason why no browser could be started when the first of its tools was defined.
+    /// The reason why no browser could be started when the first browser tool was defined.
     missing: OnceLock<Option<String>>,
     running: Mutex<HashMap<Owner, Arc<Place>>>,
 }
@@ -119,10 +119,10 @@ pub struct Browsers {
 #[derive(Debug)]
 struct Place {
     session: Arc<AsyncMutex<Option<Running>>>,
-    /// The grant of the latest call, by which pages are judged that come later.
+    /// Grant of the latest call. It also decides about pages that are loaded later.
     grant: Arc<Mutex<Grant>>,
     used: Mutex<Instant>,
-    /// The end of the browser, whoever works with it.
+    /// Handle that ends the browser, even while a call uses it.
     end: Mutex<Option<End>>,
 }
 
@@ -130,26 +130,26 @@ struct Place {
 struct Running {
     session: Session,
     folder: SharedFolder,
-    /// Ends with the browser.
+    /// Task that ends with the browser.
     _watching: AbortOnDropHandle<()>,
 }
 
-/// The browser of a session, for one call; others of the session wait.
+/// The browser of a session, reserved for one call. Other calls of the session wait.
 pub(crate) struct Lease {
     place: Arc<Place>,
     running: OwnedMutexGuard<Option<Running>>,
 }
 
 impl Browsers {
-    /// Browsers under these settings. None is started yet.
+    /// Creates the set with these settings. No browser is started yet.
     pub fn new(settings: BrowserSettings) -> Self {
         Self { settings, launcher: OnceLock::new(), missing: OnceLock::new(), running: Mutex::default() }
     }
 
-    /// The program that is started where no tool can write to it. Blocks.
+    /// Returns the program that would be started if tools could write nowhere. Blocks.
     ///
     /// # Errors
-    /// The reason why there is none, with what helps.
+    /// The reason why there is none, and what to do.
     pub fn found(&self) -> Result<PathBuf, String> {
         self.program(&WritableRoots::default())
     }
@@ -170,7 +170,7 @@ impl Browsers {
         }
     }
 
-    /// Returns the reason why no browser could be started at the first call of this, with what helps. Blocks.
+    /// Returns the reason why no browser could be started at the first call of this function, and what to do. Blocks.
     pub(crate) fn unavailable(&self, writable: &WritableRoots) -> Option<String> {
         self.missing.get_or_init(|| self.program(writable).err()).clone()
     }
@@ -180,10 +180,11 @@ impl Browsers {
         program::find(self.settings.program.as_deref(), path, writable)
     }
 
-    /// The browser of a session, started where there is none. From now on its pages are judged by this grant.
+    /// Returns the browser of a session, and starts it if there is none. From now on this grant decides about its
+    /// pages.
     ///
     /// # Errors
-    /// `unavailable` where it cannot be started here, `execution_failed` where it was not.
+    /// `unavailable` if a browser cannot be started here, `execution_failed` if the start failed.
     pub(crate) async fn of(
         &self,
         owner: &Owner,
@@ -205,10 +206,10 @@ impl Browsers {
         Ok(Lease { place, running })
     }
 
-    /// The browser of a session, where there is one.
+    /// Returns the browser of a session, if there is one.
     ///
     /// # Errors
-    /// `not_found` where no page is open.
+    /// `not_found` if no page is open.
     pub(crate) async fn open_one(&self, owner: &Owner, grant: &Grant) -> Result<Lease, ToolFailure> {
         let place = lock(&self.running).get(owner).cloned();
         if let Some(place) = place {
@@ -223,21 +224,21 @@ impl Browsers {
         ))
     }
 
-    /// Tells something of the browser of a session without waiting for it. `None` while a call works with it: then what is
-    /// touched is judged when that call is done.
+    /// Reads from the browser of a session without waiting. Returns `None` while a call uses the browser: accesses are
+    /// then checked after that call.
     pub(crate) fn now<T>(&self, owner: &Owner, told: impl FnOnce(&Session) -> T) -> Option<T> {
         let place = lock(&self.running).get(owner).cloned()?;
         let running = place.session.try_lock().ok()?;
         running.as_ref().map(|running| told(&running.session))
     }
 
-    /// The end of a session's browser.
+    /// Returns the handle that ends a session's browser.
     #[cfg(test)]
     pub(crate) fn end_of(&self, owner: &Owner) -> Option<End> {
         lock(&lock(&self.running).get(owner)?.end).clone()
     }
 
-    /// Ends the browser of a session that is over.
+    /// Ends the browser of a session that has ended.
     pub(crate) fn end_session(&self, principal: &Principal, session: &str) {
         self.end(&Owner { principal: principal.clone(), session: session.to_owned() });
     }
@@ -251,17 +252,17 @@ impl Browsers {
         }
     }
 
-    /// Ends the browser of a session, whatever a call waits for in it. `false` where there is none.
+    /// Ends the browser of a session, even while a call uses it. Returns `false` if there is none.
     pub(crate) fn end(&self, owner: &Owner) -> bool {
         let Some(place) = lock(&self.running).remove(owner) else { return false };
         let end = lock(&place.end).take();
         end.is_some_and(|end| end.now())
     }
 
-    /// The owner's place, made where there is none and room for one.
+    /// Returns the entry of the owner, and creates it if the limits allow it.
     fn place(&self, owner: &Owner, grant: &Grant) -> Result<Arc<Place>, ToolFailure> {
         let mut running = lock(&self.running);
-        // Those that ended by themselves take no room.
+        // Browsers that ended by themselves do not count.
         let is_used = |session: Option<&Running>| session.is_some_and(|running| !running.session.has_ended());
         running.retain(|known, place| {
             let is_held = known == owner || Arc::strong_count(place) > 1;
@@ -298,7 +299,7 @@ impl Browsers {
             let (grant, access) = (lock(&judging), Access::ReachHost(host.into()));
             match grant.permits(&access) {
                 true => Verdict::Allow,
-                // Nobody can be asked any more.
+                // No approver is available any more.
                 false => grant.objection(&access).max(Verdict::Ask),
             }
         });
@@ -356,19 +357,19 @@ impl Browsers {
 }
 
 impl Lease {
-    /// The browser.
+    /// Returns the browser.
     ///
     /// # Errors
-    /// Never while it is leased.
+    /// Never while the lease exists.
     pub(crate) fn session(&self) -> Result<&Session, ToolFailure> {
         let gone = || ToolFailure::new(ErrorKind::Internal, "the browser is gone");
         self.running.as_ref().map(|running| &running.session).ok_or_else(gone)
     }
 
-    /// The folder that the browser shares with us.
+    /// Returns the folder that the browser shares with Toolstead.
     ///
     /// # Errors
-    /// Never while it is leased.
+    /// Never while the lease exists.
     pub(crate) fn folder(&self) -> Result<&SharedFolder, ToolFailure> {
         let gone = || ToolFailure::new(ErrorKind::Internal, "the browser is gone");
         self.running.as_ref().map(|running| &running.folder).ok_or_else(gone)
@@ -381,13 +382,13 @@ impl Drop for Lease {
     }
 }
 
-/// Ends a browser when nobody has used it for so long, and clears up after one that ended by itself.
+/// Ends a browser that was not used for this time, and cleans up after one that ended by itself.
 async fn watch(place: Weak<Place>, end: End, idle: Duration) {
     loop {
         let Some(held) = place.upgrade() else { return };
         let left = idle.saturating_sub(lock(&held.used).elapsed());
         if left.is_zero() {
-            // Who uses it right now keeps it.
+            // A call that uses the browser now extends its time.
             if let Ok(mut running) = held.session.try_lock() {
                 *running = None;
                 return;
@@ -401,7 +402,7 @@ async fn watch(place: Weak<Place>, end: End, idle: Duration) {
         }
     }
     let Some(held) = place.upgrade() else { return };
-    // The call that works with it is told, and lets go of it.
+    // The call that uses the browser receives an error, and releases it.
     let mut running = held.session.lock().await;
     if let Some(ended) = running.as_ref().filter(|running| running.session.has_ended()) {
         ended.session.log_ending().await;
@@ -435,7 +436,7 @@ fn not_started(program: &Path, error: NotStarted) -> ToolFailure {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it is held.
+    // Nothing panics while the lock is held.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -474,7 +475,7 @@ mod tests {
         held.extend((0..MAX_BROWSERS - MAX_OF_ONE).map(|session| asks("bob", session).unwrap()));
         let refused = asks("eve", 0).unwrap_err();
         assert!(refused.message.contains("8 browsers run already"), "{}", refused.message);
-        // What nobody holds and was never started takes no room.
+        // An entry that no call holds and that never started a browser does not count.
         drop(held);
         asks("eve", 0).unwrap();
     }

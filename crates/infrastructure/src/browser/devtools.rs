@@ -1,7 +1,8 @@
-//! The Chrome DevTools Protocol over a pair of pipes (`--remote-debugging-pipe`): JSON objects, each ended by a NUL.
+//! The Chrome DevTools Protocol over a pair of pipes (`--remote-debugging-pipe`): JSON objects, each terminated by a
+//! NUL.
 //!
-//! What the browser sends is hostile: a page decides about much of it. Answers go to those who wait for them; events go to
-//! one listener, in their order, which must not wait. What nobody here knows is passed over.
+//! Messages of the browser are untrusted: a page controls much of their content. Answers go to the callers that wait
+//! for them; events go to one listener, in their order, which must not wait. Unknown messages are ignored.
 
 use crate::browser::{
     accessibility::plain_text,
@@ -24,32 +25,33 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-/// A longer message ends the connection, in bytes. A screenshot of a long page takes some ten megabytes.
+/// Maximum size of a message, in bytes; a longer one ends the connection. A screenshot of a long page takes some ten
+/// megabytes.
 const MAX_MESSAGE_BYTES: usize = 128 << 20;
-/// The parameters of a longer event are not read, in bytes. An address has two megabytes at most.
+/// Maximum size of the parameters of an event that are parsed, in bytes. An address has at most two megabytes.
 const MAX_EVENT_BYTES: usize = 4 << 20;
-/// An answer with more values is not read: in memory each takes many times its bytes.
+/// Maximum number of values of a large answer that is parsed: in memory, each takes many times its bytes.
 const MAX_VALUES: usize = 10_000_000;
-/// A longer name of a method or session is none, in bytes.
+/// Maximum length of the name of a method or session, in bytes. An event with a longer one is ignored.
 const MAX_NAME_BYTES: usize = 200;
-/// Commands that wait to be written; further ones wait.
+/// Maximum number of commands that wait to be written; further ones wait.
 const MAX_UNWRITTEN: usize = 1_024;
 
 /// A connection to a browser. Dropping it ends the connection.
 pub(crate) struct DevTools {
     commands: mpsc::Sender<Vec<u8>>,
     shared: Arc<Shared>,
-    /// `None` in tests without one.
+    /// `None` in tests without a process.
     process: Option<Arc<Process>>,
     _reading: AbortOnDropHandle<()>,
     _writing: AbortOnDropHandle<()>,
 }
 
-/// A part of the browser that commands go to: the browser itself, or one tab by its session.
+/// A part of the browser that receives commands: the browser itself, or one tab by its session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target(pub(crate) Option<Arc<str>>);
 
-/// Something that happened.
+/// An event of the browser.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub(crate) target: Target,
@@ -57,46 +59,46 @@ pub(crate) struct Event {
     pub(crate) params: Map<String, Value>,
 }
 
-/// The answer to a command, as it came: some are megabytes, and who asked reads of it what is needed.
+/// The unparsed answer to a command: some have megabytes, and the caller parses only the part that it needs.
 #[derive(Debug)]
 pub(crate) struct Answer(Vec<u8>);
 
-/// A command without an answer.
+/// The reason why a command has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DevToolsError {
-    /// The browser is gone, or broke the protocol.
+    /// The browser has ended, or violated the protocol.
     #[error("the browser ended{0}")]
     Ended(Ending),
-    /// The browser was closed by this side.
+    /// Toolstead closed the browser.
     #[error("the browser was closed")]
     Closed,
-    /// It refused.
+    /// The browser refused the command.
     #[error("the browser refused `{method}`: {message}")]
     Refused {
-        /// The command.
+        /// Method of the command.
         method: String,
-        /// Its words.
+        /// Message of the browser.
         message: String,
     },
 }
 
-/// What the reader and those who wait share.
+/// State that the reader shares with waiting callers.
 #[derive(Default)]
 struct Shared {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
     ended: CancellationToken,
-    /// Set before `ended` if this side ends the connection.
+    /// Set before `ended` if Toolstead ends the connection.
     is_closed: AtomicBool,
 }
 
-/// The end of a connection, for whoever does not hold it.
+/// A handle that ends a connection without owning it.
 #[derive(Clone)]
 pub(crate) struct End {
     shared: Arc<Shared>,
 }
 
-/// Those who wait for an answer, by the number of their command; `None` once nobody answers any more.
+/// Callers that wait for an answer, by the number of their command; `None` once the connection has ended.
 struct Waiting(Option<HashMap<u64, oneshot::Sender<Result<Answer, String>>>>);
 
 impl Default for Waiting {
@@ -107,7 +109,7 @@ impl Default for Waiting {
 
 impl Shared {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,7 +120,7 @@ impl Shared {
 }
 
 impl End {
-    /// Ends the connection: whoever waits for an answer is told so at once. `false` where it has ended already.
+    /// Ends the connection; waiting callers receive an error at once. Returns `false` if it has ended already.
     pub(crate) fn now(&self) -> bool {
         let is_first = !self.shared.ended.is_cancelled();
         if is_first {
@@ -128,7 +130,7 @@ impl End {
         is_first
     }
 
-    /// Returns when it has ended.
+    /// Waits until the connection has ended.
     pub(crate) async fn came(&self) {
         self.shared.ended.cancelled().await;
     }
@@ -151,7 +153,7 @@ impl DevTools {
         Self { commands, shared, process, _reading: reading, _writing: writing }
     }
 
-    /// Gives a command and waits for its answer.
+    /// Sends a command and waits for its answer.
     ///
     /// # Errors
     /// [`DevToolsError`].
@@ -160,7 +162,7 @@ impl DevTools {
         answer.value().map_err(|message| DevToolsError::Refused { method: method.to_owned(), message })
     }
 
-    /// The same, with the answer as it came.
+    /// Sends a command and waits for its unparsed answer.
     ///
     /// # Errors
     /// [`DevToolsError`].
@@ -172,7 +174,7 @@ impl DevTools {
         }
     }
 
-    /// Gives a command and waits for its answer, or for the reason why the browser refused it. `None` if the connection
+    /// Sends a command, and waits for its answer or for the reason why the browser refused it. `None` if the connection
     /// ends.
     async fn answer(&self, target: &Target, method: &str, params: Value) -> Option<Result<Answer, String>> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +183,7 @@ impl DevTools {
         let _forget = Forget { shared: &self.shared, number };
         tokio::select! {
             sent = self.commands.send(message(number, target, method, params)) => sent.ok()?,
-            // A browser that reads nothing may end before the command is on its way.
+            // A browser that reads nothing may end before the command is sent.
             _ = &mut answered => return None,
         }
         answered.await.ok()
@@ -196,12 +198,12 @@ impl DevTools {
         }
     }
 
-    /// Whether nobody answers any more.
+    /// Returns `true` if the connection has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.shared.ended.is_cancelled()
     }
 
-    /// The end of this connection.
+    /// Returns a handle that ends this connection.
     pub(crate) fn end(&self) -> End {
         End { shared: self.shared.clone() }
     }
@@ -213,7 +215,7 @@ impl Drop for DevTools {
     }
 }
 
-/// Whoever stops to wait needs no place any more.
+/// Removes a caller that stops waiting, on drop.
 struct Forget<'a> {
     shared: &'a Shared,
     number: u64,
@@ -227,7 +229,7 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// An event, with the way to answer it at once.
+/// An event, with the means to send commands at once.
 pub(crate) struct Heard<'a> {
     pub(crate) event: Event,
     shared: &'a Shared,
@@ -235,8 +237,8 @@ pub(crate) struct Heard<'a> {
 }
 
 impl Heard<'_> {
-    /// Gives a command whose answer nobody waits for. `false` where too many wait to be written: then the one who hears has
-    /// to do without.
+    /// Sends a command without waiting for its answer. Returns `false` if too many commands wait to be written; the
+    /// command is dropped then.
     pub(crate) fn post(&self, target: &Target, method: &str, params: Value) -> bool {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         self.commands.try_send(message(number, target, method, params)).is_ok()
@@ -271,18 +273,18 @@ async fn read(
     mut heard: impl FnMut(Heard<'_>),
 ) {
     let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
-    // Also where a fault of ours ends the reading.
+    // Also ends the connection if a bug of Toolstead ends the reading.
     let _ends = Ends(&shared);
     let reading = async {
-        // The end and a breach are the same: nobody answers any more.
+        // The end of the stream and a protocol violation are treated alike: no further answer is possible.
         while let Ok(Some(bytes)) = messages.next().await {
             let Ok(message) = serde_json::from_slice::<Message<'_>>(&bytes) else { break };
             match message.id {
                 Some(number) => {
                     let waiting = shared.waiting().0.as_mut().and_then(|waiting| waiting.remove(&number));
-                    // Nobody reads what nobody has asked for.
+                    // Unrequested answers are ignored.
                     if let Some(waiting) = waiting {
-                        // Whoever asked may be gone.
+                        // The caller may have stopped waiting.
                         let refused = message.refused();
                         let _ = waiting.send(refused.map_or(Ok(Answer(bytes)), Err));
                     }
@@ -307,7 +309,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// A message of the browser, whose parts are read when somebody wants them: an answer has a number, an event a method.
+/// A message of the browser, whose parts are parsed on demand: an answer has a number, an event has a method.
 #[derive(Deserialize)]
 struct Message<'a> {
     id: Option<u64>,
@@ -324,13 +326,13 @@ struct Message<'a> {
 }
 
 impl Answer {
-    /// The result, as JSON.
+    /// Returns the result, as JSON.
     pub(crate) fn result(&self) -> &str {
         let message = serde_json::from_slice::<Message<'_>>(&self.0).ok();
         message.and_then(|message| message.result).map_or("null", RawValue::get)
     }
 
-    /// The result as a value.
+    /// Returns the parsed result.
     fn value(&self) -> Result<Value, String> {
         let raw = self.result();
         if raw.len() > MAX_EVENT_BYTES
@@ -343,14 +345,14 @@ impl Answer {
 }
 
 impl Message<'_> {
-    /// The reason why the command was refused, if it was.
+    /// Returns the reason why the command was refused, if it was.
     fn refused(&self) -> Option<String> {
         let error: Value = serde_json::from_str(self.error?.get()).unwrap_or_default();
         let said = error.get("message").and_then(Value::as_str).unwrap_or("it did not say why");
         Some(plain_text(said))
     }
 
-    /// The event; one whose parameters cannot be read has none, so that whoever must answer it still hears of it.
+    /// Returns the event. If its parameters cannot be parsed, they are empty: some events must be answered in any case.
     fn event(&self) -> Option<Event> {
         let params = self.params.map(RawValue::get).filter(|params| params.len() <= MAX_EVENT_BYTES);
         let params = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
@@ -364,16 +366,16 @@ impl Message<'_> {
     }
 }
 
-/// Messages out of a stream of bytes.
+/// Splits a stream of bytes into messages.
 struct Messages<R> {
     output: R,
     unread: Vec<u8>,
-    /// So many bytes of them hold no end of a message.
+    /// Number of unread bytes that contain no end of a message.
     searched: usize,
 }
 
 impl<R: AsyncRead + Unpin> Messages<R> {
-    /// The next message; `None` at the end.
+    /// Returns the next message; `None` at the end.
     async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(at) = self.unread[self.searched..].iter().position(|byte| *byte == 0) {
@@ -412,7 +414,7 @@ mod tests {
     use super::*;
     use tokio::io::{DuplexStream, duplex};
 
-    /// A browser that a test plays.
+    /// A browser whose messages a test scripts.
     struct Played {
         output: DuplexStream,
         input: Messages<DuplexStream>,

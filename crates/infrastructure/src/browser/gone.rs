@@ -1,4 +1,5 @@
-//! Elements that were told and are gone: a caller who means one of them hears what is like it now.
+//! Removed elements that a caller received. A call that names one of them is answered with similar elements of the
+//! page.
 
 use crate::browser::{
     references::Reference,
@@ -6,15 +7,15 @@ use crate::browser::{
 };
 use std::collections::{HashSet, VecDeque};
 
-/// Lines that are kept of them; the oldest go first.
+/// Maximum number of stored lines; the oldest are dropped first.
 const MAX_LINES: usize = 5_000;
 
-/// The last that was told of each.
+/// The last line of each element.
 #[derive(Debug, Default)]
 pub(crate) struct Gone(VecDeque<Line>);
 
 impl Gone {
-    /// Keeps the elements of a page that it does not have any more.
+    /// Stores the lines of the elements that the page no longer has.
     pub(crate) fn keep(&mut self, before: Snapshot, now: &Snapshot) {
         let there: HashSet<Reference> = now.references().collect();
         let gone = before.lines.into_iter().filter(|line| line.reference.is_some_and(|one| !there.contains(&one)));
@@ -23,7 +24,7 @@ impl Gone {
         self.0.drain(..surplus);
     }
 
-    /// The last that was told of an element.
+    /// Returns the last line of an element.
     pub(crate) fn line_of(&self, reference: Reference) -> Option<&Line> {
         self.0.iter().rev().find(|line| line.reference == Some(reference))
     }

@@ -1,4 +1,4 @@
-//! Keys that bear a name, as a person presses them: they scroll, close, send, and go from field to field.
+//! Named keys, as a user presses them: they scroll, close, submit, and move between fields.
 
 use crate::browser::{
     devtools::{DevToolsError, Target},
@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 use std::{collections::HashSet, str::FromStr};
 
-/// Names, the numbers that browsers know them by, and what they type.
+/// Names, key codes in browsers, and typed texts.
 const KEYS: [(&str, u32, &str); 15] = [
     ("Enter", 13, "\r"),
     ("Escape", 27, ""),
@@ -28,25 +28,25 @@ const KEYS: [(&str, u32, &str); 15] = [
     ("Space", 32, " "),
 ];
 
-/// Keys that are held meanwhile, and their bits.
+/// Modifier keys, and their bits.
 const HELD: [(&str, u8); 4] = [("Alt", 1), ("Control", 2), ("Meta", 4), ("Shift", 8)];
 
-/// Tells whether a frame has the focus, or one within it.
+/// Returns `true` if a frame, or one within it, has the focus.
 const HAS_FOCUS: &str = "function () { return document.hasFocus(); }";
 
-/// A key, and what is held with it.
+/// A key with its modifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     name: &'static str,
     code: u32,
-    /// The text that it types by itself.
+    /// Text that it types without modifiers.
     text: &'static str,
     held: u8,
-    /// The letter or figure, where it is one.
+    /// The letter or digit, if the key is one.
     letter: Option<char>,
 }
 
-/// A word that names no key.
+/// The error for an unknown name of a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no key that can be pressed: there are {all}, each also as in `Shift+Tab`, and letters as in `Control+a`",
@@ -57,9 +57,9 @@ pub(crate) struct UnknownKey(String);
 impl Key {
     pub(crate) const ENTER: Self = Self { name: "Enter", code: 13, text: "\r", held: 0, letter: None };
 
-    /// The event of pressing it, or of letting it go.
+    /// Returns the event for pressing or releasing the key.
     fn event(&self, is_down: bool) -> Value {
-        // What is typed with such a key held is a command.
+        // A key with such a modifier is a command and types nothing.
         let text = if is_down && self.held & !8 == 0 { self.text } else { "" };
         let kind = match (is_down, text.is_empty()) {
             (false, _) => "keyUp",
@@ -94,7 +94,7 @@ impl FromStr for Key {
         if let Some((name, code, text)) = KEYS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name)) {
             return Ok(Self { name: *name, code: *code, text: *text, held, letter: None });
         }
-        // Letters alone are text, which is typed and judged as such.
+        // Single letters are text, which is typed and checked as text.
         match (name.as_bytes(), held & !8) {
             ([letter], 1..) if letter.is_ascii_alphanumeric() => {
                 let code = letter.to_ascii_uppercase().into();
@@ -106,7 +106,7 @@ impl FromStr for Key {
 }
 
 impl Session {
-    /// Presses a key where the focus is.
+    /// Presses a key at the focused element.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -117,7 +117,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives an element the focus, which keys go to.
+    /// Moves the focus to an element, which then receives keys.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -127,10 +127,10 @@ impl Session {
         focused.map(|_| ()).map_err(|_| SessionError::Unusable { reference, reason: "it takes no keys".into() })
     }
 
-    /// The host of the frame in which the focus is; `None` where it has none.
+    /// Returns the host of the focused frame; `None` if no frame has the focus.
     ///
     /// # Errors
-    /// [`SessionError`]; a frame that is gone is none.
+    /// [`SessionError`]. A frame that was removed meanwhile does not cause an error.
     pub(crate) async fn focused_host(&self) -> Result<Option<String>, SessionError> {
         let (target, frames) = {
             let state = self.state();
@@ -142,7 +142,7 @@ impl Session {
         let focused: HashSet<&str> = focused.collect();
         let state = self.state();
         let Some(tab) = state.current().filter(|tab| tab.target.as_ref() == Some(&target)) else { return Ok(None) };
-        // Those around it have it as well.
+        // Its ancestors report the focus as well.
         let around = focused.iter().filter_map(|frame| tab.frames.get(*frame)?.parent.as_deref());
         let around: HashSet<&str> = around.collect();
         Ok(focused.difference(&around).next().and_then(|frame| tab.host_of_frame(frame)))

@@ -1,4 +1,4 @@
-//! A browser's process: how it ended, and the last lines of its standard error.
+//! A browser's process: its exit status, and the last lines of its standard error.
 //!
 //! Pages influence that text. It is bounded, and shown in plain characters.
 

@@ -1,7 +1,7 @@
-//! The browser's program: how it is found, and how it is started within a confined run.
+//! The browser's program: how it is located, and how it is started in the sandbox.
 //!
-//! Its own sandbox is off: it would need the rights that the run has given up. The run is its sandbox, and the proxy of the
-//! run its only network.
+//! The browser's own sandbox is off: it would need rights that the run does not have. The sandbox of the run replaces
+//! it, and the proxy of the run is its only network.
 
 use crate::{
     browser::{
@@ -27,24 +27,25 @@ use std::{
 use tokio::net::unix::pipe;
 use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxPolicy};
 
-/// The names of browsers, the one that starts fastest first.
+/// Names of browsers, the one with the fastest start first.
 const NAMES: [&str; 5] =
     ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-/// Starts the browser with the pipes at the descriptors that it expects. Its standard error stays the pipe of the run.
+/// Starts the browser with the pipes at the descriptors that it expects. Its standard error remains the pipe of the
+/// run.
 const START: &str = "exec \"$0\" --proxy-server=\"$http_proxy\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
 
-/// The arguments of every browser.
+/// Arguments of every browser.
 const ARGUMENTS: &[&str] = &[
     "--headless",
     "--remote-debugging-pipe",
     "--no-sandbox",
     "--user-data-dir=/tmp/profile",
-    // Loopback and the local link as well: the proxy decides.
+    // Includes loopback and link-local addresses: the proxy decides about them.
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
-    // Frames of other sites stand in the tree of their page.
+    // Frames of other sites must be part of the tree of their page.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,\
      AutofillServerCommunication,Prerender2,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,\
@@ -53,7 +54,7 @@ const ARGUMENTS: &[&str] = &[
     // contacts the proxy.
     "--gaia-url=http://127.0.0.1:1",
     "--component-updater=url-source=http://127.0.0.1:1/",
-    // A page out of a memory is not fetched, so that nobody would judge it.
+    // A page from this cache is not requested again, so it would not be checked.
     "--disable-back-forward-cache",
     "--disable-background-networking",
     "--disable-component-update",
@@ -62,7 +63,7 @@ const ARGUMENTS: &[&str] = &[
     "--disable-domain-reliability",
     "--disable-extensions",
     "--disable-gpu",
-    // A full browser blocks popups that a headless one opens. Their pages are judged like all others.
+    // A full browser blocks popups that a headless one opens. Their pages are checked like all others.
     "--disable-popup-blocking",
     "--disable-sync",
     "--metrics-recording-only",
@@ -79,18 +80,18 @@ const ARGUMENTS: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) launcher: Launcher,
-    /// The program, as [`find`] returns it.
+    /// Path of the program, as returned by [`find`].
     pub(crate) file: PathBuf,
-    /// What its run may touch, without the network.
+    /// Sandbox policy of its run, without the network.
     pub(crate) policy: SandboxPolicy,
-    /// The folder that it shares with us: for files that pages have it download, and that pages get.
+    /// Folder that it shares with Toolstead, for downloads and for files that pages receive.
     pub(crate) folder: PathBuf,
-    /// The way to hosts.
+    /// Connector to hosts.
     pub(crate) connector: Connector,
     pub(crate) proxy: ProxyPolicy,
 }
 
-/// A browser that has begun to run.
+/// A browser whose process has started.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) output: pipe::Receiver,
@@ -99,16 +100,16 @@ pub(crate) struct Started {
     pub(crate) process: Arc<Process>,
 }
 
-/// Why there is none.
+/// The reason why a browser did not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotStarted {
-    /// The sandbox or the system refused.
+    /// The sandbox or the system refused the start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// Its way out could not be opened.
+    /// The proxy could not be started.
     #[error("the way of the browser to the network could not be opened")]
     Proxy(#[source] std::io::Error),
-    /// Its pipes or its network are not there, as in a sandbox without namespaces.
+    /// Its pipes or its network are missing, as in a sandbox without namespaces.
     #[error("the browser needs a sandbox with a network of its own")]
     NoNetwork,
     /// The browser ended, or refused a command, before it was ready.
@@ -124,8 +125,8 @@ pub(crate) enum NotStarted {
     },
 }
 
-/// Returns the program of the configured browser, else of the first one of the machine, where no tool can write to it.
-/// Blocks.
+/// Returns the program of the configured browser, else of the first one found on the machine, if no tool can write to
+/// it. Blocks.
 ///
 /// # Errors
 /// The reason why there is none, and what to do.
@@ -139,7 +140,7 @@ pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -
         let file = Launcher::found_outside(name, path, writable).0?;
         wrapper::program_of(&file, named.is_none(), writable)
     };
-    // A bare name is looked up on the `PATH`.
+    // A bare name is searched on the `PATH`.
     let is_there = |named: &Path| match named.components().count() {
         1 => env::split_paths(path).any(|folder| wrapper::is_executable(&folder.join(named))),
         _ => wrapper::is_executable(named),
@@ -160,10 +161,10 @@ pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -
 }
 
 impl Program {
-    /// Starts it.
+    /// Starts the browser.
     pub(crate) async fn start(self) -> Result<Started, NotStarted> {
         let mut policy = self.policy;
-        // Any list that is not empty: the proxy decides about hosts.
+        // Any nonempty list works, since the proxy decides about hosts.
         policy.write_roots.push(self.folder);
         policy.network = NetworkPolicy::Hosts(vec!["*.invalid".into()]);
         // The sandbox shows only installations on the `PATH`; the browser may be outside of them, such as in

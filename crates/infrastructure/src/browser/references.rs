@@ -1,12 +1,12 @@
-//! References to elements of pages: given once, to one element of one document, and never to another one.
+//! References to elements of pages. A reference is assigned to one element of one document, and never reused.
 
 use crate::browser::accessibility::NodeId;
 use std::{collections::HashMap, fmt, str::FromStr, sync::Arc};
 
-/// More elements of one session get no reference.
+/// Maximum number of references in one session.
 const MAX_REFERENCES: u32 = 1_000_000;
 
-/// A reference, as `e12`.
+/// A reference such as `e12`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Reference(pub(crate) u32);
 
@@ -16,7 +16,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// A text that is no reference.
+/// The error for a text that is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no reference: they look like `e12`")]
 pub(crate) struct InvalidReference(String);
@@ -34,7 +34,7 @@ impl FromStr for Reference {
 /// An element of a tab.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Element {
-    /// The document that it is of: another one after each navigation.
+    /// Id of its document, which changes with each navigation.
     pub(crate) document: Arc<str>,
     pub(crate) node: NodeId,
 }
@@ -48,7 +48,7 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// The reference of an element, the one that it has had before if it has. `None` where no more are given.
+    /// Returns the reference of an element, and assigns one if it has none. `None` once no more are available.
     pub(crate) fn of(&mut self, element: Element) -> Option<Reference> {
         if let Some(known) = self.by_element.get(&element) {
             return Some(*known);
@@ -63,17 +63,17 @@ impl References {
         Some(reference)
     }
 
-    /// The element; `None` where its document is gone, or nobody was given this reference.
+    /// Returns the element; `None` if its document no longer exists, or if the reference was never assigned.
     pub(crate) fn element(&self, reference: Reference) -> Option<&Element> {
         self.by_reference.get(&reference)
     }
 
-    /// Tells whether somebody was given it, be the document gone or not.
+    /// Returns `true` if the reference was ever assigned, even if its document no longer exists.
     pub(crate) fn was_given(&self, reference: Reference) -> bool {
         (1..=self.given).contains(&reference.0)
     }
 
-    /// Forgets the elements of all other documents.
+    /// Removes the elements of all other documents.
     pub(crate) fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
         self.by_element.retain(|element, _| is_there(&element.document));
         self.by_reference.retain(|_, element| is_there(&element.document));

@@ -1,4 +1,4 @@
-//! A browser that runs: the process, its way out, and what can be done with its tabs.
+//! A running browser: its process, its network access, and the operations on its tabs.
 
 use crate::{
     browser::{
@@ -27,22 +27,22 @@ use tokio::{
 };
 use url::Url;
 
-/// Frames that a snapshot holds.
+/// Maximum number of frames in a snapshot.
 const MAX_FRAMES: usize = 50;
-/// Nodes of all of them.
+/// Maximum number of nodes in all frames of a snapshot.
 const MAX_NODES: usize = 200_000;
-/// A page that runs without end answers nothing; it is waited for no longer than this.
+/// Maximum time for a page to answer. A page with an endless script never answers.
 const PATIENCE: Duration = Duration::from_secs(45);
-/// Hosts that the proxy refused and are told one by one.
+/// Maximum number of refused hosts that are reported one by one.
 const MAX_REFUSED: usize = 10;
 
-/// One browser with its tabs. Dropping it ends all of it.
+/// One browser with its tabs. Dropping it ends the browser.
 #[derive(Debug)]
 pub(crate) struct Session {
     devtools: DevTools,
     shared: Arc<Shared>,
     changes: watch::Receiver<u64>,
-    /// The folder that the browser shares with us.
+    /// Folder that the browser shares with Toolstead.
     folder: PathBuf,
     proxy: EgressProxy,
 }
@@ -52,45 +52,45 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// Why something could not be done.
+/// The reason why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SessionError {
-    /// The browser is gone, or refused a command.
+    /// The browser has ended, or refused a command.
     #[error(transparent)]
     DevTools(#[from] DevToolsError),
     /// No tab is open.
     #[error("no tab is open: open a page first")]
     NoTab,
-    /// The tab is not there.
+    /// There is no tab of this number.
     #[error("there is no tab {0}")]
     UnknownTab(TabNumber),
-    /// The element is not there any more.
+    /// The element no longer exists.
     #[error("{0} is of a page that is gone: look at the page again")]
     Stale(Reference),
-    /// Nobody was given this reference.
+    /// This reference was never assigned.
     #[error("there is no element {0} on the page: look at the page again")]
     UnknownElement(Reference),
     /// The element cannot be used.
     #[error("{reference} cannot be used: {reason}")]
     Unusable {
-        /// The element.
+        /// Reference of the element.
         reference: Reference,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It did not come about in time.
+    /// The operation did not complete in time.
     #[error("it did not come about in time")]
     TimedOut,
-    /// No page came: a download, or nothing.
+    /// The address is a download, or has no content.
     #[error("the address opens no page: it is a download, which `save_as` takes, or it has no content")]
     Aborted,
-    /// The page was not opened; the text says why.
+    /// The page was not opened; the text contains the reason.
     #[error("{0}")]
     NotOpened(String),
     /// The page may not be shown.
     #[error(transparent)]
     NotShown(#[from] NotShown),
-    /// The proxy let nothing through to the host of the page.
+    /// The proxy refused the host of the page.
     #[error("the page was not opened: {0}")]
     NotReached(String),
     /// The page does not answer.
@@ -98,26 +98,26 @@ pub(crate) enum SessionError {
     NoAnswer,
 }
 
-/// Where a page is waited for.
+/// The condition to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// Its document and all that it holds is loaded.
+    /// The document and everything in it is loaded.
     Loaded,
-    /// It has asked for nothing for so long.
+    /// The page has sent no request for this time.
     Quiet(Duration),
 }
 
-/// An element that is gone.
+/// A removed element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
     /// Its role and name.
     pub(crate) was: String,
-    /// The lines of the page that are like it.
+    /// Similar lines of the current page.
     pub(crate) alike: Vec<String>,
 }
 
 impl Session {
-    /// Starts a browser. Its process has to be there within `limit`, and to be ready within `limit` after that.
+    /// Starts a browser. Its process must start within `limit`, and be ready within another `limit`.
     ///
     /// # Errors
     /// The reason why it did not start.
@@ -175,12 +175,12 @@ impl Session {
         self.shared.state()
     }
 
-    /// The end of the browser, for whoever does not hold it.
+    /// Returns a handle that ends the browser.
     pub(crate) fn end(&self) -> End {
         self.devtools.end()
     }
 
-    /// Notes for the caller of this answer: events, and hosts that were refused since the last one.
+    /// Takes the notes for this result: events, and hosts that were refused since the last call.
     pub(crate) fn take_notes(&self) -> Vec<String> {
         let mut notes = self.state().take_notes();
         let report = self.proxy.take_report();
@@ -211,12 +211,12 @@ impl Session {
         Some((times, format!("{}: {}", refused.host, refused.reason)))
     }
 
-    /// Tells whether the browser is gone.
+    /// Returns `true` if the browser has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.devtools.has_ended()
     }
 
-    /// Opens an address in the current tab, or in a new one, and waits for it.
+    /// Opens an address in the current tab or in a new one, and waits until it is loaded.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -246,14 +246,15 @@ impl Session {
                 None => SessionError::NotOpened(plain_text(error)),
             });
         }
-        // Over plain HTTP the proxy's own answer stands in the place of the page.
+        // Over plain HTTP, the proxy's own answer appears as the page.
         if let Some((_, why)) = refused {
             return Err(SessionError::NotReached(why));
         }
         self.wait(Until::Loaded, end).await
     }
 
-    /// Waits until a tab has taken in what it is to tell: a page that comes before says nothing of itself and its frames.
+    /// Waits until the main frame of a tab is known: a page that loads earlier would report neither itself nor its
+    /// frames.
     async fn is_heard(&self, target: &Target) -> Result<(), SessionError> {
         let is_known = self.state().tab_of(target).is_none_or(|tab| tab.main_frame.is_some());
         if is_known {
@@ -278,7 +279,7 @@ impl Session {
         Ok(target)
     }
 
-    /// The current tab.
+    /// Returns the current tab.
     ///
     /// # Errors
     /// [`SessionError::NoTab`].
@@ -312,7 +313,7 @@ impl Session {
         self.when(end, |state| (!state.tabs.contains_key(&number)).then_some(())).await
     }
 
-    /// Waits until the current page is there, or still.
+    /// Waits until the current page is loaded, or idle.
     ///
     /// # Errors
     /// [`SessionError::TimedOut`].
@@ -339,10 +340,10 @@ impl Session {
         }
     }
 
-    /// Waits until the state is as it should be.
+    /// Waits until `is` returns a value for the state.
     ///
     /// # Errors
-    /// [`SessionError::TimedOut`]; that the browser ended.
+    /// [`SessionError::TimedOut`], or an error if the browser ends.
     pub(crate) async fn when<T>(
         &self,
         end: Instant,
@@ -363,7 +364,7 @@ impl Session {
         timeout_at(end.into(), waiting).await.unwrap_or(Err(SessionError::TimedOut))
     }
 
-    /// The current page as it is now, with what changed since a caller has seen it.
+    /// Returns the current page, with the changes since the last snapshot that a caller received.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -381,7 +382,7 @@ impl Session {
         Ok((snapshot, change))
     }
 
-    /// The current page as it is now. Nobody has seen it thereby.
+    /// Returns the current page. It does not count as received by a caller.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -389,7 +390,7 @@ impl Session {
         let looking = async {
             loop {
                 let target = self.target()?;
-                // What is told of a page must not stand under the address of another one that it opens meanwhile.
+                // The contents of a page must not be shown under the address of another page that it opens meanwhile.
                 if let Some(frames) = self.frames(&target).await?
                     && self.target()? == target
                 {
@@ -405,7 +406,7 @@ impl Session {
         Ok((target, snapshot))
     }
 
-    /// Judges the page of a tab, however it came there.
+    /// Checks the page of a tab, whatever led to it.
     ///
     /// # Errors
     /// [`SessionError::NotShown`].
@@ -413,7 +414,7 @@ impl Session {
         Ok(self.state().may_be_shown(target)?)
     }
 
-    /// Learns the titles of all tabs: no event tells them as pages come and change.
+    /// Reads the titles of all tabs: no event reports their changes.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -423,8 +424,8 @@ impl Session {
         Ok(())
     }
 
-    /// The trees of the page and of the frames in it: one is asked for, and read, after the other. `None` where another page
-    /// came meanwhile.
+    /// Returns the trees of the page and of its frames, which are requested and parsed one after the other; `None` if
+    /// another page was loaded meanwhile.
     async fn frames(&self, target: &Target) -> Result<Option<Vec<FrameTree>>, SessionError> {
         if let Some(tab) = self.state().tab_of(target) {
             tab.is_looked_at();
@@ -453,8 +454,8 @@ impl Session {
                 url: part("url").unwrap_or_default().to_owned(),
                 ..Frame::default()
             };
-            // Frames are read one after the other: what was told of this one may be over, and its elements those of
-            // somebody else.
+            // Frames are read one after the other: this one may have another document by now, with elements of another
+            // site.
             if self.state().tab_of(target).is_some_and(|tab| !tab.looked_at(id, frame, is_page)) {
                 if is_page {
                     return Ok(None);
@@ -463,7 +464,7 @@ impl Session {
             }
             let owner = match is_page {
                 true => None,
-                // A frame that is gone by now has no owner, and is left out.
+                // A removed frame has no owner, and is omitted.
                 false => match self.owner(target, id).await {
                     Some(owner) => Some(owner),
                     None => continue,
@@ -484,7 +485,7 @@ impl Session {
         Ok(Some(frames))
     }
 
-    /// The element that holds a frame: always the same one as long as the frame is there.
+    /// Returns the element that contains a frame. It never changes while the frame exists.
     async fn owner(&self, target: &Target, frame: &str) -> Option<NodeId> {
         let known = self.state().tab_of(target).and_then(|tab| tab.frames.get(frame)?.owner);
         if known.is_some() {
@@ -498,7 +499,7 @@ impl Session {
         owner
     }
 
-    /// The element of a reference, if its document is still there.
+    /// Returns the element of a reference, if its document still exists.
     ///
     /// # Errors
     /// [`SessionError::Stale`], [`SessionError::UnknownElement`].
@@ -516,7 +517,7 @@ impl Session {
         }
     }
 
-    /// An element that is gone, and what is like it on the page as it is now. `None` where nothing is known of it.
+    /// Returns a removed element and similar lines of the current page; `None` if the element is unknown.
     pub(crate) async fn lost(&self, reference: Reference) -> Option<Lost> {
         let gone = {
             let state = self.state();
@@ -530,7 +531,8 @@ impl Session {
         Some(Lost { was: format!("{}{named}", gone.role()), alike: alike.map(|line| line.text.clone()).collect() })
     }
 
-    /// The host of the frame that holds an element: what is done with the element goes there, whatever page is around it.
+    /// Returns the host of the frame that contains an element. It receives what is done with the element, whatever page
+    /// contains the frame.
     pub(crate) fn host_of(&self, reference: Reference) -> Option<String> {
         let state = self.state();
         let document = &state.references.element(reference)?.document;
@@ -539,7 +541,7 @@ impl Session {
         tab.host_of_frame(frame)
     }
 
-    /// Gives a command to the current tab.
+    /// Sends a command to the current tab.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -548,7 +550,7 @@ impl Session {
         answer.unwrap_or(Err(SessionError::NoAnswer))
     }
 
-    /// The same of one that its caller bounds.
+    /// Sends a command without a time limit of its own; the caller must limit it.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -562,17 +564,17 @@ impl Session {
     }
 }
 
-/// Does what may take long where it holds up nobody.
+/// Runs long work on a thread where it does not block other tasks.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, SessionError> {
-    // It ends early only if it panics.
+    // The join fails only if the work panics.
     spawn_blocking(work).await.unwrap_or(Err(DevToolsError::Ended(Ending::default()).into()))
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in it would be one of ours; what is there is still the best that is known.
+        // A panic would be a bug of Toolstead; the state is still the best that is known.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! The folder that a browser shares with us: what pages download lies there, and what they get. It goes with the browser,
-//! and what a killed process left goes when the next browser starts.
+//! The folder that a browser shares with Toolstead, for downloads and for files that pages receive. It is removed with
+//! the browser. Folders of killed processes are removed when the next browser starts.
 #![expect(clippy::disallowed_methods, reason = "a folder of our own, which no tool reaches by this way")]
 
 use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
@@ -17,32 +17,34 @@ use std::{
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-/// A browser is given so much in its life, in bytes: when it has read a file, nobody knows.
+/// Maximum size of all files that a browser receives in its lifetime, in bytes. A file cannot be removed earlier, since
+/// its reading is not reported.
 const MAX_GIVEN: u64 = 200 << 20;
 
-/// The beginning of the folders' names.
+/// Prefix of the names of the folders.
 const BEGINNING: &str = "browser-";
 
 /// A folder for one browser. Removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct SharedFolder {
     path: PathBuf,
-    /// The sum of what was put there so far, in bytes.
+    /// Total size of the files written so far, in bytes.
     given: AtomicU64,
-    /// Locked as long as somebody uses the folder.
+    /// Locked while the folder is in use.
     _lock: File,
 }
 
 impl SharedFolder {
-    /// Makes one within `parent`, which is made where it is missing, and removes those that nobody uses any more.
+    /// Creates a folder within `parent`, which is created if it is missing, and removes folders that are no longer in
+    /// use.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub(crate) async fn make(parent: PathBuf) -> io::Result<Self> {
         spawn_blocking(move || {
             DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
             let parent = parent.canonicalize()?;
-            // Nobody sweeps between the making of a folder and its lock.
+            // Prevents another process from removing the new folder before it is locked.
             let held = File::open(&parent)?;
             flock(&held, FlockOperation::LockExclusive)?;
             sweep(&parent);
@@ -60,11 +62,11 @@ impl SharedFolder {
         &self.path
     }
 
-    /// Takes a download out, by its id; one that is not as it should be is removed. A browser that does not do what it says
-    /// may have put anything there.
+    /// Returns the content of a download and removes the file, also if it is too large. A compromised browser may have
+    /// created any file there.
     ///
     /// # Errors
-    /// The system's; that it is no file, or larger than `limit`.
+    /// Those of the system, or an error if it is not a file or is larger than `limit`.
     pub(crate) async fn take(&self, id: &str, limit: u64) -> io::Result<Vec<u8>> {
         let is_name = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !is_name {
@@ -89,10 +91,10 @@ impl SharedFolder {
         .map_err(io::Error::other)?
     }
 
-    /// Puts a file there for a page, in a folder of its own, and gives its path.
+    /// Writes a file for a page, in a folder of its own, and returns its path.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub(crate) async fn put(&self, name: String, contents: Vec<u8>) -> io::Result<PathBuf> {
         if matches!(&*name, "" | "." | "..") || name.contains(['/', '\0']) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file has no proper name"));
@@ -106,7 +108,7 @@ impl SharedFolder {
         let folder = self.path.join(Uuid::new_v4().to_string());
         spawn_blocking(move || {
             DirBuilder::new().mode(0o700).create(&folder)?;
-            // The browser may have put a link in its place by now.
+            // The browser may have replaced the folder by a link.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let held = rustix::fs::open(&folder, flags, Mode::empty())?;
             write_new(&held, &name, &contents)?;
@@ -119,25 +121,25 @@ impl SharedFolder {
 
 impl Drop for SharedFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed when the next one is made.
+        // Anything that cannot be removed now is removed when the next folder is created.
         let _ = remove(&self.path);
     }
 }
 
-/// Writes a file that is not there yet; no link is followed.
+/// Creates a new file without following links.
 fn write_new(folder: impl AsFd, name: &str, contents: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
     File::from(file).write_all(contents)
 }
 
-/// Removes a folder with all that it holds. A browser nests folders as deep as it likes, so what lies deeper is moved up
-/// first: each takes no stack and no descriptor of its own.
+/// Removes a folder with its contents. A browser may nest folders arbitrarily deep, so inner folders are first moved to
+/// the top, which needs neither recursion nor further descriptors.
 fn remove(folder: &Path) -> io::Result<()> {
     let open = |within: BorrowedFd<'_>, name: &CStr| {
         openat(within, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     };
-    // The names of all that could not be removed as a file.
+    // Removes the files of a folder, and returns the names of everything else.
     let folders_of = |held: BorrowedFd<'_>| -> io::Result<Vec<CString>> {
         let mut folders = Vec::new();
         for entry in Dir::read_from(held)? {
@@ -165,7 +167,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the folders that no process holds.
+/// Removes the folders that no process has locked.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

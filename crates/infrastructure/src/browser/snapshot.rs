@@ -1,4 +1,4 @@
-//! A page as lines for a model: a role, a name, a reference, a state. Made of the accessibility trees of its frames.
+//! A page as lines for a model: role, name, reference and state. Built from the accessibility trees of its frames.
 
 mod finding;
 
@@ -13,19 +13,19 @@ use std::{
     fmt::Write,
 };
 
-/// Lines of one snapshot.
+/// Maximum number of lines of one snapshot.
 const MAX_LINES: usize = 20_000;
-/// Levels that are told apart.
+/// Maximum level of indentation.
 const MAX_DEPTH: usize = 12;
-/// Characters of a link's address: most is known from its name.
+/// Maximum length of a link's address, in characters. The name usually says enough.
 const MAX_ADDRESS: usize = 120;
-/// Beyond this share of changed lines all of the page is told.
+/// Share of changed lines above which the whole page is shown again.
 const MOSTLY_CHANGED: f64 = 0.7;
-/// Lines of one side that both sides have, and that stand between what changed. The order of more is not compared: the time
-/// that takes grows with both sides.
+/// Maximum number of common lines of one side, without the unchanged beginning and end, whose order is compared. The
+/// time of the comparison grows with both sides.
 const MAX_COMPARED: usize = 4_000;
 
-/// Roles that a person does something with.
+/// Roles of elements that users interact with.
 const INTERACTIVE: [&str; 22] = [
     "button",
     "checkbox",
@@ -51,7 +51,7 @@ const INTERACTIVE: [&str; 22] = [
     "InputTime",
 ];
 
-/// Roles that say where something stands.
+/// Roles that show the structure of a page.
 const STRUCTURE: [&str; 34] = [
     "alert",
     "alertdialog",
@@ -89,20 +89,20 @@ const STRUCTURE: [&str; 34] = [
     "tree",
 ];
 
-/// Those that say it also without a name.
+/// Roles that show structure even without a name.
 const HOLDERS: [&str; 9] = ["dialog", "form", "Iframe", "list", "listitem", "main", "navigation", "row", "table"];
 
-/// Roles of which nothing that they hold is told: it is made up by the browser, or says the same.
+/// Roles whose contents are omitted: the browser generates them, or they repeat the name.
 const LEAVES: [&str; 9] =
     ["ColorWell", "Date", "DateTime", "image", "InlineTextBox", "InputTime", "LineBreak", "ListMarker", "StaticText"];
 
 /// Roles whose texts are their value.
 const FIELDS: [&str; 3] = ["searchbox", "spinbutton", "textbox"];
 
-/// Parts of a table that repeat what they hold.
+/// Roles of table cells, which repeat their contents.
 const CELLS: [&str; 4] = ["cell", "columnheader", "gridcell", "rowheader"];
 
-/// Roles whose name is made of what they hold.
+/// Roles whose name is computed from their contents.
 const NAMED_BY_CONTENT: [&str; 15] = [
     "button",
     "cell",
@@ -121,11 +121,11 @@ const NAMED_BY_CONTENT: [&str; 15] = [
     "treeitem",
 ];
 
-/// A page at one moment.
+/// A page at one point in time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Snapshot {
     pub(crate) lines: Vec<Line>,
-    /// There was more than is told.
+    /// `true` if the page has more than these lines.
     pub(crate) is_cut: bool,
     /// Number of invisible characters that were removed from its lines.
     pub(crate) removed: usize,
@@ -138,39 +138,39 @@ pub(crate) struct Line {
     pub(crate) reference: Option<Reference>,
     pub(crate) is_interactive: bool,
     is_heading: bool,
-    /// Without indentation.
+    /// The text without indentation.
     pub(crate) text: String,
 }
 
-/// Two snapshots of one page, one after the other.
+/// The difference between two successive snapshots of one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The same.
+    /// No difference.
     Nothing,
-    /// Lines that are new and lines that are gone, in the order of the page.
+    /// New and removed lines, in the order of the page.
     Lines(String),
-    /// So much that the page has to be told anew.
+    /// The page has changed so strongly that it must be shown again as a whole.
     Mostly,
 }
 
-/// A node that waits for its turn.
+/// A node to be visited.
 #[derive(Clone, Copy)]
 struct Step<'a> {
     frame: &'a Frame<'a>,
     place: usize,
     depth: usize,
-    /// The name of the line above, which the texts below it repeat.
+    /// Name of the line above, which the texts below it repeat.
     above: &'a str,
-    /// Within a field, whose texts are its value.
+    /// `true` within a field, whose texts are its value.
     is_in_field: bool,
-    /// Within a list that is not open: its options show only there.
+    /// `true` within a closed list. Its options only appear once it is open.
     is_in_closed_list: bool,
 }
 
-/// A frame with what its nodes hold.
+/// A frame, with data on the descendants of its nodes.
 struct Frame<'a> {
     tree: &'a FrameTree,
-    /// For each node: something below it can be used.
+    /// For each node: `true` if a descendant of it can be used.
     holds_use: Vec<bool>,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Frame<'a> {
             waiting.extend(tree.children(place));
         }
         let mut holds_use = vec![false; tree.nodes.len()];
-        // Children stand behind their parents.
+        // Children come after their parents.
         for place in order.into_iter().rev() {
             let is_use =
                 |child: usize| holds_use[child] || is_used(&tree.nodes[child]) || tree.nodes[child].role == "Iframe";
@@ -193,7 +193,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Tells whether a person does something with the node.
+/// Returns `true` if users interact with the node.
 fn is_used(node: &AccessibleNode) -> bool {
     if node.is_ignored {
         return false;
@@ -205,7 +205,7 @@ fn is_used(node: &AccessibleNode) -> bool {
 }
 
 impl Snapshot {
-    /// The lines of a page. The first frame is the page itself; elements get references on the way.
+    /// Returns the lines of a page, and assigns references to elements. The first frame is the page itself.
     pub(crate) fn of(frames: &[FrameTree], references: &mut References) -> Self {
         let mut snapshot = Self { is_cut: frames.iter().any(|frame| frame.is_cut), ..Self::default() };
         let frames: Vec<Frame<'_>> = frames.iter().map(Frame::of).collect();
@@ -216,7 +216,7 @@ impl Snapshot {
             frames.iter().skip(1).filter_map(|frame| Some((frame.tree.owner?, frame))).collect();
         let first = Step { frame: page, place: 0, depth: 0, above: "", is_in_field: false, is_in_closed_list: false };
         let mut steps = vec![first];
-        // A stack of our own: pages nest as deep as they like.
+        // An explicit stack, since the nesting depth of pages is unlimited.
         while let Some(step) = steps.pop() {
             let tree = step.frame.tree;
             let Some(node) = tree.nodes.get(step.place) else { continue };
@@ -230,7 +230,7 @@ impl Snapshot {
                 below.depth += 1;
                 below.above = if NAMED_BY_CONTENT.contains(&role) { &node.name } else { "" };
             }
-            // Each frame stands in one place, whatever the browser says.
+            // Each frame appears only once, even if the browser reports it twice.
             if role == "Iframe"
                 && let Some(inner) = node.element.and_then(|element| by_owner.remove(&element))
             {
@@ -248,7 +248,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// Adds the node's line, if it has one of its own.
+    /// Adds the line of the node, if it has one. Returns `true` if a line was added.
     fn tell(&mut self, node: &AccessibleNode, step: &Step<'_>, origin: &str, references: &mut References) -> bool {
         if node.is_ignored {
             return false;
@@ -261,19 +261,19 @@ impl Snapshot {
             return false;
         }
         let holds_use = step.frame.holds_use.get(step.place).is_some_and(|holds| *holds);
-        // Boxes that take text, or the keyboard: without a role of their own, they are scripts' own buttons and fields.
+        // Elements without a role that take text or the keyboard focus are buttons and fields made by scripts.
         let is_nameless_use = role == "generic" && node.state.is_focusable && (is_field(node) || !holds_use);
         let is_used = is_used(node) || is_nameless_use;
         let is_told = match role {
             _ if is_used => true,
-            // What it holds says it.
+            // The contents are shown instead.
             role if CELLS.contains(&role) && holds_use => false,
             role => HOLDERS.contains(&role) || (STRUCTURE.contains(&role) && !node.name.is_empty()),
         };
         if !is_told {
             return false;
         }
-        // A label says the name of what it is for.
+        // A label repeats the name of its element.
         if is_used && self.lines.last().is_some_and(|last| is_text(last, &node.name)) {
             self.lines.pop();
         }
@@ -286,7 +286,7 @@ impl Snapshot {
         self.lines.push(Line {
             depth: step.depth,
             reference,
-            // What shows only once its list is open can wait.
+            // An option that only appears once its list is open is less important.
             is_interactive: is_used && !(role == "option" && step.is_in_closed_list),
             is_heading: role == "heading",
             text: line(node, reference, origin),
@@ -294,11 +294,11 @@ impl Snapshot {
         true
     }
 
-    /// Adds a text, unless a line beside or above it says the same.
+    /// Adds a text, unless a line next to or above it has the same text.
     fn tell_text(&mut self, node: &AccessibleNode, step: &Step<'_>) {
         let text = node.name.as_str();
         if text.is_empty() {
-            // It had nothing else.
+            // The node had no other characters.
             self.removed += node.removed;
             return;
         }
@@ -307,7 +307,7 @@ impl Snapshot {
         }
         match self.lines.last_mut() {
             Some(last) if last.is_interactive && is_called(last, text) => return,
-            // Pieces of one line of text stand in a row.
+            // Fragments of one line of text are adjacent.
             Some(last) if last.depth == step.depth && last.text.starts_with(TEXT) && last.text.len() < 400 => {
                 last.text.push(' ');
                 last.text.push_str(text);
@@ -325,7 +325,7 @@ impl Snapshot {
         self.removed += node.removed;
     }
 
-    /// Takes out lines that say only that they hold nothing, or one thing.
+    /// Removes lines that only show an empty container, or one with a single line.
     fn prune(&mut self) {
         let mut open: Vec<usize> = Vec::new();
         let mut parents = Vec::with_capacity(self.lines.len());
@@ -353,14 +353,14 @@ impl Snapshot {
         self.lines.retain(|_| kept.next().unwrap_or(true));
     }
 
-    /// All lines, or, of a longer page, as many as `characters` hold: what can be used first, then headings, then the rest
-    /// from the top. Says how many are left out.
+    /// Returns all lines; of a longer page, those that fit into `characters`: first the lines that can be used, then
+    /// headings, then the others from the top. Also returns the number of omitted lines.
     pub(crate) fn text(&self, characters: usize) -> (String, usize) {
         let shown = self.first_used(characters);
         (self.written(&shown), shown.iter().filter(|shown| !**shown).count())
     }
 
-    /// The lines that [`text`](Self::text) shows.
+    /// Returns the lines that [`text`](Self::text) shows.
     pub(crate) fn first_used(&self, characters: usize) -> Vec<bool> {
         self.chosen(characters, |_, line| match (line.is_interactive, line.is_heading) {
             (true, _) => Some(0),
@@ -369,8 +369,8 @@ impl Snapshot {
         })
     }
 
-    /// As many lines as there is room for: those of the lowest rank from the top, then those of the next one. A line without
-    /// a rank is not shown.
+    /// Selects as many lines as fit: those of the lowest rank from the top, then those of the next rank. A line without
+    /// a rank is not selected.
     fn chosen(&self, characters: usize, rank: impl Fn(usize, &Line) -> Option<u8>) -> Vec<bool> {
         let mut ranked: Vec<(u8, usize)> = Vec::with_capacity(self.lines.len());
         ranked.extend(self.lines.iter().enumerate().filter_map(|(place, line)| Some((rank(place, line)?, place))));
@@ -396,7 +396,7 @@ impl Snapshot {
         text
     }
 
-    /// The difference to a later snapshot of the same page.
+    /// Returns the difference to a later snapshot of the same page.
     pub(crate) fn until(&self, later: &Self) -> Change {
         if self.lines == later.lines {
             return Change::Nothing;
@@ -411,7 +411,7 @@ impl Snapshot {
         let (mut old, mut new) = (self.lines.iter().zip(is_gone), later.lines.iter().zip(is_new).peekable());
         loop {
             let kept = old.by_ref().find(|(line, is_gone)| {
-                // What changed its state shows as new under the same reference.
+                // An element with a changed state appears as new under the same reference.
                 if *is_gone && line.reference.is_none_or(|reference| !there.contains(&reference)) {
                     line.write(&mut text, "gone: ");
                 }
@@ -420,7 +420,7 @@ impl Snapshot {
             while let Some((line, _)) = new.next_if(|(_, is_new)| *is_new) {
                 line.write(&mut text, "now: ");
             }
-            // The same line stands on both sides.
+            // The same line is on both sides.
             new.next();
             if kept.is_none() {
                 return Change::Lines(text);
@@ -428,45 +428,46 @@ impl Snapshot {
         }
     }
 
-    /// The references in the order of the page, from the first element: the numbers of systems that count.
+    /// Returns the references in the order of the page. Tool systems that number elements use their positions.
     pub(crate) fn references(&self) -> impl Iterator<Item = Reference> {
         self.lines.iter().filter_map(|line| line.reference)
     }
 }
 
-/// The beginning of the lines of texts.
+/// Prefix of lines of text.
 const TEXT: &str = "text: ";
 
-/// Tells whether the line is a text and no more than this.
+/// Returns `true` if the line consists of exactly this text.
 fn is_text(line: &Line, text: &str) -> bool {
     line.text.strip_prefix(TEXT) == Some(text)
 }
 
-/// Tells whether the line is of an element with this name.
+/// Returns `true` if the line is that of an element with this name.
 fn is_called(line: &Line, name: &str) -> bool {
     let shown = line.text.split_once('"').map(|(_, shown)| shown);
     shown.and_then(|shown| shown.strip_prefix(&*quoted(name))).is_some_and(|rest| rest.starts_with('"'))
 }
 
-/// A text as it stands between quotes.
+/// Returns a text in the form that it has between quotes.
 fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains('"') { text.replace('"', "'").into() } else { text.into() }
 }
 
-/// Tells whether it is a field, whatever its role is.
+/// Returns `true` if the node is a field, whatever its role is.
 fn is_field(node: &AccessibleNode) -> bool {
     FIELDS.contains(&node.role.as_str())
         || (node.state.is_editable && node.state.is_focusable && node.role == "generic")
 }
 
-/// The part of an address up to its path.
+/// Returns the part of an address before its path.
 fn origin(address: &str) -> Option<&str> {
     let host = address.find("://")? + 3;
     let path = address.get(host..)?.find('/')?;
     address.get(..host + path)
 }
 
-/// For the lines of both sides, which ones the other side does not have at their place. `None` where too many moved.
+/// Returns, for the lines of both sides, `true` if the other side does not have them at their position; `None` if too
+/// many lines moved.
 fn differing(old: &[Line], new: &[Line]) -> Option<(Vec<bool>, Vec<bool>)> {
     let mut numbers: HashMap<&Line, usize> = HashMap::with_capacity(old.len());
     for line in old {
@@ -474,7 +475,7 @@ fn differing(old: &[Line], new: &[Line]) -> Option<(Vec<bool>, Vec<bool>)> {
         numbers.entry(line).or_insert(next);
     }
     let mut is_common = vec![false; numbers.len()];
-    // A line that one side alone has changed anyway; only the order of the others is to be compared.
+    // A line that only one side has is a change in any case; only the order of the others is compared.
     let mut common_new = Vec::with_capacity(new.len());
     for (place, number) in new.iter().map(|line| numbers.get(line)).enumerate() {
         if let Some(number) = number {
@@ -512,7 +513,7 @@ fn differing(old: &[Line], new: &[Line]) -> Option<(Vec<bool>, Vec<bool>)> {
     Some((is_gone, is_new))
 }
 
-/// A node's line.
+/// Returns the line of a node.
 fn line(node: &AccessibleNode, reference: Option<Reference>, origin: &str) -> String {
     let mut text = if is_field(node) && node.role == "generic" { "textbox".to_owned() } else { node.role.clone() };
     if !node.name.is_empty() {
@@ -546,7 +547,7 @@ fn line(node: &AccessibleNode, reference: Option<Reference>, origin: &str) -> St
         let _ = write!(text, " = \"{}\"", quoted(&node.value));
     }
     if let (Some(url), "link") = (&state.url, node.role.as_str()) {
-        // The page's own address stands above.
+        // The page's own address is shown above.
         let path = url.strip_prefix(origin).filter(|path| !origin.is_empty() && path.starts_with('/'));
         let address = path.unwrap_or(url);
         let _ = match address.char_indices().nth(MAX_ADDRESS) {
@@ -558,7 +559,7 @@ fn line(node: &AccessibleNode, reference: Option<Reference>, origin: &str) -> St
 }
 
 impl Line {
-    /// In bytes: characters that have more of them have more tokens, too.
+    /// Returns the length in bytes, since characters of several bytes take more tokens, too.
     fn shown_length(&self) -> usize {
         self.depth * 2 + 3 + self.text.len()
     }
@@ -577,7 +578,7 @@ mod tests {
     /// `(id, children, role, name, element, more)`.
     type Told<'a> = (&'a str, &'a [&'a str], &'a str, &'a str, i64, Value);
 
-    /// A frame of these nodes.
+    /// Creates a frame of these nodes.
     fn frame(document: &str, owner: Option<NodeId>, nodes: &[Told<'_>]) -> FrameTree {
         let nodes: Vec<Value> = nodes
             .iter()
@@ -703,7 +704,7 @@ mod tests {
         assert_eq!((snapshot.lines.len(), snapshot.is_cut), (MAX_LINES, true));
     }
 
-    /// The lines of a page of these nodes below its root.
+    /// Returns the lines of a page with these nodes below its root.
     fn told(nodes: &[Told<'_>]) -> String {
         let below: Vec<&str> = nodes.iter().map(|node| node.0).filter(|id| !id.contains('.')).collect();
         let mut all = vec![("0", &*below, "RootWebArea", "", 1, json!({"is": {"url": "https://shop.example/list"}}))];

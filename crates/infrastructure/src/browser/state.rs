@@ -1,7 +1,7 @@
-//! All that is known of a browser's tabs. Events of the browser change it, in their order; nothing here waits.
+//! The state of a browser's tabs. It is updated by the events of the browser, in their order; nothing here waits.
 //!
-//! The judge of the latest call decides about each page that a tab is to show: a page may move on by itself, and then it is
-//! still that call which led there.
+//! The judge of the latest call decides about each page that a tab loads: a page may navigate by itself later, and that
+//! call still led to it.
 
 use crate::browser::{
     accessibility::{NodeId, plain, plain_text},
@@ -19,45 +19,46 @@ use std::{
 use toolstead_domain::{permission::decision::Verdict, suggestion::Suggestion};
 use url::Url;
 
-/// More tabs are closed as they open.
+/// Maximum number of tabs; further ones are closed at once.
 const MAX_TABS: usize = 16;
-/// Frames of a tab that are known.
+/// Maximum number of frames that are tracked per tab.
 const MAX_FRAMES: usize = 200;
-/// Requests of a tab that are watched; more count as none.
+/// Maximum number of requests that are tracked per tab; further ones are ignored.
 const MAX_WATCHED: usize = 2_000;
-/// Messages that are kept of a tab until somebody reads them.
+/// Maximum number of messages of a tab that are stored until they are read.
 const MAX_MESSAGES: usize = 20;
-/// The largest file that a page gives or gets, in bytes.
+/// Maximum size of a file that a page downloads or receives, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 50 << 20;
-/// Characters of an address that are kept.
+/// Maximum length of a stored address, in characters.
 const MAX_ADDRESS: usize = 2_000;
-/// A longer name that the browser gives to a tab, a frame or a request is none, in bytes.
+/// Maximum length of the browser's id of a tab, frame or request, in bytes. Longer ids are ignored.
 pub(crate) const MAX_ID_BYTES: usize = 200;
-/// Pages that were not shown and are told, apart from each other. A page must not push them out by notes of other kinds.
+/// Maximum number of different refused pages that are reported. They have a limit of their own, so that a page cannot
+/// displace them by other notes.
 const MAX_REFUSED: usize = 10;
 
-/// Says whether a page of this host may be shown.
+/// Decides whether a page of a host may be shown.
 pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Verdict + Send + Sync>;
 
 /// The reason why a page is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotShown {
-    /// It is no address.
+    /// The text is not an address.
     #[error("`{0}` is no address of a page")]
     NoAddress(String),
-    /// It is none of the web.
+    /// The scheme is neither HTTP nor HTTPS.
     #[error("`{0}` was not opened: pages are http or https")]
     NotOfTheWeb(String),
-    /// Nobody has allowed its host.
+    /// No rule allows its host.
     #[error("a page of `{0}` was not opened: nobody has allowed that host")]
     NotAllowed(String),
-    /// A rule is against its host.
+    /// A rule denies its host.
     #[error("a page of `{0}` was not opened: a permission rule is against that host")]
     Denied(String),
 }
 
 impl NotShown {
-    /// Returns the next step of a model.
+    /// Returns the next step for a model.
     pub(crate) fn next_step(&self) -> Option<&'static str> {
         match self {
             Self::NoAddress(_) | Self::NotOfTheWeb(_) => None,
@@ -71,7 +72,7 @@ impl NotShown {
         match self {
             Self::NoAddress(_) | Self::NotOfTheWeb(_) | Self::Denied(_) => None,
             Self::NotAllowed(host) => {
-                // Rules on domains cannot name addresses of IPv6.
+                // Rules on domains cannot contain IPv6 addresses.
                 let rule = if host.contains(':') { "WebFetch".to_owned() } else { format!("WebFetch(domain:{host})") };
                 Some(Suggestion::AllowRules(vec![rule]))
             }
@@ -92,56 +93,56 @@ impl NotShown {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) tabs: BTreeMap<TabNumber, Tab>,
-    /// The tab that calls mean.
+    /// The tab that calls act on.
     pub(crate) current: Option<TabNumber>,
     pub(crate) references: References,
     pub(crate) downloads: Vec<Download>,
-    /// A call waits for a download. All others are broken off: they would fill the disk.
+    /// `true` if a call waits for a download. All other downloads are cancelled: they would fill the disk.
     awaits_download: bool,
-    /// The answer to the next dialog of a page; without a word it is dismissed.
+    /// Answer to the next dialog of a page; `None`: the dialog is dismissed.
     dialog_answer: Option<DialogAnswer>,
-    /// Notes for the caller of the next answer.
+    /// Notes for the next result.
     notes: VecDeque<String>,
-    /// The pages that were not shown, each with how often.
+    /// Refused pages, each with the number of times.
     refused: Vec<(NotShown, u64)>,
-    /// Those that are not among them.
+    /// Number of refusals of other pages.
     further_refused: u64,
     given_tabs: TabNumber,
     judge: Option<HostJudge>,
 }
 
-/// A tab, by the number that callers know it by: from 1, and never used again.
+/// Number of a tab for callers: it starts at 1 and is never reused.
 pub(crate) type TabNumber = u32;
 
 /// One tab.
 #[derive(Debug, Default)]
 pub(crate) struct Tab {
-    /// The browser's name for it.
+    /// Id of the tab in the browser.
     pub(crate) id: String,
-    /// Its session.
+    /// Target of commands for this tab.
     pub(crate) target: Option<Target>,
     pub(crate) url: String,
-    /// The host of the latest page that had one, here or in the tab that opened this one: pages without (`about:blank`,
-    /// `blob:`) are made by it.
+    /// Host of the latest page with a host, in this tab or in the tab that opened it. That page is the creator of pages
+    /// without a host (`about:blank`, `blob:`).
     made_by: Option<String>,
     pub(crate) title: String,
     pub(crate) main_frame: Option<String>,
     pub(crate) frames: HashMap<String, Frame>,
     pub(crate) is_loading: bool,
-    /// Requests whose answers are not there yet.
+    /// Requests without an answer so far.
     pub(crate) open_requests: HashSet<String>,
-    /// The last snapshot that a caller has seen.
+    /// The last snapshot that a caller received.
     pub(crate) seen: Option<Snapshot>,
-    /// The lines that were told of elements that are gone.
+    /// Lines of removed elements that a caller received.
     pub(crate) gone: Gone,
-    /// The elements of the page as it was told last, in its order: callers of systems that count mean them by numbers.
+    /// References of the page as last shown, in its order, for tool systems that address elements by number.
     pub(crate) numbered: Vec<Reference>,
-    /// The frame and the element with which a page asked for files.
+    /// Frame and element by which a page asked for files.
     pub(crate) file_chooser: Option<(String, NodeId)>,
-    /// The call acts here: a dialog is answered and a download taken as it says. The same holds for tabs that are opened
-    /// from here.
+    /// `true` if the current call acts on this tab: its answers to dialogs and downloads apply here, and in tabs that
+    /// are opened from here.
     is_meant: bool,
-    /// The latest page that was not shown here.
+    /// The latest page that was refused in this tab.
     pub(crate) not_shown: Option<NotShown>,
     messages: VecDeque<String>,
     left_out: usize,
@@ -151,30 +152,31 @@ pub(crate) struct Tab {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Frame {
     pub(crate) parent: Option<String>,
-    /// The document in it.
+    /// Id of its document.
     pub(crate) document: String,
     pub(crate) url: String,
-    /// The element that holds it, once somebody has asked.
+    /// Element that contains it, once that is known.
     pub(crate) owner: Option<NodeId>,
-    /// The host of what made the document, where its address has none; else the host of the latest that had one.
+    /// Host of the creator of the document if its address has no host; else the host of the latest document that had
+    /// one.
     pub(crate) made_by: Option<String>,
-    /// The document came since a look at the page began.
+    /// `true` if the document was loaded after the current snapshot was started.
     pub(crate) has_come: bool,
 }
 
 /// The answer to a dialog of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DialogAnswer {
-    /// OK, and the text of a prompt.
+    /// OK, with the text for a prompt.
     Accept(Option<String>),
     /// Cancel.
     Dismiss,
 }
 
-/// A file that a page had the browser fetch.
+/// A file that a page made the browser download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Download {
-    /// Its name in the folder of downloads.
+    /// File name in the folder for downloads.
     pub(crate) id: String,
     pub(crate) url: String,
     pub(crate) state: DownloadState,
@@ -189,13 +191,13 @@ pub(crate) enum DownloadState {
 }
 
 impl State {
-    /// Lets this judge decide from now on.
+    /// Replaces the judge.
     pub(crate) fn judged_by(&mut self, judge: HostJudge) {
         self.judge = Some(judge);
     }
 
-    /// What a call says about dialogs and downloads of the current tab, and of those that it opens. Other tabs do not get an
-    /// answer that is not meant for them.
+    /// Sets the answers of a call to dialogs and downloads of the current tab, and of tabs that are opened from it.
+    /// Other tabs do not receive them.
     pub(crate) fn expects(&mut self, dialog: Option<DialogAnswer>, takes_download: bool) {
         (self.dialog_answer, self.awaits_download) = (dialog, takes_download);
         for (number, tab) in &mut self.tabs {
@@ -203,7 +205,7 @@ impl State {
         }
     }
 
-    /// Notes since somebody asked last.
+    /// Takes the notes since the last call of this.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         let refused = self.refused.drain(..).map(|(why, times)| match times {
             1 => why.told(),
@@ -217,24 +219,24 @@ impl State {
         notes
     }
 
-    /// The same, and it stays noted.
+    /// Returns the refused pages without taking them.
     #[cfg(test)]
     pub(crate) fn refused(&self) -> impl Iterator<Item = &NotShown> {
         self.refused.iter().map(|(why, _)| why)
     }
 
-    /// Tells whether something was noted since.
+    /// Returns `true` if there are notes.
     #[cfg(test)]
     pub(crate) fn has_notes(&self) -> bool {
         !self.notes.is_empty() || !self.refused.is_empty()
     }
 
-    /// The tab that calls mean.
+    /// Returns the tab that calls act on.
     pub(crate) fn current(&self) -> Option<&Tab> {
         self.tabs.get(&self.current?)
     }
 
-    /// The same, to change it.
+    /// Returns the tab that calls act on, for changes.
     pub(crate) fn current_mut(&mut self) -> Option<&mut Tab> {
         self.tabs.get_mut(&self.current?)
     }
@@ -256,21 +258,21 @@ impl State {
         }
     }
 
-    /// Forgets what was not shown in the current tab: something else is to be shown now. The note of it stays.
+    /// Clears the refusal of the current tab before another page is loaded. The note about it remains.
     pub(crate) fn forget_not_shown(&mut self) {
         if let Some(tab) = self.current_mut() {
             tab.not_shown = None;
         }
     }
 
-    /// The latest page that was not shown in the current tab. It is told by this, and by no note.
+    /// Takes the latest refusal of the current tab, and removes the note about it, since the caller reports it.
     pub(crate) fn take_not_shown(&mut self) -> Option<NotShown> {
         let why = self.current_mut()?.not_shown.take()?;
         self.refused.retain(|(known, _)| *known != why);
         Some(why)
     }
 
-    /// The tab of this session.
+    /// Returns the tab of this session.
     pub(crate) fn tab_of(&mut self, target: &Target) -> Option<&mut Tab> {
         self.tabs.values_mut().find(|tab| tab.target.as_ref() == Some(target))
     }
@@ -279,7 +281,7 @@ impl State {
         self.tabs.values_mut().find(|tab| tab.id == id)
     }
 
-    /// Takes in what happened, and answers the browser where that cannot wait.
+    /// Applies an event, and sends a command to the browser if that cannot wait.
     pub(crate) fn hear(&mut self, heard: &Heard<'_>) {
         let event = &heard.event;
         match event.method.as_str() {
@@ -317,7 +319,8 @@ impl State {
             heard.post(target, "Runtime.runIfWaitingForDebugger", json!({}));
         };
         if info_text("type") != "page" {
-            // The proxy judges requests of workers. It lets through hosts that were announced, also by nested workers.
+            // The proxy decides about requests of workers. It permits announced hosts, also those announced by nested
+            // workers.
             for (method, params) in announcing() {
                 heard.post(&target, method, params);
             }
@@ -336,7 +339,7 @@ impl State {
             ("Runtime.enable", json!({})),
             ("Log.enable", json!({})),
             ("Accessibility.enable", json!({})),
-            // The window of a full browser has bars, which make the page smaller than `--window-size`.
+            // The window of a full browser has toolbars, which make the page smaller than `--window-size`.
             (
                 "Emulation.setDeviceMetricsOverride",
                 json!({"width": 1280, "height": 800, "deviceScaleFactor": 0, "mobile": false}),
@@ -345,7 +348,7 @@ impl State {
         .into_iter()
         .chain(announcing())
         {
-            // A tab whose pages nobody judges never begins to run.
+            // A tab whose pages could not be checked never starts to run.
             if !heard.post(&target, method, params) {
                 return self.note("A page opened a tab while too much happened; it shows nothing.".into());
             }
@@ -353,10 +356,10 @@ impl State {
         self.given_tabs = self.given_tabs.saturating_add(1);
         let number = self.given_tabs;
         let opener = info_text("openerId");
-        // A frame of somebody else writes into what it opens.
+        // A frame of another site controls the page that it opens.
         let frame = info_text("openerFrameId");
         let made_by = self.tab_called(opener).and_then(|opener| opener.host_of_frame(frame).or_else(|| opener.host()));
-        // One that a call opens has no opener.
+        // A tab that a call opens has no opener.
         let is_meant = opener.is_empty() || self.tab_called(opener).is_some_and(|opener| opener.is_meant);
         let id = info_text("targetId").to_owned();
         let tab = Tab { id, target: Some(target.clone()), made_by, is_meant, ..Tab::default() };
@@ -368,25 +371,26 @@ impl State {
         resume(&target);
     }
 
-    /// Takes over the titles of the tabs, as `Target.getTargets` tells them.
+    /// Updates the titles of the tabs from the result of `Target.getTargets`.
     pub(crate) fn named(&mut self, told: &Value) {
         let targets = told.get("targetInfos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for target in targets.iter().filter_map(Value::as_object) {
             if let Some(tab) = text(target, "targetId").and_then(|id| self.tab_called(id)) {
-                // An address that stands here may be one that is on the way: that of the page is told as it comes.
+                // The address here may be that of a page which is still loading; that of the current page arrives as an
+                // event.
                 tab.title = target.get("title").map(plain).unwrap_or_default().replace('"', "'");
             }
         }
     }
 
-    /// A frame is about to fetch a document. That of a tab itself is judged; those of frames within go the way of all
-    /// requests.
+    /// Handles a frame that is about to request a document. Only the document of the tab itself is checked here;
+    /// documents of inner frames are checked by the proxy, like all other requests.
     fn paused(&mut self, heard: &Heard<'_>) {
         let Event { target, params, .. } = &heard.event;
-        // What bears no name stays paused.
+        // A request without an id stays paused.
         let Some(request) = id(params, "requestId") else { return };
         let url = params.get("request").and_then(|request| request.get("url")).and_then(Value::as_str);
-        // A frame that nobody knows, of a tab that nobody knows, is judged as a page.
+        // An unknown frame of an unknown tab is checked like a page.
         let is_main = id(params, "frameId").is_none_or(|frame| {
             self.tab_of(target).is_none_or(|tab| tab.frames.get(frame).is_none_or(|frame| frame.parent.is_none()))
         });
@@ -401,14 +405,14 @@ impl State {
                     tab.not_shown = Some(why.clone());
                 }
                 self.refuse(why);
-                // The page that led there stays.
+                // The current page remains.
                 let reason = json!({"requestId": request, "errorReason": "Aborted"});
                 heard.post(target, "Fetch.failRequest", reason)
             }
         };
     }
 
-    /// Judges the page of a tab, however it came there.
+    /// Checks the page of a tab, whatever led to it.
     ///
     /// # Errors
     /// The reason why it may not be shown.
@@ -421,7 +425,7 @@ impl State {
         host.map_or(Ok(()), |host| self.judged_host(&host))
     }
 
-    /// Judges whether a tab may show this address.
+    /// Checks whether a tab may show this address.
     ///
     /// # Errors
     /// The reason why not.
@@ -435,7 +439,10 @@ impl State {
         self.judged_host(host.ok_or_else(|| NotShown::NoAddress(shown()))?)
     }
 
-    /// The same of a host.
+    /// Checks whether a tab may show pages of this host.
+    ///
+    /// # Errors
+    /// The reason why not.
     pub(crate) fn judged_host(&self, host: &str) -> Result<(), NotShown> {
         match self.judge.as_ref().map_or(Verdict::Ask, |judge| judge(host)) {
             Verdict::Allow => Ok(()),
@@ -449,7 +456,7 @@ impl State {
         let kind = params.get("type").map_or("alert".into(), plain);
         let said = params.get("message").map(plain).unwrap_or_default().replace('"', "'");
         let answer = match kind.as_str() {
-            // Whoever leads the tab elsewhere wants to leave.
+            // A call that navigates the tab intends to leave the page.
             "beforeunload" => DialogAnswer::Accept(None),
             _ if self.tab_of(target).is_some_and(|tab| tab.is_meant) => {
                 self.dialog_answer.take().unwrap_or(DialogAnswer::Dismiss)
@@ -479,7 +486,7 @@ impl State {
         let (Some(id), Some(name)) = (id(params, "guid"), params.get("suggestedFilename")) else { return };
         let name = plain(name).replace('"', "'");
         let frame = text(params, "frameId").unwrap_or_default();
-        // A tab that shows nothing yet has its own name for its frame.
+        // A tab without a page uses its own id for its frame.
         let mut of_frame = self.tabs.values().filter(|tab| tab.id == frame || tab.frames.contains_key(frame));
         let is_meant = self.awaits_download && of_frame.all(|tab| tab.is_meant);
         if is_meant {
@@ -497,7 +504,7 @@ impl State {
         let params = &heard.event.params;
         let id = text(params, "guid").unwrap_or_default();
         let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) else {
-            // It was to be broken off already, which may not have come through.
+            // The download should have been cancelled already, but the command may have been lost.
             if text(params, "state") == Some("inProgress") && id.len() <= MAX_ID_BYTES {
                 heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
             }
@@ -523,7 +530,7 @@ impl State {
 }
 
 impl Tab {
-    /// The messages of the page since somebody read them last.
+    /// Takes the messages of the page since the last call of this.
     pub(crate) fn take_messages(&mut self) -> Vec<String> {
         let mut messages: Vec<String> = self.messages.drain(..).collect();
         if self.left_out > 0 {
@@ -533,29 +540,29 @@ impl Tab {
         messages
     }
 
-    /// The same, and they stay.
+    /// Returns the messages without taking them.
     #[cfg(test)]
     pub(crate) fn messages(&self) -> impl Iterator<Item = &str> {
         self.messages.iter().map(String::as_str)
     }
 
-    /// The host of the page, which what is done in it reaches.
+    /// Returns the host of the page, which receives what is done in it.
     pub(crate) fn host(&self) -> Option<String> {
         host(&self.url).or_else(|| self.made_by.clone())
     }
 
-    /// Returns `true` if the address is one that a tab may show: of the web, or of a page that a page has made.
+    /// Returns `true` if a tab may show the address: an address of the web, or of a page that a page created.
     fn is_of_web(&self) -> bool {
         let is_shown = |url: Url| matches!(url.scheme(), "http" | "https" | "about" | "blob" | "chrome-error");
         self.url.is_empty() || Url::parse(&self.url).is_ok_and(is_shown)
     }
 
-    /// Returns the address as answers contain it. A browser that was taken over may claim any other.
+    /// Returns the address for results. A compromised browser may report any other.
     pub(crate) fn shown_address(&self) -> &str {
         if self.is_of_web() { &self.url } else { "an address that is not of the web" }
     }
 
-    /// Another page is there.
+    /// Records that the tab shows another page.
     pub(crate) fn shows(&mut self, url: &str) {
         self.url = address(url);
         self.made_by = self.host();
@@ -594,7 +601,7 @@ impl Tab {
                 self.shows(text(params, "url").unwrap_or_default());
             }
             "Network.requestWillBeSent" => {
-                // What stays open on purpose is no sign of work.
+                // Requests that stay open on purpose do not show that the page is busy.
                 let is_lasting = matches!(text(params, "type"), Some("EventSource" | "WebSocket" | "Ping" | "Media"));
                 if let (Some(id), false) = (id(params, "requestId"), is_lasting)
                     && self.open_requests.len() < MAX_WATCHED
@@ -602,7 +609,7 @@ impl Tab {
                     self.open_requests.insert(id.to_owned());
                 }
             }
-            // The log tells of those that failed, too.
+            // The log also reports failed requests.
             "Network.loadingFinished" | "Network.loadingFailed" => {
                 self.open_requests.remove(text(params, "requestId").unwrap_or_default());
             }
@@ -643,8 +650,8 @@ impl Tab {
         text(params, "frameId").is_some_and(|frame| self.is_main_frame(frame))
     }
 
-    /// Tells whether this is the frame of the tab itself. The browser gives it the name of the tab, under which it is known
-    /// before it shows anything.
+    /// Returns `true` for the main frame of the tab. Its id is that of the tab, which is known before the tab shows a
+    /// page.
     fn is_main_frame(&self, frame: &str) -> bool {
         frame == self.id || self.main_frame.as_deref() == Some(frame)
     }
@@ -654,7 +661,7 @@ impl Tab {
         let (Some(id), Some(document)) = (id(frame, "id"), id(frame, "loaderId")) else { return };
         let parent = text(frame, "parentId").map(|parent| parent.chars().take(MAX_ID_BYTES).collect::<String>());
         let url = text(frame, "url").unwrap_or_default().to_owned();
-        // What a look at the page has told already is no news.
+        // A document that a snapshot has read already does not reset the tab.
         let is_known = self.frames.get(id).is_some_and(|frame| frame.document == document);
         if parent.is_none() && !is_known {
             self.frames.clear();
@@ -669,13 +676,13 @@ impl Tab {
         self.holds(id, Frame { parent, document: document.to_owned(), url, has_come: true, ..Frame::default() });
     }
 
-    /// Scripts of this origin run in a frame. A document without a host has that of the one who led the frame there, which
-    /// need not be the page or frame around it.
+    /// Handles a new script context in a frame. The origin of a document without a host is that of the script which
+    /// navigated the frame, not necessarily that of the page or frame around it.
     fn made(&mut self, params: &Map<String, Value>) {
         let Some(context) = params.get("context").and_then(Value::as_object) else { return };
         let Some(about) = context.get("auxData").and_then(Value::as_object) else { return };
         let (Some(frame), Some(maker)) = (id(about, "frameId"), text(context, "origin").and_then(host)) else { return };
-        // Worlds of ours may have been there before the document.
+        // An isolated world of Toolstead may have been created before the document.
         if about.get("isDefault") != Some(&Value::Bool(true)) {
             return;
         }
@@ -687,12 +694,13 @@ impl Tab {
         }
     }
 
-    /// A look at the page begins.
+    /// Marks the start of a snapshot.
     pub(crate) fn is_looked_at(&mut self) {
         self.frames.values_mut().for_each(|frame| frame.has_come = false);
     }
 
-    /// Remembers a frame as a look has told it. `false` where another document has come into it since: then this is old.
+    /// Records a frame as read by a snapshot. Returns `false` if another document was loaded into the frame since then,
+    /// so that the snapshot is outdated.
     pub(crate) fn looked_at(&mut self, id: &str, frame: Frame, is_page: bool) -> bool {
         if self.frames.get(id).is_some_and(|known| known.has_come && known.document != frame.document) {
             return false;
@@ -705,7 +713,8 @@ impl Tab {
         true
     }
 
-    /// The host that answers for a frame: its own, else that of its maker, else that of the frame or page around it.
+    /// Returns the host that is responsible for a frame: its own, else that of its creator, else that of the frame or
+    /// page around it.
     pub(crate) fn host_of_frame(&self, id: &str) -> Option<String> {
         let mut frame = self.frames.get(id)?;
         for _ in 0..MAX_FRAMES {
@@ -717,12 +726,12 @@ impl Tab {
         None
     }
 
-    /// Remembers a frame as it is now.
+    /// Records the current state of a frame.
     pub(crate) fn holds(&mut self, id: &str, frame: Frame) {
-        // The same element holds it, whatever document comes.
+        // The element that contains a frame does not change with its document.
         let known = self.frames.get(id);
         let owner = frame.owner.or(known.and_then(|known| known.owner));
-        // A frame leads itself to a page without a host, and is still the one that made it.
+        // A frame that navigates itself to a page without a host remains the creator of that page.
         let made_by = host(&frame.url).or_else(|| known.and_then(|known| known.made_by.clone()));
         let frame = Frame { url: address(&frame.url), owner, made_by, ..frame };
         if self.frames.len() < MAX_FRAMES || self.frames.contains_key(id) {
@@ -731,7 +740,7 @@ impl Tab {
     }
 }
 
-/// Returns the commands after which a page or worker announces its requests, and those of the workers that it starts.
+/// Returns the commands that make a page or worker announce its requests, and those of the workers that it starts.
 fn announcing() -> [(&'static str, Value); 2] {
     [
         ("Network.enable", json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})),
@@ -739,22 +748,22 @@ fn announcing() -> [(&'static str, Value); 2] {
     ]
 }
 
-/// An address as it is kept: without a user, and no longer than it helps.
+/// Returns an address in its stored form: without user and password, and truncated.
 fn address(url: &str) -> String {
-    // Anything else may contain control characters.
+    // Other texts may contain control characters.
     let Ok(mut parsed) = Url::parse(url) else { return plain_text(url) };
-    // Addresses without a host have none to take off.
+    // Fails for addresses without a host, which have no user.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
     String::from(parsed).chars().take(MAX_ADDRESS).collect()
 }
 
-/// The host of an address of the web, that of its maker for `blob:`.
+/// Returns the host of a web address; for `blob:`, that of its creator.
 pub(crate) fn host(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     match url.scheme() {
         "blob" => host_of_page(&Url::parse(url.path()).ok()?),
-        // The browser's own page where none came (`chrome-error://chromewebdata/`).
+        // The browser's own error page (`chrome-error://chromewebdata/`).
         "chrome-error" => None,
         _ => host_of_page(&url),
     }
@@ -765,7 +774,7 @@ fn host_of_page(url: &Url) -> Option<String> {
     url.host_str().filter(|host| is_web && !host.is_empty()).map(str::to_owned)
 }
 
-/// A name that the browser gives to something.
+/// Returns an id that the browser assigned.
 fn id<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     text(members, name).filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES)
 }
@@ -876,11 +885,11 @@ mod tests {
         navigates(&mut tab, "ad", "d3", "data:text/html,<input>");
         runs(&mut tab, "ad", "://");
         assert_eq!(tab.host_of_frame("ad").as_deref(), Some("ads.example"));
-        // The page takes it back.
+        // The page removes it.
         navigates(&mut tab, "ad", "d4", "about:blank");
         runs(&mut tab, "ad", "http://shop.example");
         assert_eq!(tab.host_of_frame("ad").as_deref(), Some("shop.example"));
-        // Somebody else leads the page away, and writes into it.
+        // Another site navigates the page away, and writes into it.
         navigates(&mut tab, "page", "d5", "about:blank");
         assert_eq!(tab.host().as_deref(), Some("shop.example"));
         runs(&mut tab, "page", "http://ads.example");
@@ -906,7 +915,7 @@ mod tests {
         navigates(&mut tab, "page", "d4", "http://bank.example/");
         assert!(!tab.looked_at("page", told("d1", "http://shop.example/"), true));
         assert_eq!(tab.host().as_deref(), Some("bank.example"));
-        // The next look tells what is there.
+        // The next snapshot shows the new document.
         tab.is_looked_at();
         assert!(tab.looked_at("page", told("d4", "http://bank.example/"), true));
     }

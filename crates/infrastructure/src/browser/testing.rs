@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// A page as shops have them: a table of orders with links, boxes and buttons within boxes that mean nothing, three frames
-/// and twenty shadow trees. 137 orders make five thousand nodes of the accessibility tree.
+/// Returns a page like that of a shop: a table of orders with links, boxes and buttons within meaningless boxes, three
+/// frames and twenty shadow trees. 137 orders result in five thousand nodes of the accessibility tree.
 pub fn page_of_orders(orders: usize) -> String {
     let mut page = "<!doctype html><meta charset=utf-8><title>Orders</title><header><nav><ul>".to_owned();
     for name in ["Dashboard", "Orders", "Customers", "Products", "Reports", "Settings"] {
@@ -47,7 +47,7 @@ pub fn page_of_orders(orders: usize) -> String {
     page
 }
 
-/// A page of so many boxes that mean nothing, ninety-nine in each other, and a button in every tenth of the innermost.
+/// Returns a page of this number of meaningless boxes, nested 99 deep, with a button in every tenth innermost box.
 pub fn page_of_boxes(boxes: usize) -> String {
     format!(
         "<!doctype html><title>Boxes</title><body><script>let page = '';\

@@ -1,4 +1,4 @@
-//! A real browser, confined, on pages of ours.
+//! A real browser, confined, on local pages.
 #![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
 mod announced;
@@ -50,7 +50,7 @@ const SHOP: &str = r#"<!doctype html><title>Shop</title><h1>Shop</h1>
   window.done = document.getElementById('done');
 </script>"#;
 
-/// Serves these pages, by path. `-> ADDRESS` leads there, and what begins with `bytes: ` is a download.
+/// Serves these pages, by path. `-> ADDRESS` redirects, and a text that begins with `bytes: ` is a download.
 pub(crate) async fn server(pages: &'static [(&'static str, &'static str)]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -94,7 +94,7 @@ fn end() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// A browser for which `shop.example` is allowed and served.
+/// Returns a rig with a browser that may load `shop.example`, which is served.
 async fn rig(pages: &'static [(&'static str, &'static str)]) -> Rig {
     let path = toolstead_domain::sandbox_policy::SYSTEM_PATH;
     rig_with(program::find(None, path, &WritableRoots::default()).unwrap(), pages).await
@@ -130,7 +130,7 @@ async fn rig_with(program: PathBuf, pages: &'static [(&'static str, &'static str
 }
 
 impl Rig {
-    /// The reference of the line that holds this.
+    /// Returns the reference of the line that contains this text.
     async fn reference(&self, part: &str) -> crate::browser::references::Reference {
         let (snapshot, _) = self.session.look().await.unwrap();
         let line = snapshot.lines.iter().find(|line| line.text.contains(part));
@@ -183,7 +183,7 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     let told = "A page of `evil.example` was not opened: nobody has allowed that host. `browser_navigate` asks the \
                 user to allow it.";
     assert_eq!(session.take_notes(), [told]);
-    // The page is still there, and so is what was known of it.
+    // The page is still shown, and its state is unchanged.
     rig.reference("link \"Away\"").await;
     let tab = session.state().current().map(|tab| (tab.url.clone(), tab.title.clone(), tab.host())).unwrap();
     assert_eq!(tab, ("http://shop.example/".to_owned(), "Shop".to_owned(), Some("shop.example".to_owned())));
@@ -220,7 +220,7 @@ async fn a_frame_that_takes_the_focus_gets_nothing_of_what_is_typed_elsewhere() 
     };
     assert!(line("textbox \"Word\"").await.contains("secret19!"), "{}", line("Word").await);
     assert!(!line("\"Trapped\"").await.contains("secret"), "{}", line("\"Trapped\"").await);
-    // What is meant for the frame gets there.
+    // A text for the frame reaches it.
     session.type_text(trapped, "for you", true, false).await.unwrap();
     assert!(line("\"Trapped\"").await.contains("for you"), "{}", line("\"Trapped\"").await);
     session.type_text(word, "", true, false).await.unwrap();
@@ -256,7 +256,7 @@ async fn a_hostile_page_reaches_no_listener_of_the_host() {
     ]));
     let rig = rig(pages).await;
     rig.network.name("inner.example", &[&["127.0.0.1"]]);
-    // Whoever gets there by the proxy is led to the listener.
+    // Connections through the proxy reach the listener.
     rig.network.server(&at.to_string(), at);
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();
@@ -279,7 +279,7 @@ const HANDS: &str = r#"<title>Hands</title>
 <label>Paper <input type=file onchange="done.textContent = 'got ' + this.files[0].name + ', ' + this.files[0].size"></label>
 <p id=done role=status></p><script>window.done = document.getElementById('done');</script>"#;
 
-/// Pages with something for hands.
+/// Pages with controls to use.
 pub(crate) const PAGES: &[(&str, &str)] =
     &[("/", HANDS), ("/two", "<title>Two</title><h1>Second</h1>"), ("/file", "bytes: of a file"), ("/long", LONG)];
 

@@ -35,7 +35,7 @@ const SNAP: &str = "snap";
 ///
 /// `None` if tools can write to either, or to a link on the way, and for a snap, which starts outside of the sandbox
 /// only. A known wrapper without its program is started as it is if the configuration names it; in a search for a
-/// browser (`is_searched`) it is passed over, since Ubuntu's `chromium-browser` only starts a snap.
+/// browser (`is_searched`) it is skipped, since Ubuntu's `chromium-browser` only starts a snap.
 pub(super) fn program_of(file: &Path, is_searched: bool, writable: &WritableRoots) -> Option<PathBuf> {
     let mut links = Links::default();
     let file = writable.outside_over(&mut links, file)?;
@@ -59,7 +59,7 @@ fn is_script(file: &Path) -> bool {
     opened.and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == *b"#!"
 }
 
-/// Returns `true` if an executable file is there.
+/// Returns `true` if the path is an executable file.
 pub(super) fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

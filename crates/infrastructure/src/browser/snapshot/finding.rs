@@ -1,24 +1,24 @@
-//! Lines of a page that are looked for: by words, or because they are like that of an element that is gone.
+//! Search for lines of a page: by words, or by similarity to the line of a removed element.
 
 use super::{Line, Snapshot};
 use crate::browser::references::Reference;
 
-/// Lines that are named in place of one that is gone.
+/// Maximum number of similar lines that are reported.
 const MAX_ALIKE: usize = 5;
 
-/// Lines that hold what was looked for.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// They, with what stands around them and what they hold, as far as there is room.
+    /// The matching lines with their ancestors and descendants, as far as they fit.
     pub(crate) text: String,
-    /// The number of lines that hold it.
+    /// Number of matching lines.
     pub(crate) hits: usize,
-    /// The number of all these lines that are left out.
+    /// Number of all these lines that were omitted.
     pub(crate) left_out: usize,
 }
 
 impl Snapshot {
-    /// The lines that hold all of these words, in any case: in their role, name, state or value.
+    /// Searches lines that contain all of these words in their role, name, state or value. Case is ignored.
     pub(crate) fn find(&self, words: &str, characters: usize) -> Found {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let holds = |line: &Line| {
@@ -55,7 +55,7 @@ impl Snapshot {
         }
     }
 
-    /// The lines that can be used with the role and name of this one; where there are none, those with its name.
+    /// Returns the usable lines with the role and name of this one; if there are none, those with its name.
     pub(crate) fn alike(&self, gone: &Line) -> Vec<&Line> {
         let usable = || self.lines.iter().filter(|line| line.reference.is_some() && line.name() == gone.name());
         let same: Vec<&Line> = usable().filter(|line| line.role() == gone.role()).take(MAX_ALIKE).collect();
@@ -65,41 +65,41 @@ impl Snapshot {
         }
     }
 
-    /// The line of an element.
+    /// Returns the line of an element.
     pub(crate) fn line_of(&self, reference: Reference) -> Option<&Line> {
         self.lines.iter().find(|line| line.reference == Some(reference))
     }
 }
 
 impl Line {
-    /// The role; `text` of words that stand for themselves.
+    /// Returns the role; `text` for a line of text.
     pub(crate) fn role(&self) -> &str {
         self.text.split([' ', ':']).next().unwrap_or_default()
     }
 
-    /// The name, or the words; empty where it has none.
+    /// Returns the name or the text; empty if there is none.
     pub(crate) fn name(&self) -> &str {
         self.named().0
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(crate) fn value(&self) -> Option<&str> {
         let (_, value) = self.named().1.split_once(" = \"")?;
         value.split('"').next()
     }
 
-    /// The address of a link.
+    /// Returns the address of a link.
     pub(crate) fn url(&self) -> Option<&str> {
         let (_, url) = self.named().1.split_once(" -> ").filter(|_| self.role() == "link")?;
         Some(url)
     }
 
-    /// Tells whether it is in that state, as the line has it.
+    /// Returns `true` if the element is in this state.
     pub(crate) fn is(&self, state: &str) -> bool {
         self.named().1.split(" = \"").next().is_some_and(|states| states.contains(&format!("[{state}]")))
     }
 
-    /// The name, in which no quotation mark stands, and what is behind it.
+    /// Returns the name, which contains no quotation mark, and the rest of the line.
     fn named(&self) -> (&str, &str) {
         let behind = &self.text[self.role().len()..];
         if let Some(words) = behind.strip_prefix(": ") {

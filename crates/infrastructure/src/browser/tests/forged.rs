@@ -1,5 +1,5 @@
-//! A browser that was taken over says anything: what comes over its pipe is read without a panic, in bounded memory, and lets
-//! no page through that nobody has allowed.
+//! A compromised browser may send anything: its messages are read without a panic, in bounded memory, and no page is
+//! let through that no rule allows.
 
 use crate::browser::{
     devtools::{DevTools, Target},
@@ -17,14 +17,14 @@ use toolstead_domain::permission::decision::Verdict;
 /// The one host that may be shown.
 const ALLOWED: &str = "shop.example";
 
-/// A word of a browser: a message, or bytes that are none.
+/// A message of a browser, or bytes that are not a message.
 #[derive(Debug, Clone)]
 enum Said {
     Message(Value),
     Bytes(Vec<u8>),
 }
 
-/// A name of a tab, a frame or a document: few, so that they meet; some far too long.
+/// An id of a tab, a frame or a document: few different ones, so that they collide; some are far too long.
 fn name() -> impl Strategy<Value = Value> {
     prop_oneof![
         8 => (0..4_u8).prop_map(|number| json!(format!("n{number}"))),
@@ -99,12 +99,12 @@ fn said() -> impl Strategy<Value = Said> {
     ]
 }
 
-/// Plays what the browser says, and gives the state afterwards with the commands that it was given.
+/// Sends the messages, and returns the resulting state with the commands that the browser received.
 fn played(all: Vec<Said>) -> (State, Vec<Value>) {
     played_in(State::default(), all)
 }
 
-/// The same of a state that has heard something.
+/// Sends the messages to an existing state.
 fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -124,7 +124,7 @@ fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
                     Said::Message(message) => format!("{message}\0").into_bytes(),
                     Said::Bytes(bytes) => bytes,
                 };
-                // A breach ends the connection.
+                // A protocol violation ends the connection.
                 if output.write_all(&bytes).await.is_err() {
                     break;
                 }
@@ -134,7 +134,7 @@ fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
         };
         let hearing = async {
             let mut commands = Vec::new();
-            // It ends with the connection.
+            // Ends with the connection.
             let _ = input.read_to_end(&mut commands).await;
             commands
         };
@@ -147,7 +147,7 @@ fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
     })
 }
 
-/// The requests that may go on: those of an allowed host, and those of frames that were told to be within another one.
+/// Returns the requests that may continue: those of an allowed host, and those of inner frames.
 fn may_go_on(all: &[Said]) -> HashSet<String> {
     let (mut allowed, mut children) = (HashSet::new(), HashMap::<String, bool>::new());
     for said in all {

@@ -1,9 +1,9 @@
-//! Fields and buttons as pages have them, and what does not let itself be used.
+//! Fields and buttons as pages have them, and elements that cannot be used.
 
 use super::{Rig, end, rig};
 use crate::browser::{actions::Sight, references::Reference, session::SessionError};
 
-/// Fields that say what happens to them.
+/// Fields that report what happens to them.
 const FIELDS: &str = r#"<!doctype html><title>Fields</title><style>
   .switch input { opacity: 0; position: absolute; width: 1px; height: 1px; left: -9px }
   .switch span { display: inline-block; width: 40px; height: 20px; background: #ccc } label, div { display: block }
@@ -22,7 +22,7 @@ const FIELDS: &str = r#"<!doctype html><title>Fields</title><style>
 <p id=said role=status></p>
 <script>let keys = ''; const say = text => document.getElementById('said').textContent = text;</script>"#;
 
-/// What lies over something, is disabled, or is far away.
+/// Elements that are covered, disabled or far away.
 const COVERED: &str = r#"<!doctype html><title>Covered</title>
 <style>#cookies { position: fixed; left: 0; top: 0; width: 100%; height: 250px; background: #fff } body { margin: 0 }</style>
 <button style="display: block">Under</button>

@@ -1,4 +1,4 @@
-//! The cost of pages for those who read them.
+//! The cost of pages in tokens.
 
 use super::{end, rig};
 use crate::browser::{
@@ -7,17 +7,17 @@ use crate::browser::{
     testing::{page_of_boxes, page_of_orders},
 };
 
-/// Bytes of a token, as an agent counts before a model has said better.
+/// Bytes per token, as an agent estimates before a model reports its usage.
 const TOKEN: usize = 4;
-/// The room for what is told unasked.
+/// Maximum number of characters shown without a request.
 const ROOM: usize = 14_000;
 
 fn pages(page: String) -> &'static [(&'static str, &'static str)] {
     Box::leak(Box::new([("/", &*page.leak())]))
 }
 
-/// Opens a page. At first no more than so many tokens are told, and after a click, which brings up a text, no more than so
-/// many. All of it holds so many lines.
+/// Opens a page. Checks the maximum number of tokens shown at first, and after a click which brings up a text. Also
+/// checks the number of all lines.
 async fn check(page: String, first: usize, button: &str, brings: &str, after: usize, lines: std::ops::Range<usize>) {
     let rig = rig(pages(page)).await;
     let session = &rig.session;

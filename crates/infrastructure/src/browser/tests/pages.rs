@@ -1,4 +1,4 @@
-//! Pictures and documents of pages, and what pages complain of.
+//! Pictures and documents of pages, and their messages.
 
 use super::{end, rig};
 use crate::browser::actions::PictureFormat;
@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 const LONG: &str = "<!doctype html><title>Long</title><body style='margin: 0'>\
     <div style='height: 300000px; background: linear-gradient(red, blue)'></div><p>The end</p>";
 
-/// Complains in every way, twice.
+/// Logs every kind of message twice.
 const BROKEN: &str = r#"<!doctype html><title>Broken</title><script>
   console.log('quiet');
   for (const _ of [1, 2]) {

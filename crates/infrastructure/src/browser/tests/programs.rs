@@ -1,4 +1,4 @@
-//! The programs that a browser may be, and how their ends are reported.
+//! The supported browser programs, and the reports of their ends.
 
 use super::{SHOP, end, rig, rig_with};
 use crate::{
