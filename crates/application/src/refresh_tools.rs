@@ -23,6 +23,9 @@ impl RefreshToolsHandler {
     }
 
     /// Waits until the providers have answered. The known tools of an unavailable provider remain.
+    ///
+    /// # Errors
+    /// [`RegistryError::UnknownProvider`].
     pub async fn handle(&self, command: &RefreshToolsCommand) -> Result<(), RegistryError> {
         self.registry.refresh(command.provider.as_deref()).await
     }

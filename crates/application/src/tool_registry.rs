@@ -235,12 +235,18 @@ impl ToolRegistry {
     }
 
     /// Resolves a name without a dialect: see [`resolve_in`](Self::resolve_in).
+    ///
+    /// # Errors
+    /// [`Unresolved`].
     pub fn resolve(&self, name: &str) -> Result<Registered, Unresolved> {
         self.resolve_in(None, name)
     }
 
     /// Resolves a name to a tool, as [`Snapshot::resolve_in`] does. A name that may belong to a tool of an unavailable
     /// server never leads to a tool of another provider, unless it is the canonical name of that tool.
+    ///
+    /// # Errors
+    /// [`Unresolved`].
     pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<Registered, Unresolved> {
         let snapshot = self.snapshot();
         let resolved = snapshot.resolve_in(dialect, name);
@@ -265,6 +271,9 @@ impl ToolRegistry {
     }
 
     /// Reads the lists of providers again: of the named one, or of all.
+    ///
+    /// # Errors
+    /// [`RegistryError::UnknownProvider`].
     pub async fn refresh(self: &Arc<Self>, name: Option<&str>) -> Result<(), RegistryError> {
         let chosen: Vec<_> = {
             let inner = self.lock();

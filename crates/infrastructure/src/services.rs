@@ -1,6 +1,6 @@
-//! Services of others that tools speak to over HTTP, one a file (`docs/web.md`).
+//! External services that tools use over HTTP, one per file (`docs/web.md`).
 //!
-//! Each stands on [`web::reach`](crate::web::reach) and gets what says on whose behalf it asks from the port `Credentials`.
+//! Each is based on [`web::reach`](crate::web::reach), and receives its credentials from the port `Credentials`.
 
 mod address;
 pub mod anthropic_admin;

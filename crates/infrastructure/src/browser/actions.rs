@@ -252,6 +252,9 @@ impl Session {
     }
 
     /// Types a secret as [`type_text`](Self::type_text) types a text, in one piece.
+    ///
+    /// # Errors
+    /// [`SessionError`].
     pub(crate) async fn type_secret(
         &self,
         reference: Reference,

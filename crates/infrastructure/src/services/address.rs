@@ -1,8 +1,8 @@
-//! Addresses below the one that the configuration names.
+//! Addresses below the configured one.
 
 use url::Url;
 
-/// The address of a path below the base, whose own path is kept. A path that ends with `/` keeps that as well.
+/// Returns the address of a path below `base`, whose own path is retained. A `/` at the end of `path` is retained, too.
 pub(super) fn below(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     if let Ok(mut segments) = url.path_segments_mut() {

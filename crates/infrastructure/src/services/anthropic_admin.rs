@@ -18,45 +18,45 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
-/// The version of the API that is spoken.
+/// Version of the API.
 const VERSION: &str = "2023-06-01";
-/// The word without which the API tells nothing by speed.
+/// Value of the header that is required for reports by speed.
 const FAST_MODE: &str = "fast-mode-2026-02-01";
-/// Bytes of one page of a report, and of all that are read at once.
+/// Maximum size of one page of a report, and of all pages that are read at once, in bytes.
 const PAGE_BYTES: usize = 8 << 20;
 const REPORT_BYTES: usize = 32 << 20;
 
-/// The way to the API, for one call.
+/// Access to the API for one call.
 #[derive(Clone, Copy)]
 pub struct AdminApi<'a> {
-    /// Its address and the key.
+    /// Its address and key.
     pub settings: &'a AnthropicAdmin,
-    /// The way to hosts.
+    /// HTTP client.
     pub reach: &'a Reach,
-    /// Says whether the host may be reached, before each request.
+    /// Decides before each request whether the host may be reached.
     pub judge: Judge<'a>,
-    /// The end of it all.
+    /// Deadline of all requests together.
     pub deadline: Instant,
 }
 
 /// Pages of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Buckets or records, in the order in which they came.
+    /// Buckets or records, in the order of the answers.
     pub data: Vec<Value>,
-    /// The page that comes next; `None`: that was all.
+    /// The next page; `None` after the last one.
     pub next_page: Option<String>,
-    /// Pages that were read.
+    /// Number of pages that were read.
     pub pages: usize,
 }
 
 impl AdminApi<'_> {
-    /// Reads so many pages of a report at most. It ends before where they grow too large.
+    /// Reads at most `max_pages` pages of a report. Stops earlier if they become too large.
     ///
     /// # Errors
-    /// The refusals of the API by their kind: `invalid_input` (400), `auth_required` (401, and 403 for a key that is none
-    /// of an administrator), `not_found`, `rate_limited` (429, 529), else `upstream_http`; `upstream_protocol` for what is
-    /// no report.
+    /// Refusals of the API, by kind: `invalid_input` (400), `auth_required` (401, and 403 for a key that does not
+    /// belong to an administrator), `not_found`, `rate_limited` (429, 529), otherwise `upstream_http`;
+    /// `upstream_protocol` if the answer is not a report.
     pub async fn report(&self, query: &ReportQuery, max_pages: usize) -> Result<Report, ToolFailure> {
         let mut report = Report { data: Vec::new(), next_page: query.page.clone(), pages: 0 };
         let mut bytes = 0;
@@ -85,7 +85,7 @@ impl AdminApi<'_> {
             headers: self.headers(query)?,
             body: Bytes::new(),
             named_by: NamedBy::Configuration,
-            // The key goes to the host of the configuration alone.
+            // The key must only be sent to the configured host.
             redirects: Redirects::None,
             again: Again::Reading,
             body_bytes: PAGE_BYTES,
@@ -155,7 +155,7 @@ impl std::fmt::Debug for AdminApi<'_> {
     }
 }
 
-/// The data of a page, and the page that comes next.
+/// Returns the data of a page, and the next page.
 fn page_of(body: &[u8]) -> Result<(Vec<Value>, Option<String>), ToolFailure> {
     let mut page: Value = serde_json::from_slice(body).map_err(|error| no_report("it is no JSON").caused_by(error))?;
     let Some(Value::Array(data)) = page.get_mut("data").map(Value::take) else {

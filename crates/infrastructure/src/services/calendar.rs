@@ -1,4 +1,4 @@
-//! Google Calendar by its REST API (v3): events are listed, read and created on behalf of a principal.
+//! Client of the REST API (v3) of Google Calendar: lists, reads and creates events on behalf of a principal.
 
 pub mod draft;
 pub mod times;
@@ -12,17 +12,17 @@ use serde_json::Value;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
-/// The grant that covers the calendar.
+/// The grant for the calendar.
 pub const GRANT: &str = "calendar";
-/// Events of one page at the most, as Google has it.
+/// Maximum number of events per page, which Google defines.
 pub const MAX_RESULTS: u32 = 2500;
 
-/// Bytes of a page of events, and of one.
+/// Maximum size of a page of events, and of one event, in bytes.
 const PAGE_BYTES: usize = 16 << 20;
 const EVENT_BYTES: usize = 4 << 20;
-/// Characters of the id of a calendar or an event, and of the name of a page.
+/// Maximum length of the id of a calendar or an event, and of a page token, in bytes.
 const ID_CHARACTERS: usize = 1024;
-/// Stands behind the failure of a creation that may have reached Google.
+/// Advice after a failed creation whose request may have reached Google.
 const IN_DOUBT: &str =
     "The event may have been created all the same: look for it with `calendar_list_events` before you create it again.";
 
@@ -33,44 +33,44 @@ pub struct Calendar<'a> {
     base_url: &'a Url,
 }
 
-/// Which events are listed.
+/// Selection of the events to list.
 #[derive(Debug, Clone)]
 pub struct EventQuery {
-    /// The calendar: `primary`, or an address.
+    /// Id of the calendar: `primary`, or an address.
     pub calendar_id: String,
-    /// Events that end after it.
+    /// Lower bound of the end of an event.
     pub time_min: Option<DateTime<FixedOffset>>,
-    /// Events that begin before it.
+    /// Upper bound of the start of an event.
     pub time_max: Option<DateTime<FixedOffset>>,
-    /// Words that stand in them.
+    /// Words that an event must contain.
     pub query: Option<String>,
-    /// Events of one page.
+    /// Maximum number of events per page.
     pub max_results: u32,
-    /// The page, as the one before named it.
+    /// Token of the page, from the page before.
     pub page_token: Option<String>,
-    /// The zone that times are told in; `None`: that of the calendar.
+    /// Time zone of the returned times; `None`: that of the calendar.
     pub time_zone: Option<String>,
 }
 
-/// One page of events, as Google writes them.
+/// One page of events, as returned by Google.
 #[derive(Debug, Clone, Default)]
 pub struct EventPage {
-    /// Single events, in the order in which they begin.
+    /// Single events, sorted by start.
     pub events: Vec<Value>,
-    /// The next page.
+    /// Token of the next page.
     pub next_page_token: Option<String>,
 }
 
 impl<'a> Calendar<'a> {
-    /// Those of this account, at this address.
+    /// Creates a client for this account, at this address.
     pub fn new(account: GoogleAccount<'a>, base_url: &'a Url) -> Self {
         Self { account, base_url }
     }
 
-    /// One page of events; of a series each one for itself.
+    /// Returns one page of events. Recurring events are listed as single events.
     ///
     /// # Errors
-    /// `invalid_input` for what is no id, and [`GoogleAccount::call`].
+    /// `invalid_input` for an invalid id, and those of [`GoogleAccount::call`].
     pub async fn events(&self, query: &EventQuery) -> Result<EventPage, ToolFailure> {
         let (from, until) = (query.time_min.as_ref().map(rfc3339), query.time_max.as_ref().map(rfc3339));
         let max_results = query.max_results.clamp(1, MAX_RESULTS).to_string();
@@ -92,10 +92,10 @@ impl<'a> Calendar<'a> {
         }
     }
 
-    /// One event, as Google writes it. One that was deleted is still there, and cancelled.
+    /// Returns one event, as returned by Google. A deleted event still exists with the status `cancelled`.
     ///
     /// # Errors
-    /// As [`events`](Self::events); `not_found` where there is none of that id.
+    /// Those of [`events`](Self::events); `not_found` for an unknown id.
     pub async fn event(
         &self,
         calendar_id: &str,
@@ -107,10 +107,11 @@ impl<'a> Calendar<'a> {
         self.get(url, EVENT_BYTES).await
     }
 
-    /// Creates an event, once; `request` names the meeting that is made for it, where one is.
+    /// Creates an event, without retries. `request` identifies the creation of its video meeting, if it has one.
     ///
     /// # Errors
-    /// As [`events`](Self::events). Where it may have been created all the same, the failure says so.
+    /// Those of [`events`](Self::events). If the event may have been created in spite of the error, the failure says
+    /// so.
     pub async fn create(&self, calendar_id: &str, draft: &EventDraft, request: &str) -> Result<Value, ToolFailure> {
         let mut parameters = vec![("sendUpdates", draft.send_updates().as_str())];
         if draft.makes_conference() {
@@ -136,7 +137,7 @@ impl<'a> Calendar<'a> {
     }
 }
 
-/// Tells whether the text can be an id. Dots alone would lead to another address.
+/// Returns `true` if the text can be an id. Dots alone would lead to another address.
 fn is_id(text: &str) -> bool {
     text.len() <= ID_CHARACTERS
         && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -151,7 +152,7 @@ fn id<'a>(name: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
     }
 }
 
-/// An answer that cannot be used.
+/// Creates the failure for an answer that cannot be used.
 pub fn odd(why: &str) -> ToolFailure {
     ToolFailure::new(ErrorKind::UpstreamProtocol, format!("Google Calendar: the answer cannot be used: {why}"))
 }
@@ -181,7 +182,7 @@ mod tests {
         ports::caller::SilentCaller, principal::Principal, testing::fake_credentials::FakeCredentials,
     };
 
-    /// Works with the calendar of a service that always answers so.
+    /// Runs a test with the calendar of a service that always returns this answer.
     async fn with_calendar<T>(answer: Value, work: impl AsyncFnOnce(Calendar<'_>) -> T) -> (T, usize) {
         let server = TestServer::plain(move |_| Reply::json(&answer)).await;
         let (base_url, principal) = (server.url(""), Principal::local());

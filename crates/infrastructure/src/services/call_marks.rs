@@ -1,6 +1,6 @@
 //! Marks by which models and programs distinguish calls, results and roles from text.
 
-/// Beginnings of these marks. Text about models may hold them in good faith; they stay legible.
+/// Beginnings of these marks. Texts about models may contain them legitimately, so they stay legible.
 const MARKS: &[&str] = &[
     "antml:",
     "function_calls",
@@ -14,8 +14,8 @@ const MARKS: &[&str] = &[
     "tool_use",
 ];
 
-/// Returns the text with `&lt;` in the place of the `<` that begins a mark. Invisible characters must be removed before:
-/// the characters around one may be a mark together.
+/// Returns the text with `&lt;` in place of the `<` that begins a mark. Invisible characters must be removed before:
+/// the characters around one may form a mark together.
 pub(super) fn neutralized(text: String) -> String {
     let (mut harmless, mut from) = (String::new(), 0);
     for (at, _) in text.match_indices('<').filter(|(at, _)| is_mark(&text[at + 1..])) {
@@ -31,7 +31,7 @@ pub(super) fn neutralized(text: String) -> String {
 }
 
 fn is_mark(behind: &str) -> bool {
-    // Of the templates of models: `<|im_start|>`. Some languages have `<|` as an operator.
+    // A mark of the chat templates of models: `<|im_start|>`. Some languages have an operator `<|`.
     if behind.strip_prefix('|').is_some_and(|name| name.starts_with(|first: char| first.is_ascii_alphabetic())) {
         return true;
     }

@@ -1,9 +1,9 @@
-//! Text of others, made fit to be shown beside text of Toolstead.
+//! Cleaning of foreign text, so that it can be shown next to text of Toolstead.
 
 use crate::seen_text::SeenText;
 use crate::services::call_marks::neutralized;
 
-/// Text that moves, hides and reorders nothing and has no marks of calls. Its lines end with line feeds.
+/// Text without characters that move, hide or reorder text, and without marks of calls. Its lines end with line feeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanText {
     /// The cleaned text.
@@ -21,7 +21,7 @@ impl CleanText {
     }
 }
 
-/// Returns the text with a line feed at each end of a line, however it was written.
+/// Returns the text with a line feed at the end of each line, whatever the original line ends are.
 pub(super) fn with_line_feeds(text: &str) -> String {
     let mut lines = String::with_capacity(text.len());
     let mut after_return = false;

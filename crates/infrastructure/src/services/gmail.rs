@@ -1,4 +1,4 @@
-//! Gmail by its REST API (v1): messages are searched, read and sent on behalf of a principal.
+//! Client of the REST API (v1) of Gmail: searches, reads and sends messages on behalf of a principal.
 
 pub mod message;
 pub mod outgoing;
@@ -17,81 +17,81 @@ use serde_json::{Value, json};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
-/// The grant that covers Gmail: reading and sending.
+/// The grant for Gmail, for reading and sending.
 pub const GRANT: &str = "gmail";
 
-/// Messages whose heads are fetched at once.
+/// Maximum number of concurrent requests for message headers.
 const AT_ONCE: usize = 5;
-/// Bytes of a list and of a head.
+/// Maximum size of a list, and of the headers of a message, in bytes.
 const LIST_BYTES: usize = 1 << 20;
-/// Bytes of a message as JSON. Attachments are fetched for themselves.
+/// Maximum size of a message as JSON, in bytes. Attachments are requested separately.
 const MESSAGE_BYTES: usize = 48 << 20;
-/// Bytes of one attachment.
+/// Maximum size of one attachment, in bytes.
 pub const ATTACHMENT_BYTES: usize = 25 << 20;
-/// Characters of a snippet.
+/// Maximum length of a snippet, in characters.
 const SNIPPET_CHARACTERS: usize = 400;
-/// Stands behind the failure of a sending that may have reached Gmail.
+/// Advice after a failed sending whose request may have reached Gmail.
 const IN_DOUBT: &str = "The message may have been sent all the same: look for it (`in:sent`) before you send it again.";
 
-/// The mail of one principal.
+/// The mailbox of one principal.
 #[derive(Debug)]
 pub struct Gmail<'a> {
     account: GoogleAccount<'a>,
     base_url: &'a Url,
 }
 
-/// A search.
+/// A search for messages.
 #[derive(Debug, Clone, Default)]
 pub struct MailSearch {
-    /// In Gmail's syntax.
+    /// Query in Gmail's syntax.
     pub query: String,
-    /// Messages of one page.
+    /// Maximum number of messages per page.
     pub max_results: u32,
-    /// The page, as the one before named it.
+    /// Token of the page, from the page before.
     pub page_token: Option<String>,
-    /// Labels that each message has.
+    /// Labels that a message must have.
     pub label_ids: Vec<String>,
-    /// With spam and trash.
+    /// `true` to include spam and trash.
     pub include_spam_trash: bool,
 }
 
-/// One page of what was found.
+/// One page of search results.
 #[derive(Debug, Clone, Default)]
 pub struct MailPage {
-    /// The messages: their headings, newest first.
+    /// The headings of the messages, newest first.
     pub messages: Vec<FoundMessage>,
-    /// The next page.
+    /// Token of the next page.
     pub next_page_token: Option<String>,
 }
 
-/// A message that was found.
+/// A message in a search result.
 #[derive(Debug, Clone)]
 pub struct FoundMessage {
     /// Its heading, id and labels.
     pub message: Message,
-    /// The beginning of its text.
+    /// Beginning of its text.
     pub snippet: String,
 }
 
-/// A message that was sent.
+/// A sent message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentMail {
     /// Its id.
     pub id: String,
-    /// Its thread.
+    /// Id of its thread.
     pub thread_id: String,
 }
 
 impl<'a> Gmail<'a> {
-    /// By this account, at this address.
+    /// Creates a client for this account, at this address.
     pub fn new(account: GoogleAccount<'a>, base_url: &'a Url) -> Self {
         Self { account, base_url }
     }
 
-    /// One page of the messages that fit, in the order in which Gmail lists them.
+    /// Returns one page of the matching messages, in Gmail's order.
     ///
     /// # Errors
-    /// As [`GoogleAccount::call`].
+    /// Those of [`GoogleAccount::call`].
     pub async fn search(&self, search: &MailSearch) -> Result<MailPage, ToolFailure> {
         let max_results = search.max_results.to_string();
         let mut query = vec![("q", search.query.as_str()), ("maxResults", &max_results)];
@@ -111,7 +111,7 @@ impl<'a> Gmail<'a> {
         })
     }
 
-    /// The heading of a message; `None` where it is gone meanwhile.
+    /// Returns the heading of a message; `None` if it was deleted meanwhile.
     async fn head(&self, id: &str) -> Result<Option<FoundMessage>, ToolFailure> {
         let mut query = vec![("format", "metadata")];
         query.extend(["From", "To", "Cc", "Subject", "Date"].map(|name| ("metadataHeaders", name)));
@@ -126,20 +126,20 @@ impl<'a> Gmail<'a> {
         }
     }
 
-    /// A message.
+    /// Returns a message.
     ///
     /// # Errors
-    /// As [`GoogleAccount::call`]; `not_found` where there is none of that id.
+    /// Those of [`GoogleAccount::call`]; `not_found` for an unknown id.
     pub async fn read(&self, id: &str) -> Result<Message, ToolFailure> {
         let id = known(id)?;
         let resource = self.read_at(&["messages", id], &[("format", "full")], MESSAGE_BYTES).await;
         Ok(Message::of(&resource.map_err(|failure| no_message(failure, id))?))
     }
 
-    /// The bytes of a content of a message.
+    /// Returns the bytes of a content of a message.
     ///
     /// # Errors
-    /// As [`GoogleAccount::call`]; `too_large` for more than [`ATTACHMENT_BYTES`].
+    /// Those of [`GoogleAccount::call`]; `too_large` for more than [`ATTACHMENT_BYTES`].
     pub async fn content(&self, message: &str, content: &Content) -> Result<Vec<u8>, ToolFailure> {
         let id = match content {
             Content::Here { bytes, .. } => return Ok(bytes.clone()),
@@ -152,10 +152,10 @@ impl<'a> Gmail<'a> {
         data.ok_or_else(|| ToolFailure::new(ErrorKind::UpstreamProtocol, "Gmail: an attachment is no base64"))
     }
 
-    /// The message that is replied to.
+    /// Returns the threading data of the message to reply to.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Those of [`read`](Self::read).
     pub async fn original(&self, id: &str) -> Result<Original, ToolFailure> {
         let id = known(id)?;
         let query = [("format", "metadata"), ("metadataHeaders", "Message-ID"), ("metadataHeaders", "References")];
@@ -167,10 +167,10 @@ impl<'a> Gmail<'a> {
         Ok(Original::of(thread_id, &header(payload, "Message-ID"), &header(payload, "References")))
     }
 
-    /// Sends a message, once.
+    /// Sends a message, without retries.
     ///
     /// # Errors
-    /// As [`GoogleAccount::call`]. Where it may have been sent all the same, the failure says so.
+    /// Those of [`GoogleAccount::call`]. If the message may have been sent in spite of the error, the failure says so.
     pub async fn send(
         &self,
         mail: &Outgoing,

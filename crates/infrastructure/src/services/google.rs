@@ -1,7 +1,7 @@
-//! One request to an API of Google, on behalf of a principal: Gmail and Google Calendar stand on it.
+//! One request to an API of Google, on behalf of a principal. Gmail and Google Calendar are based on it.
 //!
-//! People sign in on the way, where they have not and the caller can. Credentials that the service refuses are renewed once.
-//! Only reading is repeated by itself.
+//! If there are no credentials and the caller supports it, the user signs in during the call. Refused credentials are
+//! renewed once. Only reading is repeated automatically.
 
 use crate::{
     services::{one_line::one_line, said::without_keys},
@@ -24,33 +24,34 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// Times that a reading is made again which Google refused as one of too many, by a 403. [`Reach`] sees to the others.
+/// Maximum number of retries of a reading that Google refused with 403 as too many requests. [`Reach`] handles all
+/// other retries.
 const TRIES_AGAIN: u32 = 4;
-/// The pause before the first of these; each is twice as long as the one before.
+/// Pause before the first of these retries. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// Characters of what Google says of an error.
+/// Maximum length of an error message of Google, in characters.
 const SAID_CHARACTERS: usize = 300;
-/// Levels of an answer; `serde_json` has its own bound, which this names.
+/// Message of `serde_json` for an answer that exceeds its limit of nesting.
 const TOO_DEEP: &str = "recursion limit exceeded";
 
-/// The account of a principal at one of Google's services, as one call uses it.
+/// The account of a principal at one of Google's services, for one call.
 #[derive(Clone)]
 pub struct GoogleAccount<'a> {
-    /// The service, by the name that people know: `Gmail`.
+    /// Name of the service for people: `Gmail`.
     pub service: &'static str,
-    /// The way to it.
+    /// HTTP client.
     pub reach: &'a Reach,
-    /// The credentials.
+    /// Source of credentials.
     pub credentials: &'a dyn Credentials,
-    /// Whose.
+    /// Owner of the account.
     pub principal: &'a Principal,
-    /// The grant and the origin that they are for.
+    /// Grant and origin of the credentials.
     pub resource: Resource,
-    /// Says whether the host may be reached, before each request.
+    /// Decides before each request whether the host may be reached.
     pub judge: Judge<'a>,
-    /// Is asked to sign in where that is needed. The time in which it waits is added to the deadline.
+    /// Caller that is asked to sign in if necessary. Its waiting time is added to the deadline.
     pub caller: &'a dyn Caller,
-    /// The end of the call.
+    /// Deadline of the call.
     pub deadline: Instant,
 }
 
@@ -63,34 +64,34 @@ impl std::fmt::Debug for GoogleAccount<'_> {
 /// One request.
 #[derive(Debug, Clone)]
 pub struct GoogleRequest {
-    /// The address, with its query.
+    /// Address with its query.
     pub url: Url,
-    /// Its effect there.
+    /// Effect of the request.
     pub effect: Effect,
-    /// Bytes that an answer may have.
+    /// Maximum size of the answer, in bytes.
     pub answer_bytes: usize,
 }
 
 /// The effect of a request.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// It reads (GET), and may be made again.
+    /// Reads (GET), and may be retried.
     Reads,
-    /// It changes something (POST), and is made once.
+    /// Changes something (POST), and is never retried.
     Changes {
-        /// The body.
+        /// Body of the request.
         body: Value,
-        /// Stands behind the failure of a request that may have had its effect all the same: what to do before another.
+        /// Advice before a further request, for a failure of a request that may have taken effect.
         doubt: &'static str,
     },
 }
 
-/// The resource of a grant at the service with this address: its origin, never a path or a query.
+/// Returns the resource of a grant at the service with this address: its origin, without path or query.
 pub fn resource(grant: &str, base_url: &Url) -> Resource {
     Resource { grant: grant.into(), origin: base_url.origin().ascii_serialization().into() }
 }
 
-/// An address below that of a service. Segments are escaped.
+/// Returns an address below that of a service. Segments are escaped.
 pub fn address(base_url: &Url, segments: &[&str], query: &[(&str, &str)]) -> Url {
     let mut url = base_url.clone();
     if let Ok(mut path) = url.path_segments_mut() {
@@ -104,12 +105,12 @@ pub fn address(base_url: &Url, segments: &[&str], query: &[(&str, &str)]) -> Url
 }
 
 impl GoogleAccount<'_> {
-    /// Makes the request; the answer is JSON, or null for none.
+    /// Makes the request. The answer is JSON, or null if it is empty.
     ///
     /// # Errors
-    /// `auth_required` where nobody could sign in, and Google's refusals by their kind: `invalid_input` (400), `not_found`
+    /// `auth_required` if no one could sign in, and Google's refusals by kind: `invalid_input` (400), `not_found`
     /// (404), `auth_required` (401, a scope that was not granted), `permission_denied` (another 403), `rate_limited`,
-    /// `upstream_http`; `too_large` for an answer that is longer than it may be.
+    /// `upstream_http`; `too_large` for an answer above the limit.
     pub async fn call(&self, request: &GoogleRequest) -> Result<Value, ToolFailure> {
         let mut headers = match self.credentials.headers(self.principal, &self.resource).await {
             Err(NoCredentials::SignIn(_)) => self.signed_in().await?,
@@ -205,7 +206,7 @@ impl GoogleAccount<'_> {
         self.reach.send(asked, self.judge).await.map_err(|error| {
             let failure = error.into_failure(self.service);
             match (doubt, failure.kind) {
-                // A request that was refused, or never left, had no effect.
+                // A request that was refused, or was never sent, had no effect.
                 (Some(_), ErrorKind::PermissionDenied | ErrorKind::Unavailable) | (None, _) => failure,
                 (Some(doubt), _) => failure.next(doubt),
             }
@@ -265,13 +266,13 @@ impl GoogleAccount<'_> {
     }
 }
 
-/// Tells whether what was asked for may have been done all the same: the service broke off, gave up waiting, or sends
-/// the asker elsewhere, as some do after the deed.
+/// Returns `true` if the request may have taken effect: the service broke off, timed out, or redirects, as some
+/// services do after a change.
 fn leaves_doubt(status: StatusCode) -> bool {
     status.is_server_error() || status.is_redirection() || status == StatusCode::REQUEST_TIMEOUT
 }
 
-/// An error as Google says it.
+/// An error of Google.
 #[derive(Debug)]
 struct Refusal {
     status: StatusCode,
@@ -281,7 +282,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// A service may repeat the credentials that it refuses: they are taken out.
+    /// Parses an error. A service may repeat the refused credentials, so they are removed.
     fn of(answer: &Answer, credentials: &CredentialHeaders) -> Self {
         let said = |text: &str| said(text, credentials);
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -312,9 +313,9 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// A text of the service that cannot leave its line or its backticks.
+/// Returns a text of the service in a form that cannot leave its line or its backticks.
 fn said(text: &str, credentials: &CredentialHeaders) -> String {
-    // Of `Bearer TOKEN` the token alone.
+    // Only the token of `Bearer TOKEN`.
     let tokens = credentials.iter().filter_map(|(_, value)| value.expose().split_whitespace().next_back());
     one_line(&without_keys(text, tokens).replace('`', " "), SAID_CHARACTERS)
 }

@@ -1,7 +1,7 @@
-//! The guest pages of LinkedIn: jobs that are offered, and one of them in full (`docs/web.md`).
+//! The guest pages of LinkedIn: lists of jobs, and job descriptions (`docs/web.md`).
 //!
-//! They are HTML for people who are not signed in, and no API. They are asked slowly, one request after another over all of
-//! this process, and parsed in a child process.
+//! They are HTML for visitors without an account, not an API. They are requested slowly, one request at a time in the
+//! whole process, and parsed in a child process.
 
 mod asking;
 mod job_id;
@@ -23,12 +23,12 @@ pub use crate::services::linkedin::{
 
 use url::Url;
 
-/// The guest pages, as the configuration says.
+/// Settings for the guest pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkedinSettings {
-    /// Their address.
+    /// Address of the pages.
     pub base_url: Url,
-    /// The name that requests bear; `None`: that of this program.
+    /// User agent of requests; `None`: that of Toolstead.
     pub user_agent: Option<String>,
 }
 

@@ -2,17 +2,17 @@
 
 use url::Host;
 
-/// Bytes of the part before the `@`, and of an address (RFC 5321, section 4.5.3.1).
+/// Maximum length of the part before the `@`, and of an address, in bytes (RFC 5321, section 4.5.3.1).
 const LOCAL_BYTES: usize = 64;
 const ADDRESS_BYTES: usize = 254;
-/// Bytes of a label of a host (RFC 1035, section 2.3.4).
+/// Maximum length of a label of a host, in bytes (RFC 1035, section 2.3.4).
 const LABEL_BYTES: usize = 63;
 
-/// The address with its host as it is asked for (`xn--…`), so that no letter passes for another. It holds no blank, comma,
-/// semicolon or bracket.
+/// Parses an address, and converts its host to the ASCII form (`xn--…`), so that no letter can be mistaken for another.
+/// The result contains no blank, comma, semicolon or bracket.
 ///
 /// # Errors
-/// The reason why it is no address.
+/// The reason why the text is not an address.
 pub(super) fn read(text: &str) -> Result<String, &'static str> {
     let (local, host) = text.rsplit_once('@').ok_or("it has no `@`")?;
     // A dot-atom (RFC 5322, section 3.2.3).
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str) -> Result<String, &'static str> {
     if address.len() > ADDRESS_BYTES { Err("it is too long") } else { Ok(address) }
 }
 
-/// Tells whether it has letters, digits and hyphens alone; `url` lets more pass.
+/// Returns `true` if the label consists of letters, digits and hyphens; `url` accepts more.
 fn is_label(label: &str) -> bool {
     (1..=LABEL_BYTES).contains(&label.len())
         && !label.starts_with('-')

@@ -1,12 +1,12 @@
-//! Short pieces of text with tags and entities of HTML in them, as text. Whole pages are read in a child process.
+//! Conversion of short texts with HTML tags and entities to plain text. Whole pages are parsed in a child process.
 
 use html5ever::data::NAMED_ENTITIES;
 
-/// The longest tag that is taken out, in bytes; and the longest name of an entity.
+/// Maximum length of a tag that is removed, and of the name of an entity, in bytes.
 const TAG_BYTES: usize = 500;
 const ENTITY_BYTES: usize = 40;
 
-/// The text without tags, with entities as what they stand for.
+/// Returns the text without tags, and with its entities decoded.
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut left = text;
@@ -24,7 +24,7 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// The length of the tag at the beginning.
+/// Returns the length of the tag at the beginning.
 fn tag(text: &str) -> Option<usize> {
     let name = text.strip_prefix("</").or_else(|| text.strip_prefix('<'))?;
     name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(())?;
@@ -32,7 +32,7 @@ fn tag(text: &str) -> Option<usize> {
     (!text[1..end].contains('<')).then_some(end + 1)
 }
 
-/// The text that the entity at the beginning stands for, and its length.
+/// Returns the decoded entity at the beginning, and its length.
 fn entity(text: &str) -> Option<(String, usize)> {
     let end = text.bytes().take(ENTITY_BYTES).position(|byte| byte == b';')?;
     let name = &text[1..end];

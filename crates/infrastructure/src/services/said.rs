@@ -1,15 +1,15 @@
-//! The words of a service in an answer that is an error.
+//! Messages of services in error answers.
 
 use crate::services::{foreign_text::clean_text, one_line::one_line};
 use serde_json::Value;
 use toolstead_domain::secret::Secret;
 
-/// Characters of them.
+/// Maximum length of a message, in characters.
 const WORDS: usize = 300;
 const PLACES: [&str; 6] = ["/error/detail", "/error/message", "/error", "/detail/error", "/detail", "/message"];
 
-/// The words, whatever shape they have; empty where there are none. A service may repeat the key that it refuses: that is
-/// taken out.
+/// Returns the message in an error answer of any known shape; empty if there is none. A service may repeat the refused
+/// key, so it is removed.
 pub(super) fn words_of(body: &[u8], key: Option<&Secret>) -> String {
     let said = match serde_json::from_slice::<Value>(body) {
         Ok(document) => {
@@ -17,15 +17,15 @@ pub(super) fn words_of(body: &[u8], key: Option<&Secret>) -> String {
         }
         Err(_) => {
             let beginning = String::from_utf8_lossy(&body[..body.len().min(8 * WORDS)]).into_owned();
-            // Nobody reads a page.
+            // An HTML page is not a useful message.
             if beginning.trim_start().starts_with('<') { String::new() } else { beginning }
         }
     };
     one_line(&without_keys(&said, key.map(Secret::expose)), WORDS)
 }
 
-/// The text without what hides in it, and then without these keys: one with such characters between its own would be found
-/// no more, and seen all the same.
+/// Returns the text without invisible characters, and then without these keys: a key with invisible characters in it
+/// would not be found, but would be readable.
 pub(super) fn without_keys<'a>(text: &str, keys: impl IntoIterator<Item = &'a str>) -> String {
     let keys = keys.into_iter().filter(|key| !key.is_empty());
     keys.fold(clean_text(text), |text, key| text.replace(key, "…"))

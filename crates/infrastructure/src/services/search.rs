@@ -1,4 +1,4 @@
-//! Searching the web by a service of others, one a file.
+//! Web search by external services, one per file.
 
 mod brave;
 mod duckduckgo;
@@ -35,7 +35,7 @@ use toolstead_domain::{
 };
 use url::Url;
 
-/// Bytes of an answer; a longer one is none.
+/// Maximum size of an answer, in bytes.
 const BODY_BYTES: usize = 4 << 20;
 
 /// Name of the helper that parses result pages.
@@ -46,7 +46,7 @@ pub fn page_answer(order: &str, input: &mut dyn std::io::Read) -> Vec<u8> {
     duckduckgo::answer(order, input)
 }
 
-/// A service that searches the web.
+/// A web search service.
 pub struct SearchService {
     settings: SearchSettings,
     reach: Reach,
@@ -60,18 +60,18 @@ struct Order {
     url: Url,
     headers: HeaderMap,
     body: Bytes,
-    /// Hits of the answer that stand before the wanted page.
+    /// Number of hits to skip, before the requested page.
     skipped: usize,
 }
 
-/// A service as it is asked.
+/// Address and key of a service.
 struct Service<'a> {
     base_url: &'a Url,
     key: Option<&'a Secret>,
 }
 
 impl SearchService {
-    /// The service that the settings name. The clock says what is new; helpers read its pages.
+    /// Creates the service of the settings. The clock is used for filters by age; helpers parse its pages.
     pub fn new(settings: SearchSettings, reach: Reach, helpers: Arc<dyn HelperPort>, clock: Arc<dyn Clock>) -> Self {
         Self { settings, reach, helpers, clock }
     }
@@ -100,7 +100,7 @@ impl SearchService {
         }
     }
 
-    /// The reason that a service gives by its status and words.
+    /// Returns the error for the status and the message of an answer.
     fn refusal(&self, answer: &Answer) -> WebSearchError {
         let refusal = Refusal {
             name: self.name(),
@@ -148,7 +148,7 @@ impl WebSearch for SearchService {
             headers: order.headers,
             body: order.body,
             named_by: NamedBy::Configuration,
-            // The key goes to the host of the configuration alone.
+            // The key must only be sent to the configured host.
             redirects: Redirects::None,
             again: Again::Reading,
             body_bytes: BODY_BYTES,
@@ -192,20 +192,20 @@ fn without_key(hit: WebHit, key: Option<&Secret>) -> Option<WebHit> {
     Some(WebHit { title: without(hit.title), description: without(hit.description), age: hit.age.map(without), ..hit })
 }
 
-/// An answer that is none.
+/// An error answer of a service.
 struct Refusal<'a> {
-    /// The service, as people know it.
+    /// Name of the service for people.
     name: &'static str,
     status: u16,
     headers: &'a HeaderMap,
-    /// The service's words on it; empty where it says nothing.
+    /// Message of the service; empty if there is none.
     words: String,
-    /// Its word for programs; empty where it has none.
+    /// Error code of the service; empty if there is none.
     code: String,
 }
 
 impl Refusal<'_> {
-    /// The meaning of a status that has none of its own at a service.
+    /// Returns the error for a status without a special meaning at the service.
     fn usual(&self) -> WebSearchError {
         match self.status {
             401 | 403 => WebSearchError::KeyRefused(self.told("does not take the key")),
@@ -219,7 +219,7 @@ impl Refusal<'_> {
         WebSearchError::RateLimited { message: self.told("was asked too often"), retry_after }
     }
 
-    /// `Brave does not take the key (HTTP 401): its words`.
+    /// Returns a message such as `Brave does not take the key (HTTP 401): its words`.
     fn told(&self, what: &str) -> String {
         let colon = if self.words.is_empty() { "" } else { ": " };
         format!("{} {what} (HTTP {}){colon}{}", self.name, self.status, self.words)
@@ -227,13 +227,13 @@ impl Refusal<'_> {
 }
 
 impl Service<'_> {
-    /// A request for JSON by GET.
+    /// Creates a GET request for JSON.
     fn get(&self, url: Url) -> Order {
         let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
         Order { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 }
     }
 
-    /// A request for JSON by POST.
+    /// Creates a POST request for JSON.
     fn post(&self, url: Url, body: &Value) -> Order {
         let mut order = self.get(url);
         order.method = Method::POST;
@@ -242,7 +242,7 @@ impl Service<'_> {
         order
     }
 
-    /// The request with the key in this header, if there is one.
+    /// Adds the key to the request in this header, if there is one.
     fn with_key(&self, mut order: Order, name: HeaderName, before: &str) -> Result<Order, WebSearchError> {
         if let Some(key) = self.key {
             let value = HeaderValue::try_from(format!("{before}{}", key.expose()));
@@ -256,7 +256,7 @@ impl Service<'_> {
     }
 }
 
-/// A page of hits that the service does not have.
+/// Creates the error for a page of hits that the service does not provide.
 fn no_such_page(service: &str) -> WebSearchError {
     WebSearchError::QueryRefused(format!("{service} has no page of hits so far behind"))
 }
@@ -270,7 +270,7 @@ fn json(body: &[u8]) -> Result<Value, WebSearchError> {
     }
 }
 
-/// The hits of an answer, by the names that it has for their parts. Parts may be missing.
+/// Parses a list of hits. Members may be missing.
 fn listed<'a>(list: Option<&'a Value>, hit: impl Fn(&'a Value) -> WebHit) -> Result<Vec<WebHit>, WebSearchError> {
     match list {
         Some(Value::Array(hits)) => Ok(hits.iter().map(hit).collect()),
@@ -278,24 +278,24 @@ fn listed<'a>(list: Option<&'a Value>, hit: impl Fn(&'a Value) -> WebHit) -> Res
     }
 }
 
-/// A member that is a text; empty where it is none.
+/// Returns a member that is a text; empty for anything else.
 fn text(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// A date or an age, where the service tells one.
+/// Returns the date or the age, if there is one.
 fn age(value: &Value, names: &[&str]) -> Option<String> {
     names.iter().map(|name| text(value, name)).find(|text| !text.is_empty())
 }
 
-/// The word for programs in an answer that is an error.
+/// Returns the error code in an error answer.
 fn code_of(document: &Value) -> Option<String> {
     let places = ["/error/code", "/tag"];
     places.iter().find_map(|place| document.pointer(place)?.as_str().map(str::to_owned))
 }
 
-/// The words with operators for the domains, where they have room in a query of so many characters and words. Whatever
-/// the service makes of them, hits of other domains are left out.
+/// Returns the query with operators for the domains, if they fit into this number of characters and words. Hits of
+/// other domains are removed later in any case.
 fn with_sites(query: &WebQuery, characters: usize, words: usize) -> String {
     let fits = |text: &str| text.chars().count() <= characters && text.split_whitespace().count() <= words;
     let text = &query.text;

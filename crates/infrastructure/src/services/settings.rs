@@ -1,36 +1,36 @@
-//! The services as the configuration says.
+//! Settings of the services.
 
 use crate::services::linkedin::LinkedinSettings;
 use toolstead_domain::secret::Secret;
 use url::Url;
 
-/// The services. One that cannot be used says why, for people.
+/// The services. An unusable service has the reason, for people.
 #[derive(Debug, Clone)]
 pub struct Services {
-    /// Search on the web.
+    /// Web search.
     pub search: Result<SearchSettings, String>,
-    /// Gmail, by its address.
+    /// Address of Gmail.
     pub gmail: Result<Url, String>,
-    /// Google Calendar, by its address.
+    /// Address of Google Calendar.
     pub calendar: Result<Url, String>,
-    /// The guest pages of LinkedIn.
+    /// Settings of the guest pages of LinkedIn.
     pub linkedin: Result<LinkedinSettings, String>,
-    /// Usage and cost at Anthropic.
+    /// Settings of reports about usage and cost at Anthropic.
     pub anthropic_admin: Result<AnthropicAdmin, String>,
 }
 
-/// Search on the web.
+/// Settings of the web search.
 #[derive(Debug, Clone)]
 pub struct SearchSettings {
-    /// The one who searches.
+    /// The service that searches.
     pub provider: SearchProvider,
-    /// Its address.
+    /// Address of the service.
     pub base_url: Url,
-    /// The key, where it wants one.
+    /// API key, if the service requires one.
     pub key: Option<Secret>,
 }
 
-/// The one who searches the web.
+/// A web search service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchProvider {
     /// Brave's API.
@@ -45,17 +45,17 @@ pub enum SearchProvider {
     DuckDuckGo,
 }
 
-/// Anthropic's Admin API.
+/// Settings of Anthropic's Admin API.
 #[derive(Debug, Clone)]
 pub struct AnthropicAdmin {
-    /// Its address.
+    /// Address of the API.
     pub base_url: Url,
-    /// A key of an administrator.
+    /// API key of an administrator.
     pub key: Secret,
 }
 
 impl SearchProvider {
-    /// Those that there are, by their words in the configuration.
+    /// All services, by their names in the configuration.
     pub const ALL: [(&str, Self); 5] = [
         ("brave", Self::Brave),
         ("searxng", Self::Searxng),
@@ -66,7 +66,7 @@ impl SearchProvider {
 }
 
 impl Default for Services {
-    /// None.
+    /// Returns settings without any service.
     fn default() -> Self {
         let none = || "this program has no such service".to_owned();
         Self {

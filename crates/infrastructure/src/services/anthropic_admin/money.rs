@@ -1,20 +1,20 @@
-//! Money, exactly: no amount goes through a binary fraction, and none is rounded before it is added.
+//! Exact arithmetic for money: no amount is converted to a binary fraction, and none is rounded before it is added.
 
 use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
 
-/// An amount that is none, or that cannot be added exactly.
+/// The reason why an amount is invalid, or cannot be added exactly.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAmount {
-    /// It is no decimal number.
+    /// It is not a decimal number.
     #[error("`{0}` is no amount of money")]
     Number(String),
-    /// It has more digits than are added exactly.
+    /// It has more digits than can be added exactly.
     #[error("the sum has more digits than can be added exactly")]
     Digits,
 }
 
-/// Cents, as the API tells them: a text, or a number.
+/// Parses an amount in cents from the API: a text, or a number.
 ///
 /// # Errors
 /// [`InvalidAmount::Number`].
@@ -28,7 +28,7 @@ pub fn cents(value: &Value) -> Result<Decimal, InvalidAmount> {
     number.map_err(|_| InvalidAmount::Number(text.chars().take(60).collect()))
 }
 
-/// The sum, with all digits of both.
+/// Returns the sum, with all digits of both amounts.
 ///
 /// # Errors
 /// [`InvalidAmount::Digits`].
@@ -37,12 +37,12 @@ pub fn sum(one: Decimal, other: Decimal) -> Result<Decimal, InvalidAmount> {
         return Ok(other);
     }
     let sum = one.checked_add(other).ok_or(InvalidAmount::Digits)?;
-    // The last digits are left out where there is no room for all.
+    // The addition drops the last digits if there are too many.
     let is_exact = other.is_zero() || sum.scale() >= one.scale().max(other.scale());
     is_exact.then_some(sum).ok_or(InvalidAmount::Digits)
 }
 
-/// Dollars out of cents, all digits of them and at least two behind the point: `1.2345`.
+/// Converts cents to dollars, with all digits, and with at least two after the decimal point: `1.2345`.
 ///
 /// # Errors
 /// [`InvalidAmount::Digits`].
@@ -57,7 +57,8 @@ pub fn dollars(cents: Decimal) -> Result<String, InvalidAmount> {
     Ok(shortest.to_string())
 }
 
-/// An amount in dollars with two digits behind the point; halves go away from zero. For who shows it, never for who adds.
+/// Rounds an amount in dollars to two digits after the decimal point; halves are rounded away from zero. Only for
+/// display, never for addition.
 ///
 /// # Errors
 /// [`InvalidAmount::Number`].

@@ -1,4 +1,4 @@
-//! Questions to the Admin API, checked before they are sent: each report takes something else.
+//! Queries to the Admin API, checked before they are sent: each report accepts different parameters.
 
 use chrono::{DateTime, NaiveDate};
 use std::collections::BTreeMap;
@@ -6,72 +6,72 @@ use std::collections::BTreeMap;
 /// A report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Tokens.
+    /// Usage in tokens.
     Usage,
-    /// Money.
+    /// Costs.
     Cost,
-    /// The work with Claude Code.
+    /// Usage of Claude Code.
     ClaudeCode,
 }
 
-/// A question, as a caller says it.
+/// A query, as the caller wrote it.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
-    /// The beginning: a time, or a day.
+    /// Start: a time, or a day.
     pub starting_at: String,
-    /// The end.
+    /// End.
     pub ending_at: Option<String>,
-    /// `1m`, `1h` or `1d`.
+    /// Width of a bucket: `1m`, `1h` or `1d`.
     pub bucket_width: Option<String>,
-    /// The things to tell apart.
+    /// Dimensions to group by.
     pub group_by: Vec<String>,
-    /// The things to look at alone, by name.
+    /// Filters: the accepted values, by dimension.
     pub filters: BTreeMap<String, Vec<String>>,
-    /// Buckets or records of a page.
+    /// Maximum number of buckets or records per page.
     pub limit: Option<u32>,
-    /// A page that an earlier answer named.
+    /// Page that an earlier answer named.
     pub page: Option<String>,
 }
 
-/// A request that the API takes.
+/// A query that the API accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportQuery {
     /// The report.
     pub action: Action,
     /// Its parameters, in their order.
     pub parameters: Vec<(String, String)>,
-    /// The first page that is wanted.
+    /// The first page to read.
     pub page: Option<String>,
-    /// It asks about speeds, which the API tells only to who says a word more.
+    /// `true` if it requires the header for reports by speed.
     pub tells_speed: bool,
 }
 
-/// A wish that a report does not grant.
+/// The reason why a report does not accept a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidWish {
-    /// A parameter has a value that is none of it.
+    /// A parameter has an invalid value.
     #[error("`{parameter}` is `{given}`, and `{action}` takes {takes}")]
     Value {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
-        /// Its value.
+        /// The given value.
         given: String,
-        /// The report.
+        /// Name of the report.
         action: &'static str,
-        /// The values that it takes there.
+        /// The accepted values.
         takes: String,
     },
     /// The report has no such parameter.
     #[error("`{action}` takes no `{parameter}`: it takes {takes}")]
     Parameter {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
-        /// The report.
+        /// Name of the report.
         action: &'static str,
-        /// All that it takes.
+        /// All accepted parameters.
         takes: &'static str,
     },
-    /// The end is not behind the beginning.
+    /// The end is not after the start.
     #[error("`ending_at` is not behind `starting_at`")]
     Backwards,
 }
@@ -88,7 +88,7 @@ const USAGE_GROUPS: &[&str] = &[
     "workspace_id",
 ];
 const COST_GROUPS: &[&str] = &["workspace_id", "description"];
-/// Each with its values; none: any.
+/// Filters with their values; an empty list accepts any value.
 const FILTERS: &[(&str, &[&str])] = &[
     ("models", &[]),
     ("workspace_ids", &[]),
@@ -102,11 +102,11 @@ const FILTERS: &[(&str, &[&str])] = &[
 ];
 
 impl Action {
-    /// Those that there are, by their words.
+    /// All reports, by name.
     pub const ALL: [(&str, Self); 3] =
         [("usage", Self::Usage), ("cost", Self::Cost), ("claude_code", Self::ClaudeCode)];
 
-    /// Its word.
+    /// Returns the name of the report.
     pub fn word(self) -> &'static str {
         match self {
             Self::Usage => "usage",
@@ -115,7 +115,7 @@ impl Action {
         }
     }
 
-    /// Its path below the address of the API.
+    /// Returns its path below the address of the API.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Usage => "v1/organizations/usage_report/messages",
@@ -155,7 +155,7 @@ impl Action {
         }
     }
 
-    /// The most of a page.
+    /// Returns the maximum number of entries per page.
     fn most(self, width: &str) -> u32 {
         match (self, width) {
             (Self::ClaudeCode, _) => 1_000,
@@ -165,7 +165,7 @@ impl Action {
         }
     }
 
-    /// A time as the report takes it.
+    /// Parses a time in the form that the report accepts.
     fn time(self, parameter: &str, given: &str) -> Result<(String, DateTime<chrono::FixedOffset>), InvalidWish> {
         let midnight = |day: NaiveDate| day.and_hms_opt(0, 0, 0).map(|time| time.and_utc().fixed_offset());
         let day = NaiveDate::parse_from_str(given, "%Y-%m-%d").ok().filter(|_| given.len() == 10).and_then(midnight);
@@ -191,10 +191,10 @@ impl Action {
         InvalidWish::Parameter { parameter, action: self.word(), takes: self.takes() }
     }
 
-    /// The request for what is wished.
+    /// Checks a query.
     ///
     /// # Errors
-    /// [`InvalidWish`], with what the report takes.
+    /// [`InvalidWish`], with the accepted values.
     pub fn query(self, wish: &Wish) -> Result<ReportQuery, InvalidWish> {
         let (starting_at, start) = self.time("starting_at", &wish.starting_at)?;
         let mut parameters = vec![("starting_at".to_owned(), starting_at)];

@@ -1,4 +1,4 @@
-//! The sums of a report.
+//! Sums of a report.
 
 use super::{
     money::{InvalidAmount, cents, dollars, sum},
@@ -7,7 +7,7 @@ use super::{
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
-/// The members of a record of usage that are added.
+/// Members of a usage record that are added.
 const USAGE: [&str; 6] = [
     "uncached_input_tokens",
     "cache_creation/ephemeral_1h_input_tokens",
@@ -16,7 +16,7 @@ const USAGE: [&str; 6] = [
     "output_tokens",
     "server_tool_use/web_search_requests",
 ];
-/// Those of a record of Claude Code.
+/// Members of a Claude Code record that are added.
 const CLAUDE_CODE: [&str; 5] = [
     "core_metrics/num_sessions",
     "core_metrics/lines_of_code/added",
@@ -24,10 +24,10 @@ const CLAUDE_CODE: [&str; 5] = [
     "core_metrics/commits_by_claude_code",
     "core_metrics/pull_requests_by_claude_code",
 ];
-/// Those of one of its models.
+/// Members of one of its models that are added.
 const MODEL: [&str; 4] = ["tokens/input", "tokens/output", "tokens/cache_read", "tokens/cache_creation"];
 
-/// The sums of these buckets or records. Each item of a cost gets its `amount_usd` beside `amount`.
+/// Returns the sums of these buckets or records. Inserts `amount_usd` after the `amount` of each cost item.
 ///
 /// # Errors
 /// [`InvalidAmount`].
@@ -64,7 +64,7 @@ pub fn totals(action: Action, data: &mut [Value]) -> Result<Map<String, Value>, 
     Ok(totals)
 }
 
-/// Amounts in dollars, and how many there are in other currencies.
+/// The sum of amounts in dollars, and the number of amounts in other currencies.
 #[derive(Default)]
 struct Money {
     cents: Decimal,
@@ -72,7 +72,7 @@ struct Money {
 }
 
 impl Money {
-    /// Adds an amount with its currency, and tells it in dollars, if it is one.
+    /// Adds an amount. Returns it in dollars, if that is its currency.
     fn add(&mut self, item: &Value) -> Result<Option<String>, InvalidAmount> {
         if item.get("currency").and_then(Value::as_str).is_some_and(|currency| currency != "USD") {
             self.others += 1;
@@ -93,7 +93,7 @@ impl Money {
     }
 }
 
-/// The item with its amount in dollars behind that in cents.
+/// Inserts the amount in dollars after that in cents.
 fn with_dollars(item: &mut Value, amount: &str) {
     let Value::Object(members) = item else { return };
     let old = std::mem::take(members);
@@ -110,7 +110,7 @@ fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + u
     value.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Adds the numbers at these paths to the totals, under the last word of each path.
+/// Adds the numbers at these paths to the totals, under the last segment of each path.
 fn add(totals: &mut Map<String, Value>, item: &Value, paths: &[&str]) {
     for path in paths {
         let name = match *path {

@@ -1,4 +1,4 @@
-//! An event to be created: checked before anybody is asked about it.
+//! An event to be created. It is checked before approval is requested.
 
 use crate::services::{
     calendar::times::{Moment, WrongTime, Zone, rfc3339},
@@ -7,28 +7,28 @@ use crate::services::{
 use serde_json::{Map, Value, json};
 use std::fmt;
 
-/// Characters of attendees and summary together: as many as somebody who is asked sees at once.
+/// Maximum length of attendees and summary together, in characters: an approval request shows at most this.
 const SHOWN_CHARACTERS: usize = 1_800;
-/// Attendees that Google takes.
+/// Maximum number of attendees, which Google defines.
 pub const MAX_ATTENDEES: usize = 200;
-/// Characters of an address that is none which are told.
+/// Maximum length of an invalid address in an error, in characters.
 const TOLD_CHARACTERS: usize = 200;
 const RULE_BYTES: usize = 500;
 
-/// Those who are told of an event by mail.
+/// Recipients of notification mails about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SendUpdates {
-    /// Nobody.
+    /// No one.
     #[default]
     None,
     /// All attendees.
     All,
-    /// Those who use another calendar than Google's.
+    /// Attendees that use another calendar than Google's.
     ExternalOnly,
 }
 
 impl SendUpdates {
-    /// The word of the API.
+    /// Returns the value for the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -38,26 +38,26 @@ impl SendUpdates {
     }
 }
 
-/// An event, as somebody wrote it.
+/// An event, as the caller wrote it.
 #[derive(Debug, Clone, Copy)]
 pub struct WrittenEvent<'a> {
-    /// The title.
+    /// Title.
     pub summary: &'a str,
-    /// Its beginning.
+    /// Start.
     pub start: &'a str,
-    /// Its end; of whole days the day after the last.
+    /// End; for whole days, the day after the last one.
     pub end: &'a str,
-    /// More about it.
+    /// Description.
     pub description: &'a str,
-    /// The place.
+    /// Location.
     pub location: &'a str,
-    /// Addresses of those who are invited.
+    /// Mail addresses of the attendees.
     pub attendees: &'a [String],
-    /// Rules of a series (RFC 5545).
+    /// Recurrence rules (RFC 5545).
     pub recurrence: &'a [String],
-    /// Those who are told by mail.
+    /// Recipients of notification mails.
     pub send_updates: SendUpdates,
-    /// A video meeting is made for it.
+    /// `true` to create a video meeting for the event.
     pub conference: bool,
 }
 
@@ -74,13 +74,13 @@ pub struct EventDraft {
 /// The reason why an event is not created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitEvent {
-    /// A time that cannot be read.
+    /// A time cannot be parsed.
     #[error("`{0}`: {1}")]
     Time(&'static str, WrongTime),
-    /// A day and a time.
+    /// One bound is a day, the other one a time.
     #[error("`start` and `end` are of two kinds: give days for whole days (\"2026-01-05\"), or times for both")]
     Kinds,
-    /// It ends before it begins, or when it does.
+    /// It does not end after it begins.
     #[error("it ends when it begins, or before: `start` is {start}, `end` {end}")]
     Order {
         /// The start.
@@ -88,13 +88,13 @@ pub enum UnfitEvent {
         /// The end.
         end: String,
     },
-    /// Whole days without the one that is not theirs any more.
+    /// The end of whole days is their last day instead of the day after it.
     #[error("`end` is the day after the last one: for an event on {0} alone it is \"{1}\"")]
     NoDays(String, String),
-    /// A control character.
+    /// A text contains a control character.
     #[error("`{0}` holds a line break or another control character; nothing was created")]
     Control(&'static str),
-    /// An address that is none.
+    /// An address is invalid.
     #[error("`attendees`: {address:?} is no mail address: {why}; write \"name@example.com\"")]
     Address {
         /// The text.
@@ -102,24 +102,24 @@ pub enum UnfitEvent {
         /// The reason.
         why: &'static str,
     },
-    /// More than there may be.
+    /// There are too many attendees.
     #[error("`attendees` has {0}, and an event takes {MAX_ATTENDEES}")]
     Attendees(usize),
-    /// More than a person can be shown.
+    /// Attendees and summary are too long for an approval request.
     #[error(
         "attendees and summary have {0} characters, and the one who is asked sees {SHOWN_CHARACTERS}: invite a group"
     )]
     TooMuch(usize),
-    /// A rule of a series that is none.
+    /// A recurrence rule is invalid.
     #[error("`recurrence`: {0:?} is no rule like \"RRULE:FREQ=WEEKLY;COUNT=4\"")]
     Rule(String),
-    /// A series knows when clocks are set only by the name of a zone.
+    /// A recurring event at a time needs a named time zone, which defines its clock changes.
     #[error("a series of times needs the name of a time zone: give `time_zone`, like \"Europe/Berlin\"")]
     NamelessZone,
 }
 
 impl EventDraft {
-    /// Checks it. Times without an offset are those of the zone.
+    /// Checks an event. Times without an offset are in this zone.
     ///
     /// # Errors
     /// [`UnfitEvent`].
@@ -172,23 +172,23 @@ impl EventDraft {
         }
     }
 
-    /// The invitation, for the one who is asked; `None` where nobody is invited. Addresses stand first and hold no blank,
-    /// comma or semicolon, so that no summary can pass for one.
+    /// Returns the invitation, for the approver; `None` without attendees. Addresses come first and contain no blank,
+    /// comma or semicolon, so that no summary can be mistaken for one.
     pub fn invitation(&self) -> Option<String> {
         (!self.attendees.is_empty()).then(|| self.to_string())
     }
 
-    /// Those who are told by mail.
+    /// Returns the recipients of notification mails.
     pub fn send_updates(&self) -> SendUpdates {
         self.send_updates
     }
 
-    /// Tells whether a video meeting is made for it.
+    /// Returns `true` if a video meeting is created for the event.
     pub fn makes_conference(&self) -> bool {
         self.conference
     }
 
-    /// The body of the request; `request` names the meeting that is made.
+    /// Returns the body of the request; `request` identifies the creation of the video meeting.
     pub fn body(&self, request: &str) -> Value {
         let mut event = self.event.clone();
         if self.conference {
@@ -229,7 +229,7 @@ fn check_order(start: Moment, end: Moment) -> Result<(), UnfitEvent> {
     }
 }
 
-/// The start or the end, as the API takes it: never a time without a zone.
+/// Returns the start or the end for the API: never a time without a zone.
 fn bound(moment: Moment, zone: &Zone) -> Value {
     match moment {
         Moment::Day(day) => json!({"date": day.to_string()}),

@@ -7,9 +7,9 @@ use chrono::{
 };
 use tz::TimeZone;
 
-/// A longer text is no time.
+/// Maximum length of a time, in bytes.
 const MAX_BYTES: usize = 40;
-/// The steps in which the first moment of a day is looked for where its midnight is left out.
+/// Step of the search for the first moment of a day without a midnight, in minutes.
 const STEP_MINUTES: i64 = 15;
 
 /// A time zone.
@@ -21,7 +21,7 @@ pub struct Zone {
 
 #[derive(Debug, Clone)]
 enum Rules {
-    /// As the system's own clock has it.
+    /// The rules of the system's clock.
     System,
     Fixed(FixedOffset),
     Named(TimeZone),
@@ -30,36 +30,36 @@ enum Rules {
 /// A day, or a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// A whole day, wherever it is.
+    /// A whole day, in any zone.
     Day(NaiveDate),
-    /// A point in time, with the offset that it was written with or that its zone has then.
+    /// A point in time, with its written offset, or that of its zone at this time.
     Instant(DateTime<FixedOffset>),
 }
 
-/// A text that is no time.
+/// The reason why a time is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrongTime {
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error(
         "{0:?} is no time: write \"2026-01-05\" for a day, \"2026-01-05T14:00\" for a time in the time zone, or \"2026-01-05T14:00:00+01:00\""
     )]
     Unreadable(String),
-    /// The clocks are set forward over it.
+    /// It does not exist, because the clocks are set forward over it.
     #[error("{0:?} does not exist in the time zone: the clocks are set forward over it")]
     Skipped(String),
-    /// The clocks are set back to before it.
+    /// It exists twice, because the clocks are set back.
     #[error(
         "{text:?} is there twice in the time zone, because the clocks are set back: write \"{first}\" or \"{second}\""
     )]
     Twice {
         /// The text.
         text: String,
-        /// The earlier one.
+        /// The earlier time.
         first: String,
-        /// The later one.
+        /// The later time.
         second: String,
     },
-    /// No zone that is known.
+    /// The time zone is unknown.
     #[error(
         "{0:?} is no time zone that this machine knows: give a name like \"Europe/Berlin\", an offset like \"+02:00\", or \"UTC\""
     )]
@@ -67,8 +67,8 @@ pub enum WrongTime {
 }
 
 impl Zone {
-    /// That of the system. Its name is known where the system says one that agrees with its clock around `now`. Blocks for
-    /// moments.
+    /// Returns the time zone of the system. Its name is known if the system names one that agrees with its clock around
+    /// `now`. Blocks briefly.
     pub fn system(now: DateTime<Utc>) -> Self {
         let system = Self { name: None, rules: Rules::System };
         let named = local_time_zone_name().and_then(|name| Self::parse(&name, now).ok());
@@ -81,7 +81,7 @@ impl Zone {
         named.filter(agrees).unwrap_or(system)
     }
 
-    /// That of a name, an offset or `local`. Blocks for moments.
+    /// Parses a name, an offset or `local`. Blocks briefly.
     ///
     /// # Errors
     /// [`WrongTime::Zone`].
@@ -101,7 +101,7 @@ impl Zone {
         Ok(Self { name: Some(text.to_owned()), rules: Rules::Named(named) })
     }
 
-    /// Its name, as others know it too. An offset has none.
+    /// Returns its name, which is known to other systems, too; `None` for an offset.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -118,7 +118,7 @@ impl Zone {
         }
     }
 
-    /// The points in time that clocks there show so: one, none, or two; the earlier one first.
+    /// Returns the points in time at which clocks in the zone show this time: one, none, or two, in order.
     fn instants(&self, local: NaiveDateTime) -> Vec<DateTime<FixedOffset>> {
         let day = Duration::days(1);
         let mut found: Vec<DateTime<FixedOffset>> = [local.checked_sub_signed(day), local.checked_add_signed(day)]
@@ -134,7 +134,7 @@ impl Zone {
         found
     }
 
-    /// The first moment of a day.
+    /// Returns the first moment of a day.
     pub fn start_of(&self, day: NaiveDate) -> DateTime<FixedOffset> {
         let midnight = day.and_time(NaiveTime::MIN);
         let steps = (0..24 * 60 / STEP_MINUTES).map(|step| midnight + Duration::minutes(STEP_MINUTES * step));
@@ -142,26 +142,26 @@ impl Zone {
         first.unwrap_or_else(|| midnight.and_utc().fixed_offset())
     }
 
-    /// The first moment after a day.
+    /// Returns the first moment after a day.
     pub fn end_of(&self, day: NaiveDate) -> DateTime<FixedOffset> {
         self.start_of(day.checked_add_days(Days::new(1)).unwrap_or(day))
     }
 
-    /// The day that it is there.
+    /// Returns the current day in the zone.
     pub fn day_of(&self, now: DateTime<Utc>) -> NaiveDate {
         now.with_timezone(&self.offset_at(now.naive_utc())).date_naive()
     }
 }
 
 impl Moment {
-    /// Reads a day, a time with an offset, or a time on the clocks of the zone.
+    /// Parses a day, a time with an offset, or a time on the clocks of the zone.
     ///
     /// # Errors
     /// [`WrongTime`].
     pub fn parse(text: &str, zone: &Zone) -> Result<Self, WrongTime> {
         let unreadable = || WrongTime::Unreadable(text.chars().take(MAX_BYTES).collect());
         let trimmed = text.trim();
-        // Four digits of a year: others have room for more.
+        // The year must have four digits; the formats would accept more.
         if trimmed.len() > MAX_BYTES
             || !trimmed.as_bytes().get(..4).is_some_and(|year| year.iter().all(u8::is_ascii_digit))
         {
@@ -191,7 +191,7 @@ impl Moment {
         }
     }
 
-    /// Its first moment in the zone.
+    /// Returns its first moment in the zone.
     pub fn start(self, zone: &Zone) -> DateTime<FixedOffset> {
         match self {
             Self::Day(day) => zone.start_of(day),
@@ -199,7 +199,7 @@ impl Moment {
         }
     }
 
-    /// The first moment after it in the zone.
+    /// Returns the first moment after it in the zone.
     pub fn end(self, zone: &Zone) -> DateTime<FixedOffset> {
         match self {
             Self::Day(day) => zone.end_of(day),
@@ -208,8 +208,8 @@ impl Moment {
     }
 }
 
-/// In RFC 3339, with its offset. Clocks of long ago had offsets with seconds, which it has no room for: such a time is
-/// written in UTC.
+/// Formats a time as in RFC 3339, with its offset. Historic offsets with seconds cannot be represented; such a time is
+/// formatted in UTC.
 pub fn rfc3339(time: &DateTime<FixedOffset>) -> String {
     let is_whole = time.offset().local_minus_utc() % 60 == 0;
     let time = if is_whole { *time } else { time.to_utc().fixed_offset() };

@@ -1,5 +1,5 @@
-//! A message as Gmail gives it, read into what a person would look at. All of it is a stranger's: parts are walked without
-//! recursion, and counts and bytes are bounded.
+//! Parsing of a Gmail message into the parts that a reader sees. All of it is untrusted: parts are visited without
+//! recursion, and counts and sizes are bounded.
 
 use crate::services::{foreign_text::with_line_feeds, one_line::one_line};
 use base64::{
@@ -11,25 +11,26 @@ use encoding_rs::{Encoding, UTF_8};
 use mail_parser::{Address, HeaderValue, MessageParser, MimeHeaders, PartType};
 use serde_json::Value;
 
-/// Parts of one message that are looked at.
+/// Maximum number of parts of one message that are read.
 const PARTS: usize = 500;
-/// Attachments that are listed.
+/// Maximum number of attachments that are listed.
 const ATTACHMENTS: usize = 100;
-/// Addresses of one header.
+/// Maximum number of addresses of one header.
 const ADDRESSES: usize = 500;
-/// Characters of a header, of a name of an attachment and of a label.
+/// Maximum length of a header, and of the name of an attachment or label, in characters.
 const HEADER_CHARACTERS: usize = 2_000;
 const NAME_CHARACTERS: usize = 200;
-/// Characters of an id.
+/// Maximum length of an id, in bytes.
 const ID_CHARACTERS: usize = 2_000;
-/// Bytes of a header that are decoded.
+/// Maximum size of a header that is decoded, in bytes.
 const HEADER_BYTES: usize = 64 << 10;
-/// Bytes of a message within a message that comes as a whole.
+/// Maximum size of a message within a message, in bytes, if its parts are not listed by Gmail.
 const NESTED_BYTES: usize = 8 << 20;
-/// Headers named `Content-Type` in it. Each level of it needs one, and levels are taken down one in another.
+/// Maximum number of headers `Content-Type` in it. Each nesting level needs one, and the levels are dropped
+/// recursively.
 const NESTED_TYPES: usize = 200;
 
-/// With padding or without.
+/// Base64url with or without padding.
 const BASE64URL: GeneralPurpose = GeneralPurpose::new(
     &alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -37,12 +38,12 @@ const BASE64URL: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The bytes of a `data`; `None` where it is no base64url.
+/// Decodes a member `data`; `None` if it is not base64url.
 pub fn decoded(data: &str) -> Option<Vec<u8>> {
     BASE64URL.decode(data).ok()
 }
 
-/// Tells whether a text can be an id of Gmail.
+/// Returns `true` if a text can be an id of Gmail.
 pub fn is_id(text: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'=');
     !text.is_empty() && text.len() <= ID_CHARACTERS && text.bytes().all(is_fit)
@@ -53,87 +54,87 @@ pub fn is_id(text: &str) -> bool {
 pub struct Message {
     /// Its id.
     pub id: String,
-    /// The id of its thread.
+    /// Id of its thread.
     pub thread_id: String,
     /// Its labels.
     pub labels: Vec<String>,
-    /// Its top.
+    /// Its heading.
     pub heading: Heading,
     /// Its text, in order.
     pub body: Vec<Piece>,
-    /// The attachments.
+    /// Its attachments.
     pub attachments: Vec<Attachment>,
-    /// The parts that were left out, in words of ours.
+    /// Notes on omitted parts.
     pub notes: Vec<String>,
 }
 
-/// The top of a message, decoded, in one line each.
+/// The heading of a message, decoded, one line per member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heading {
-    /// The one who wrote it.
+    /// Author.
     pub from: String,
-    /// To whom.
+    /// Recipients.
     pub to: Vec<String>,
-    /// Those who got a copy.
+    /// Recipients of copies.
     pub cc: Vec<String>,
-    /// The time, as the message says it; where it does not, that at which it came (RFC 3339).
+    /// Date as written in the message, else the time of its arrival (RFC 3339).
     pub date: String,
-    /// The subject.
+    /// Subject.
     pub subject: String,
 }
 
-/// A piece of its text.
+/// A piece of the text of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
     /// Plain text.
     Text(Content),
     /// HTML.
     Html(Content),
-    /// The top of a message within the message; its pieces follow.
+    /// Heading of a message within the message; its pieces follow.
     Forwarded(Heading),
 }
 
 /// The content of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// It came with the message.
+    /// The content is included in the message.
     Here {
         /// The bytes.
         bytes: Vec<u8>,
-        /// The name of their character set, if they have one.
+        /// Name of the character set, if there is one.
         charset: Option<String>,
     },
-    /// It is fetched by this id.
+    /// The content must be requested by this id.
     Elsewhere {
         /// The id.
         id: String,
-        /// The name of its character set, if it has one.
+        /// Name of the character set, if there is one.
         charset: Option<String>,
     },
 }
 
-/// Something attached.
+/// An attachment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attachment {
     /// Its name, in one line and without folders. It may be empty.
     pub name: String,
     /// Its media type.
     pub mime: String,
-    /// Its size, in bytes, as Gmail says.
+    /// Its size in bytes, as reported by Gmail.
     pub size: u64,
-    /// The way to it.
+    /// Its content.
     pub content: Content,
 }
 
 impl Content {
-    /// The text that bytes of this content are.
+    /// Decodes the bytes of this content.
     pub fn text(&self, bytes: &[u8]) -> String {
         let (Self::Here { charset, .. } | Self::Elsewhere { charset, .. }) = self;
         let encoding = charset.as_deref().and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8);
         with_line_feeds(&encoding.decode(bytes).0)
     }
 
-    /// The id by which it is fetched.
+    /// Returns the id by which it must be requested.
     pub fn id(&self) -> Option<&str> {
         match self {
             Self::Here { .. } => None,
@@ -142,7 +143,7 @@ impl Content {
     }
 }
 
-/// One part, in the order in which they stand; a part stands before those in it.
+/// One part. Parts are in document order: a part comes before those in it.
 struct Part<'a> {
     mime: String,
     name: String,
@@ -152,7 +153,7 @@ struct Part<'a> {
 }
 
 impl Message {
-    /// Reads a message resource (`format=full` or `metadata`).
+    /// Parses a message resource (`format=full` or `metadata`).
     pub fn of(resource: &Value) -> Self {
         let text = |name: &str| line(resource.get(name), NAME_CHARACTERS);
         let labels = resource.get("labelIds").and_then(Value::as_array);
@@ -174,7 +175,7 @@ impl Message {
         if !is_whole {
             self.notes.push(format!("The message has more than {PARTS} parts; those behind were not looked at."));
         }
-        // From the last part to the first, so that what is in a part is known before it.
+        // From the last part to the first, so that the contents of a part are known before the part.
         let mut chosen: Vec<Vec<Piece>> = parts.iter().map(|_| Vec::new()).collect();
         let mut attachments = Vec::new();
         for at in (0..parts.len()).rev() {
@@ -218,7 +219,7 @@ impl Message {
 }
 
 impl Heading {
-    /// Reads the `headers` of a part.
+    /// Parses the `headers` of a part.
     fn of(part: &Value) -> Self {
         Self {
             from: addresses(&header(part, "From")).join(", "),
@@ -257,7 +258,7 @@ impl Part<'_> {
     }
 }
 
-/// The parts of a message, and whether these are all.
+/// Returns the parts of a message, and `true` if these are all.
 fn parts(payload: &Value) -> (Vec<Part<'_>>, bool) {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut open = vec![(payload, None)];
@@ -282,8 +283,8 @@ fn parts(payload: &Value) -> (Vec<Part<'_>>, bool) {
     (parts, true)
 }
 
-/// Of several forms of the same the one with most in it: the last HTML, else the last part with text in parts of its own, else
-/// the first text.
+/// Selects one of several alternatives, the one with the most content: the last HTML, else the last part with text in
+/// inner parts, else the first text.
 fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<Piece>)>) -> Vec<Piece> {
     let with_text = || within.iter().enumerate().filter(|(_, (_, pieces))| !pieces.is_empty());
     let is = |at: usize, mime: &str| parts[within[at].0].mime == mime;
@@ -295,7 +296,7 @@ fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<Piece>)>) -> Vec<Piece> {
     found.and_then(|at| within.into_iter().nth(at)).map(|(_, pieces)| pieces).unwrap_or_default()
 }
 
-/// The text and the attachments of a message that comes as bytes, and of those in it.
+/// Returns the text and the attachments of a message that is included as bytes, and of the messages in it.
 fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
     let Content::Here { bytes, .. } = content else { return None };
     if bytes.len() > NESTED_BYTES || types_in(bytes) > NESTED_TYPES {
@@ -340,14 +341,15 @@ fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
     Some((pieces, attachments))
 }
 
-/// The headers `Content-Type` in a raw message, at most: blanks in a name count for nothing to the parser, either.
+/// Returns an upper bound of the number of headers `Content-Type` in a raw message: the parser also ignores blanks in a
+/// name.
 fn types_in(bytes: &[u8]) -> usize {
     let name = b"content-type";
     let shown = bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).map(u8::to_ascii_lowercase).collect::<Vec<_>>();
     shown.windows(name.len()).filter(|window| window == name).count()
 }
 
-/// The first header of that name, as it came; empty where there is none.
+/// Returns the first header of this name, undecoded; empty if there is none.
 pub fn header(part: &Value, name: &str) -> String {
     let headers = part.get("headers").and_then(Value::as_array);
     let is_it =
@@ -358,21 +360,21 @@ pub fn header(part: &Value, name: &str) -> String {
     value[..end].to_owned()
 }
 
-/// A header of free text, with its encoded words (RFC 2047) decoded.
+/// Decodes a header of free text, with its encoded words (RFC 2047).
 pub fn unfolded(value: &str) -> String {
     let line = format!("Subject: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());
     one_line(parsed.as_ref().and_then(|parsed| parsed.subject()).unwrap_or_default(), HEADER_CHARACTERS)
 }
 
-/// The addresses of a header, as people write them.
+/// Returns the addresses of a header, as people write them.
 fn addresses(value: &str) -> Vec<String> {
     let line = format!("To: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());
     parsed.as_ref().and_then(|parsed| parsed.to()).map(shown).unwrap_or_default()
 }
 
-/// An address with the name beside it. A name that could pass for an address stands in quotes.
+/// Returns an address with its name. A name that could be mistaken for an address is quoted.
 pub fn named(name: &str, address: &str) -> String {
     let is_plain = |c: char| !matches!(c, '<' | '>' | '@' | ',' | ';' | ':' | '"' | '\\' | '(' | ')' | '[' | ']');
     match name.chars().all(is_plain) {
@@ -395,7 +397,7 @@ fn shown(addresses: &Address<'_>) -> Vec<String> {
     addresses.iter().take(ADDRESSES).map(one).filter(|one| !one.is_empty()).collect()
 }
 
-/// The first word of a `Content-Type` or `Content-Disposition`, and its character set.
+/// Returns the first word of a `Content-Type` or `Content-Disposition`, and its character set.
 fn parameters(value: &str) -> (String, Option<String>) {
     let line = format!("Content-Type: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());
@@ -408,7 +410,7 @@ fn is_text(mime: &str) -> bool {
     mime.starts_with("text/")
 }
 
-/// A media type that is one, in lower case.
+/// Returns a valid media type in lower case; `application/octet-stream` for an invalid one.
 fn mime(said: &str) -> String {
     let said = said.trim().to_ascii_lowercase();
     let is_token = |part: &str| {
@@ -420,7 +422,7 @@ fn mime(said: &str) -> String {
     }
 }
 
-/// A name of a file without the folders before it, which can be none of the names that stand for one.
+/// Returns a file name without its folders. It is never `.` or `..`.
 fn file_name(said: &str) -> String {
     let line = unfolded(said);
     let name = line.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -432,7 +434,7 @@ fn line(value: Option<&Value>, characters: usize) -> String {
     one_line(value.and_then(Value::as_str).unwrap_or_default(), characters)
 }
 
-/// The time at which a message came: milliseconds since 1970, as text.
+/// Returns the time at which a message arrived, from milliseconds since 1970 as text.
 fn came(value: Option<&Value>) -> Option<String> {
     let milliseconds = value?.as_str()?.parse().ok()?;
     Some(DateTime::from_timestamp_millis(milliseconds)?.to_rfc3339_opts(SecondsFormat::Secs, true))

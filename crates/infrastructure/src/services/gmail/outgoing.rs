@@ -1,4 +1,4 @@
-//! A message to be sent: checked before anybody is asked about it, and written as RFC 5322 wants it.
+//! A message to be sent. It is checked before approval is requested, and formatted as RFC 5322 requires.
 
 use crate::services::mail_address;
 use chrono::{DateTime, Utc};
@@ -8,13 +8,13 @@ use mail_builder::{
 };
 use std::fmt;
 
-/// Characters of all addresses and the subject together: as many as somebody who is asked sees at once.
+/// Maximum length of all addresses and the subject together, in characters: an approval request shows at most this.
 const SHOWN_CHARACTERS: usize = 1_800;
-/// Characters of a text, plain or HTML.
+/// Maximum length of a text, plain or HTML, in characters.
 pub const TEXT_CHARACTERS: u32 = 1_000_000;
-/// Characters of the name beside an address.
+/// Maximum length of the name of an address, in characters.
 const NAME_CHARACTERS: usize = 200;
-/// Messages of a thread that a reply refers to.
+/// Maximum number of messages of a thread that a reply refers to.
 const REFERENCES: usize = 20;
 const REFERENCE_BYTES: usize = 250;
 
@@ -29,71 +29,71 @@ pub struct Outgoing {
     html: Option<String>,
 }
 
-/// The texts of a message, as somebody wrote them.
+/// The texts of a message, as the caller wrote them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Draft<'a> {
-    /// Addresses, with a name or without.
+    /// Recipients: addresses, with or without a name.
     pub to: &'a [String],
-    /// Those who get a copy.
+    /// Recipients of copies.
     pub cc: &'a [String],
-    /// Those who get a copy that nobody else is told of.
+    /// Bcc recipients.
     pub bcc: &'a [String],
-    /// The subject.
+    /// Subject.
     pub subject: &'a str,
-    /// The text.
+    /// Text.
     pub body: &'a str,
-    /// The same as HTML.
+    /// HTML form of the text.
     pub html: Option<&'a str>,
 }
 
-/// One who gets it.
+/// A recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Recipient {
     name: Option<String>,
-    /// With the host as it is asked for (`xn--…`).
+    /// Address with the ASCII form of the host (`xn--…`).
     address: String,
 }
 
-/// The message that is replied to.
+/// The message to reply to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Original {
-    /// Its thread.
+    /// Id of its thread.
     pub thread_id: Option<String>,
-    /// Its id in its own header, without brackets.
+    /// Id in its own header, without brackets.
     message_id: Option<String>,
-    /// The ids before it.
+    /// Ids of the messages before it.
     references: Vec<String>,
 }
 
 /// The reason why a message is not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitMail {
-    /// A line break or another control character stands where a header is made of it.
+    /// A text for a header contains a line break or another control character.
     #[error("`{0}` holds a line break or another control character; nothing was sent")]
     Control(&'static str),
-    /// A text that no mail program would show as it is.
+    /// A text contains a control character, which mail programs would not show.
     #[error("`{0}` holds a control character; nothing was sent")]
     ControlInText(&'static str),
-    /// An address that is none.
+    /// An address is invalid.
     #[error("`{field}`: {address:?} is no address that mail can be sent to: {why}")]
     Address {
-        /// The argument.
+        /// Name of the argument.
         field: &'static str,
         /// The address.
         address: String,
         /// The reason.
         why: &'static str,
     },
-    /// Nobody gets it.
+    /// There is no recipient.
     #[error("`to` names nobody")]
     Nobody,
-    /// More than a person can be shown.
+    /// Recipients and subject are too long for an approval request.
     #[error("recipients and subject have {0} characters, and the one who is asked sees {SHOWN_CHARACTERS}")]
     TooMuch(usize),
 }
 
 impl Outgoing {
-    /// Checks it.
+    /// Checks a message.
     ///
     /// # Errors
     /// [`UnfitMail`].
@@ -115,7 +115,7 @@ impl Outgoing {
         }
     }
 
-    /// The message as Gmail takes it. Gmail says whom it is from.
+    /// Returns the message for Gmail, which adds the sender.
     pub fn raw(&self, original: Option<&Original>, now: DateTime<Utc>) -> Vec<u8> {
         let list = |all: &[Recipient]| {
             let one = |one: &Recipient| Address::new_address(one.name.clone(), one.address.clone());
@@ -143,8 +143,8 @@ impl Outgoing {
     }
 }
 
-/// Recipients and subject, for the one who is asked. Addresses stand first and hold no blank, comma or semicolon,
-/// so that no subject can pass for one; names beside them are left out.
+/// Recipients and subject, for the approver. Addresses come first and contain no blank, comma or semicolon, so that no
+/// subject can be mistaken for one. Names are omitted.
 impl fmt::Display for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (word, all) in [("", &self.to), ("; cc: ", &self.cc), ("; bcc: ", &self.bcc)] {
@@ -158,7 +158,7 @@ impl fmt::Display for Outgoing {
 }
 
 impl Original {
-    /// Reads its headers, which strangers wrote: what is no plain id is left out.
+    /// Parses its headers, which are untrusted: anything but plain ids is omitted.
     pub fn of(thread_id: Option<&str>, message_id: &str, references: &str) -> Self {
         let mut references = ids(references);
         let before = references.len().saturating_sub(REFERENCES);

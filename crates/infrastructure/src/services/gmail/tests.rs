@@ -54,7 +54,7 @@ async fn heads_are_fetched_five_at_once_and_stay_in_order() {
         match seen.path().rsplit('/').next().unwrap() {
             // It was deleted meanwhile.
             "m3" => Reply::new(404, "{}"),
-            // It is answered once four others are asked for.
+            // Answered once four other messages are requested.
             "m0" => head("m0").once(released.clone()),
             id => {
                 let before = counted.fetch_add(1, Ordering::SeqCst);

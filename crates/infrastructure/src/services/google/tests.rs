@@ -51,7 +51,7 @@ fn holding() -> FakeCredentials {
     FakeCredentials::none().holding(&Principal::local(), "gmail", "t1")
 }
 
-/// Each reply once, the last one for ever.
+/// Returns each reply once, and the last one forever.
 async fn saying(replies: Vec<Reply>) -> TestServer {
     let next = AtomicUsize::new(0);
     TestServer::plain(move |_: &Seen| {
@@ -105,7 +105,7 @@ async fn refused_credentials_are_renewed_once() {
         assert_eq!((failure.kind, server.seen().len()), (ErrorKind::AuthRequired, 2));
         assert!(!failure.text().contains("t1"), "{}", failure.text());
     }
-    // Signing in is the way where they cannot be renewed.
+    // The user signs in if the credentials cannot be renewed.
     let server = saying(vec![unauthorized(), Reply::json(&json!({}))]).await;
     let credentials = holding().signing_in_as("t4");
     call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap();
@@ -185,13 +185,13 @@ async fn a_change_whose_answer_is_lost_may_have_been_made() {
         assert!(failure.text().ends_with(DOUBT), "{}", failure.text());
         assert_eq!(server.seen().len(), 1);
     }
-    // A request that never left was not done.
+    // A request that was never sent had no effect.
     let server = saying(vec![Reply::new(204, "")]).await;
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let unsent = GoogleRequest { url: format!("http://{nobody}/v1/x").parse().unwrap(), ..changes(&server) };
     let failure = call(&server, &holding(), &Principal::local(), &unsent).await.unwrap_err();
     assert!(!failure.text().contains(DOUBT), "{}", failure.text());
-    // Nobody answers until the deadline.
+    // The server does not answer until the deadline.
     let arrived = Arc::new(Notify::new());
     let arrives = arrived.clone();
     let server = TestServer::plain(move |_| {

@@ -1,4 +1,4 @@
-//! Asking for guest pages: page after page, one request at a time, and no more once LinkedIn wants none.
+//! Requests for guest pages: page after page, one at a time, and none after LinkedIn refuses them.
 
 use super::{
     LinkedinSettings,
@@ -26,31 +26,31 @@ use tokio::time::{sleep, timeout_at};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
-/// A page is asked for so often while it is refused.
+/// Maximum number of requests for a page that is refused.
 const TRIES: u32 = 3;
-/// So long LinkedIn is left alone where it does not say.
+/// Pause to suggest if LinkedIn names none.
 const USUAL_WAIT: Duration = Duration::from_secs(60);
-/// LinkedIn's own status for requests that it does not want.
+/// LinkedIn's own status for refused requests.
 const DENIED: u16 = 999;
 
-/// It begins as browsers do, and says who it is.
+/// User agent: it begins like those of browsers, and names Toolstead.
 const USER_AGENT: &str = concat!("Mozilla/5.0 (compatible; toolstead/", env!("CARGO_PKG_VERSION"), ")");
-/// The labels of the pages, and what they say of time, come in this language.
+/// Language of the labels and relative times in the pages.
 const LANGUAGE: &str = "en-US,en;q=0.9";
 
-/// The guest pages, as one call asks for them.
+/// The guest pages, for one call.
 pub struct GuestPages<'a> {
-    /// The way there.
+    /// HTTP client.
     pub reach: &'a Reach,
-    /// The processes that read them.
+    /// Child processes that parse the pages.
     pub helpers: &'a dyn HelperPort,
-    /// Their address.
+    /// Address and user agent.
     pub settings: &'a LinkedinSettings,
-    /// The pace.
+    /// Limiter of the request rate.
     pub pace: &'a Pace,
-    /// The judge of the call.
+    /// Decides before each request whether the host may be reached.
     pub judge: Judge<'a>,
-    /// The end of the call.
+    /// Deadline of the call.
     pub deadline: Instant,
 }
 
@@ -64,8 +64,8 @@ impl GuestPages<'_> {
     /// Searches for jobs.
     ///
     /// # Errors
-    /// Words that no filter has, what stands in the way of a page, and a page that holds no jobs and does not say that
-    /// there are none. Jobs that were found before are not lost by it.
+    /// Words that no filter has, failed requests, and pages without jobs that do not say so. An error after the first
+    /// jobs does not lose them.
     pub async fn jobs(&self, query: &JobQuery) -> Result<FoundJobs, ToolFailure> {
         let mut search = Search::of(query);
         while let Some(start) = search.next_page() {
@@ -78,7 +78,7 @@ impl GuestPages<'_> {
         Ok(search.found())
     }
 
-    /// The cards of the page that begins there; `None` where there is no such page.
+    /// Returns the cards of the page that begins at `start`; `None` if there is no such page.
     async fn cards(&self, query: &JobQuery, start: usize) -> Result<Option<Vec<Option<Card>>>, ToolFailure> {
         let url = query.url(&self.settings.base_url, start)?;
         let answer = self.asked(&url).await?;
@@ -95,10 +95,10 @@ impl GuestPages<'_> {
         }
     }
 
-    /// A job in full.
+    /// Returns a job in full.
     ///
     /// # Errors
-    /// `not_found`, what stands in the way of the page, and a page without a description.
+    /// `not_found`, failed requests, and pages without a description.
     pub async fn job(&self, id: JobId) -> Result<Job, ToolFailure> {
         let url = below(&self.settings.base_url, &format!("jobs-guest/jobs/api/jobPosting/{id}"));
         let answer = self.asked(&url).await?;
@@ -106,7 +106,7 @@ impl GuestPages<'_> {
             let message = format!("LinkedIn has no job {id}, or none that it shows to guests");
             return Err(with_status(ToolFailure::new(ErrorKind::NotFound, message), answer.status));
         }
-        // Links in it are those of the page for people.
+        // Relative links refer to the page for people.
         let page = Url::parse(&id.page()).unwrap_or(url);
         match self.read(answer, Wanted::Job, page).await? {
             Found::Job(job) => Ok(*job),
@@ -126,7 +126,8 @@ impl GuestPages<'_> {
         }
     }
 
-    /// Asks for a page when it is its turn. While LinkedIn refuses, the turn is kept, so that nobody else asks either.
+    /// Requests a page when its turn has come. While LinkedIn refuses, the turn is not released, so that no other
+    /// request is made either.
     async fn asked(&self, url: &Url) -> Result<Answer, ToolFailure> {
         let too_late = |_| {
             let message = "other requests to LinkedIn go first, and the time of the call is over";
@@ -143,7 +144,7 @@ impl GuestPages<'_> {
                 body: Bytes::new(),
                 named_by: NamedBy::Configuration,
                 redirects: Redirects::None,
-                // Tried again below, with longer pauses.
+                // Retried below, with longer pauses.
                 again: Again::Never,
                 body_bytes: PAGE_BYTES,
                 deadline: self.deadline,
@@ -213,7 +214,7 @@ fn led_away(answer: &Answer) -> ToolFailure {
     with_status(failure, answer.status)
 }
 
-/// The failure where a page is not what was asked for.
+/// Returns the failure for a page of another kind than requested.
 fn no_use(found: &Found) -> ToolFailure {
     match found {
         Found::Wall => wants_login(),

@@ -1,4 +1,4 @@
-//! The number of a job, and the addresses that name one.
+//! Numbers of jobs, and the addresses that contain one.
 
 use std::fmt;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
@@ -12,10 +12,10 @@ const WANTED: &str =
     "Give the address of a job, like https://www.linkedin.com/jobs/view/4000000001, or its number alone.";
 
 impl JobId {
-    /// The number that stands alone in a text, or in the address of a job at `linkedin.com` or below.
+    /// Parses a number, or the address of a job at `linkedin.com` or a subdomain.
     ///
     /// # Errors
-    /// `invalid_input` for anything else: another host, a user in the address, a page that is no job's.
+    /// `invalid_input` for anything else: another host, a user in the address, a page that does not belong to a job.
     pub fn parse(text: &str) -> Result<Self, ToolFailure> {
         let text = text.trim();
         if let Some(id) = number(text) {
@@ -35,12 +35,12 @@ impl JobId {
         Self::of(&url).ok_or_else(|| wrong("it is an address of LinkedIn, and no job's"))
     }
 
-    /// The job of that number; 0 is none's.
+    /// Returns the job of this number; `None` for 0.
     pub fn of_number(number: u64) -> Option<Self> {
         (number > 0).then_some(Self(number))
     }
 
-    /// The job whose page this is: the digits at the end of its path, or the job that a list shows beside itself.
+    /// Returns the job of a page: the digits at the end of its path, or the job that a list shows next to itself.
     pub(super) fn of(url: &Url) -> Option<Self> {
         if !is_of_linkedin(url) {
             return None;
@@ -62,12 +62,12 @@ impl JobId {
         }
     }
 
-    /// The number at the end of a name such as `urn:li:jobPosting:4000000001`.
+    /// Returns the number at the end of a name such as `urn:li:jobPosting:4000000001`.
     pub(super) fn of_urn(urn: &str) -> Option<Self> {
         number(urn.rsplit(':').next()?)
     }
 
-    /// Its page for people, without what follows readers around.
+    /// Returns the address of its page for people, without tracking parameters.
     pub fn page(self) -> String {
         format!("https://www.linkedin.com/jobs/view/{self}")
     }
@@ -84,7 +84,7 @@ fn number(text: &str) -> Option<JobId> {
     is_number.then(|| text.parse().ok()).flatten().and_then(JobId::of_number)
 }
 
-/// Tells whether the host is `linkedin.com` or a name below it.
+/// Returns `true` if the host is `linkedin.com` or a subdomain.
 pub(super) fn is_of_linkedin(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "linkedin.com" || name.ends_with(".linkedin.com"),

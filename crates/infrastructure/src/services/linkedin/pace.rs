@@ -1,4 +1,4 @@
-//! One request at a time, and some time between two.
+//! Rate limiting: one request at a time, with a pause between two.
 
 use std::time::Duration;
 use tokio::{
@@ -6,32 +6,32 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Has those who ask take turns, in the order in which they came.
+/// Gives turns to requests, in the order of their arrival.
 #[derive(Debug)]
 pub struct Pace {
     apart: Duration,
     last: Mutex<Option<Instant>>,
 }
 
-/// A turn. It is over when this is dropped, and the next one begins some time later.
+/// A turn. It ends when this is dropped, and the next one begins after the pause.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     last: MutexGuard<'a, Option<Instant>>,
 }
 
 impl Pace {
-    /// The pace of this process, whoever calls.
+    /// Returns the limiter of this process, which all callers share.
     pub fn of_process() -> &'static Self {
         static PACE: Pace = Pace::new(Duration::from_secs(1));
         &PACE
     }
 
-    /// So long lies between the end of a request and the beginning of the next one.
+    /// Creates a limiter with this pause between the end of a request and the start of the next one.
     pub const fn new(apart: Duration) -> Self {
         Self { apart, last: Mutex::const_new(None) }
     }
 
-    /// The time between two requests.
+    /// Returns the pause between two requests.
     pub(super) fn apart(&self) -> Duration {
         self.apart
     }

@@ -1,4 +1,4 @@
-//! The guest pages as they are: the work of the child process that parses them.
+//! Parsing of the guest pages, which is the work of the child process.
 
 use super::job_id::{JobId, is_of_linkedin};
 use crate::web::page::{
@@ -9,35 +9,35 @@ use serde::{Deserialize, Serialize};
 use std::io::Read;
 use url::Url;
 
-/// Cards of one page at most.
+/// Maximum number of cards of one page.
 const MAX_CARDS: usize = 100;
-/// Characters of a title, a name, a place.
+/// Maximum length of a title, a name or a place, in characters.
 const MAX_NAME: usize = 300;
-/// Characters of a description.
+/// Maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 100_000;
-/// The text of a page that is made by its scripts is shorter, in characters.
+/// Length below which the text of a page shows that scripts must build the page, in characters.
 const LITTLE_TEXT: usize = 40;
 
 /// A job in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// Its number, where the card tells it.
+    /// Its number, if the card contains it.
     pub id: Option<String>,
     /// Its title.
     pub title: String,
-    /// The company that offers it.
+    /// Name of the company.
     pub company: Option<String>,
-    /// The page of the company.
+    /// Address of the page of the company.
     pub company_url: Option<String>,
-    /// Its place.
+    /// Its location.
     pub location: Option<String>,
-    /// The time since it was posted, in the words of the page.
+    /// Time since it was posted, in the words of the page.
     pub posted: Option<String>,
-    /// The day on which it was posted: `2026-01-04`.
+    /// Day on which it was posted: `2026-01-04`.
     pub posted_date: Option<String>,
-    /// The salary, in the words of the page.
+    /// Salary, in the words of the page.
     pub salary: Option<String>,
-    /// Its page for people.
+    /// Address of its page for people.
     pub url: Option<String>,
 }
 
@@ -46,30 +46,30 @@ pub struct Card {
 pub struct Job {
     /// Its title.
     pub title: Option<String>,
-    /// The company that offers it.
+    /// Name of the company.
     pub company: Option<String>,
-    /// The page of the company.
+    /// Address of the page of the company.
     pub company_url: Option<String>,
-    /// Its place.
+    /// Its location.
     pub location: Option<String>,
-    /// The time since it was posted, in the words of the page.
+    /// Time since it was posted, in the words of the page.
     pub posted: Option<String>,
-    /// The number of those who want it, in the words of the page.
+    /// Number of applicants, in the words of the page.
     pub applicants: Option<String>,
-    /// The salary, in the words of the page.
+    /// Salary, in the words of the page.
     pub salary: Option<String>,
-    /// Seniority, employment, function and industries, as the page has them.
+    /// Seniority, employment type, function and industries, as on the page.
     pub criteria: Vec<Criterion>,
     /// Its description, as text.
     pub description: String,
 }
 
-/// One fact of a job in full.
+/// One attribute of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
     /// Its label.
     pub label: String,
-    /// The words behind it.
+    /// Its value.
     pub text: String,
 }
 
@@ -83,29 +83,29 @@ pub(super) enum Wanted {
     Job,
 }
 
-/// The question to the child.
+/// The order for the child process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) wanted: Wanted,
-    /// The address of the page, which its links are relative to.
+    /// Address of the page, to which its links are relative.
     pub(super) url: Url,
 }
 
-/// The kind that a page turned out to be.
+/// The actual kind of a page.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Found {
-    /// A list of jobs. A card without a title is `None` at its place.
+    /// A list of jobs. A card without a title is `None` at its position.
     Cards(Vec<Option<Card>>),
     /// A job.
     Job(Box<Job>),
-    /// Nothing at all.
+    /// An empty page.
     Empty,
-    /// A page where people sign in, or show that they are people.
+    /// A page for signing in, or a captcha.
     Wall,
-    /// A page that its scripts would make.
+    /// A page that scripts must build.
     Scripts,
-    /// A page of another kind.
+    /// Another kind of page.
     Other,
 }
 
@@ -113,14 +113,14 @@ pub(super) enum Found {
 pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let found = serde_json::from_str::<Order>(order).ok().map(|order| {
-        // The bytes until the input failed are a page as well.
+        // The bytes before a read error are parsed as a page, too.
         let _ = input.read_to_end(&mut html);
         found(&html, &order)
     });
     serde_json::to_vec(&found).unwrap_or_default()
 }
 
-/// Reads a page. Never call it on bytes from outside in the runtime's own process.
+/// Parses a page. Must never be called on foreign bytes in the process of the runtime.
 pub(super) fn found(html: &[u8], order: &Order) -> Found {
     let tree = tree::parse_as_is(html, None);
     let page = Page { tree: &tree, url: &order.url };
@@ -137,26 +137,26 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The first element of that tag, one of whose classes contains that word.
+    /// Returns the first element with this tag, one of whose classes contains this word.
     fn first(&self, below: NodeId, tag: &str, class: &str) -> Option<NodeId> {
         self.tree.select(below, tag, class).next()
     }
 
-    /// The text of an element, if it has some.
+    /// Returns the text of an element, unless it is empty.
     fn text(&self, node: NodeId) -> Option<String> {
         let text: String = self.tree.text_of(node).trim().chars().take(MAX_NAME).collect();
         (!text.is_empty()).then_some(text)
     }
 
-    /// The text of the first of these that has some: tags with words of their classes.
+    /// Returns the text of the first nonempty element among these tags with words of their classes.
     fn words(&self, below: NodeId, places: &[(&str, &str)]) -> Option<String> {
         let nodes = places.iter().flat_map(|(tag, class)| self.tree.select(below, tag, class));
         nodes.into_iter().find_map(|node| self.text(node))
     }
 
-    /// An address of LinkedIn that an element leads to, without what follows readers around.
+    /// Returns the LinkedIn address of a link, without tracking parameters.
     fn address(&self, node: NodeId) -> Option<Url> {
-        // A mark within this page leads nowhere else.
+        // A fragment of this page leads nowhere else.
         let href = self.tree.attribute(node, "href").map(str::trim).filter(|href| !href.starts_with('#'))?;
         let mut url = self.url.join(href).ok()?;
         if url.scheme() != "https" || !is_of_linkedin(&url) || !url.username().is_empty() || url.port().is_some() {
@@ -180,7 +180,7 @@ impl Page<'_> {
         (!cards.is_empty()).then_some(Found::Cards(cards))
     }
 
-    /// A card; `None` where it has no title.
+    /// Returns a card; `None` if it has no title.
     fn card(&self, item: NodeId, body: NodeId) -> Option<Card> {
         let title = self.words(item, &[("h3", "base-search-card__title")])?;
         let link = self.first(item, "a", "base-card__full-link").and_then(|link| self.address(link));
@@ -202,10 +202,10 @@ impl Page<'_> {
         })
     }
 
-    /// The job of the page; `None` where there is no description.
+    /// Returns the job of the page; `None` if there is no description.
     fn job(&self) -> Option<Job> {
         let root = self.tree.root();
-        // The inner one: around it stand the buttons that show more of it.
+        // The inner element: the outer one also contains the buttons that expand it.
         let descriptions = ["show-more-less-html__markup", "description__text", "decorated-job-posting__details"];
         let mut nodes = descriptions.iter().flat_map(|class| self.tree.select(root, "", class));
         let description = nodes.find_map(|node| {
@@ -242,7 +242,7 @@ impl Page<'_> {
         })
     }
 
-    /// The kind of a page that holds nothing of what was wanted.
+    /// Returns the kind of a page without the requested contents.
     fn kind(&self) -> Found {
         let root = self.tree.root();
         let words = self.tree.text_of(root);
@@ -274,7 +274,7 @@ impl Page<'_> {
     }
 }
 
-/// Tells whether it is a day as HTML writes one: `2026-01-04`.
+/// Returns `true` for a day in the format of HTML: `2026-01-04`.
 fn is_date(text: &str) -> bool {
     let is_digits = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = text.split('-').collect();

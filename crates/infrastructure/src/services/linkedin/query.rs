@@ -1,21 +1,21 @@
-//! A search for jobs, and the address at which the guest pages are asked for it.
+//! A search for jobs, and the address of its guest pages.
 
 use crate::services::address::below;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use url::Url;
 
-/// A filter: its parameter, and its words with what LinkedIn calls them.
+/// A filter: its parameter, and its words with their codes at LinkedIn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
     parameter: &'static str,
     words: &'static [(&'static str, &'static str)],
 }
 
-/// The time within which a job was posted.
+/// Maximum time since the posting of a job.
 pub const POSTED: Filter =
     Filter { parameter: "f_TPR", words: &[("24hr", "r86400"), ("past_week", "r604800"), ("past_month", "r2592000")] };
 
-/// The terms of the employment.
+/// Type of employment.
 pub const JOB_TYPE: Filter = Filter {
     parameter: "f_JT",
     words: &[
@@ -29,11 +29,11 @@ pub const JOB_TYPE: Filter = Filter {
     ],
 };
 
-/// The place of the work.
+/// Place of work.
 pub const WORKPLACE: Filter =
     Filter { parameter: "f_WT", words: &[("on_site", "1"), ("remote", "2"), ("hybrid", "3")] };
 
-/// The experience that is wanted.
+/// Required experience.
 pub const EXPERIENCE: Filter = Filter {
     parameter: "f_E",
     words: &[
@@ -46,39 +46,39 @@ pub const EXPERIENCE: Filter = Filter {
     ],
 };
 
-/// The order of the jobs.
+/// Order of the jobs.
 pub const SORTING: Filter = Filter { parameter: "sortBy", words: &[("relevant", "R"), ("recent", "DD")] };
 
-/// A search for jobs. Filters are given by their words; an empty list lets everything through.
+/// A search for jobs. Each filter is a list of its words; an empty list matches all jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobQuery {
-    /// Words that jobs are looked for by.
+    /// Words to search for.
     pub keyword: String,
-    /// A place, in words.
+    /// Name of a place.
     pub location: Option<String>,
-    /// Of [`POSTED`].
+    /// Words of [`POSTED`].
     pub posted: Vec<String>,
-    /// Of [`JOB_TYPE`].
+    /// Words of [`JOB_TYPE`].
     pub job_type: Vec<String>,
-    /// Of [`WORKPLACE`].
+    /// Words of [`WORKPLACE`].
     pub workplace: Vec<String>,
-    /// Of [`EXPERIENCE`].
+    /// Words of [`EXPERIENCE`].
     pub experience: Vec<String>,
-    /// Of [`SORTING`].
+    /// Words of [`SORTING`].
     pub sort_by: Vec<String>,
-    /// So many jobs at most.
+    /// Maximum number of jobs.
     pub limit: usize,
-    /// So many jobs are passed over.
+    /// Number of jobs to skip.
     pub start: usize,
 }
 
 impl Filter {
-    /// The words that there are.
+    /// Returns all words of the filter.
     pub fn words(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.words.iter().map(|(word, _)| *word)
     }
 
-    /// The value of its parameter; `None` for no words.
+    /// Returns the value of its parameter; `None` if no words are given.
     fn value(&self, given: &[String]) -> Result<Option<String>, ToolFailure> {
         let code = |word: &String| {
             let found = self.words.iter().find(|(known, _)| known == word);
@@ -93,7 +93,7 @@ impl Filter {
 }
 
 impl JobQuery {
-    /// The address of the page that begins with the job of this number.
+    /// Returns the address of the page that begins with the job of this index.
     pub(super) fn url(&self, base: &Url, start: usize) -> Result<Url, ToolFailure> {
         let mut url = below(base, "jobs-guest/jobs/api/seeMoreJobPostings/search");
         let filters = [

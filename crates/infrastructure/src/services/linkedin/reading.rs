@@ -1,4 +1,4 @@
-//! Reading a guest page: its bytes go to a child process, and what it is comes back.
+//! Reading of a guest page in a child process.
 
 use super::pages::{Found, Order};
 use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
@@ -8,15 +8,15 @@ use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// Name of the helper that parses guest pages.
 pub const HELPER: &str = "linkedin";
-/// Bytes of a page.
+/// Maximum size of a page, in bytes.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
 const ANSWER_BYTES: u64 = 4 << 20;
 const BOUNDS: HelperBounds = HelperBounds { seconds: 10, memory_bytes: 1 << 30 };
 
-/// Has a child process read the page.
+/// Parses the page in a child process.
 ///
 /// # Errors
-/// A failure for the model. Whatever the page does to the child, this process goes on.
+/// A failure for the model. The page can harm only the child process.
 pub(super) async fn read(
     helpers: &dyn HelperPort,
     order: &Order,
@@ -37,7 +37,7 @@ pub(super) async fn read(
     found.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "the answer of the reader of pages was not understood"))
 }
 
-/// The meaning of the child's end for the model.
+/// Converts the end of the child process to a failure for the model.
 fn failed(error: HelperError) -> ToolFailure {
     let used_up: String;
     let (kind, reason) = match &error {

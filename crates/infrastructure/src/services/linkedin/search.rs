@@ -1,4 +1,4 @@
-//! One search over many pages: which page is next, and which jobs were found.
+//! One search over many pages: selects the next page, and collects the jobs.
 
 use super::{
     pages::Card,
@@ -7,25 +7,25 @@ use super::{
 use std::{collections::HashSet, mem::take};
 use toolstead_domain::tool_failure::ToolFailure;
 
-/// Jobs of a page; LinkedIn wants starts that are multiples of it.
+/// Number of jobs per page. LinkedIn requires starts that are multiples of it.
 const PAGE: usize = 10;
-/// The pages lead no further.
+/// Upper bound of the starts that LinkedIn accepts.
 const LAST: usize = 1_000;
-/// Pages of one search at most.
+/// Maximum number of pages of one search.
 const MAX_PAGES: usize = 20;
 
-/// Jobs that were found.
+/// The result of a search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundJobs {
-    /// Each once.
+    /// The jobs, without duplicates.
     pub jobs: Vec<Card>,
-    /// The start of a further search; `None` where there is no more.
+    /// Start of a further search; `None` if there are no more jobs.
     pub next_start: Option<usize>,
-    /// Words for the reader besides, each a sentence.
+    /// Notes for the reader, each a sentence.
     pub notes: Vec<String>,
 }
 
-/// A search that goes on.
+/// A search in progress.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     query: &'a JobQuery,
@@ -35,9 +35,9 @@ pub(super) struct Search<'a> {
     nameless: usize,
     elsewhere: usize,
     pages: usize,
-    /// The start of the page that is next.
+    /// Start of the next page.
     page: usize,
-    /// Jobs of that page which are passed over: a start between two pages is looked for on the page before it.
+    /// Number of jobs to skip on that page: a start between two pages is on the earlier one.
     skipped: usize,
     is_over: bool,
     next_start: Option<usize>,
@@ -61,7 +61,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The start of the page that is looked at next; `None` at the end.
+    /// Returns the start of the next page; `None` at the end.
     pub(super) fn next_page(&self) -> Option<usize> {
         (!self.is_over && self.page < LAST).then_some(self.page)
     }
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
         self.jobs.is_empty()
     }
 
-    /// Takes the cards of the page that was next, if there is one. A card without a title is `None`.
+    /// Adds the cards of the next page, if it exists. A card without a title is `None`.
     pub(super) fn add(&mut self, page: Option<Vec<Option<Card>>>) {
         let Some(cards) = page else { return self.end(None) };
         self.pages += 1;
@@ -87,14 +87,14 @@ impl<'a> Search<'a> {
         }
         self.page += length;
         match () {
-            // A page of what was seen already is the last one, again.
+            // A page without new jobs repeats the last one.
             () if !is_news => self.end(None),
             () if self.jobs.len() == self.query.limit || self.pages == MAX_PAGES => self.end(Some(self.page)),
             () => {}
         }
     }
 
-    /// Ends before the page that was next, which could not be had.
+    /// Ends the search before the next page, whose request failed.
     pub(super) fn break_off(&mut self, why: &ToolFailure) {
         self.notes.push(format!("The search ended early: {}", why.text()));
         self.end(Some(self.page + self.skipped));
@@ -104,9 +104,9 @@ impl<'a> Search<'a> {
         (self.is_over, self.next_start) = (true, next_start.filter(|start| *start < LAST));
     }
 
-    /// Takes a job that is wanted; false where it was seen already.
+    /// Adds a job if it matches. Returns `false` for a duplicate.
     fn take(&mut self, card: Card) -> bool {
-        // A card without a number is told from others by all that it says.
+        // A card without a number is identified by its whole contents.
         let name = card.id.clone().unwrap_or_else(|| format!("{card:?}"));
         if !self.seen.insert(name) {
             return false;
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// The jobs at the end.
+    /// Returns the result.
     pub(super) fn found(mut self) -> FoundJobs {
         if !self.query.workplace.is_empty() {
             let silent = self.jobs.iter().filter(|job| told_workplace(job).is_none()).count();
@@ -142,8 +142,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The word of [`WORKPLACE`] that a card says of itself: in its place, or in brackets in its title. A title alone may
-/// mean something else ("Remote Sensing Engineer"), and a card that says two things says neither.
+/// Returns the word of [`WORKPLACE`] that a card states: in its location, or in brackets in its title. The rest of a
+/// title may mean something else ("Remote Sensing Engineer"). A card that states two different words counts as stating
+/// none.
 fn told_workplace(card: &Card) -> Option<&'static str> {
     let title = card.title.to_lowercase();
     let in_brackets = title.split(['(', '[']).skip(1).filter_map(|part| part.split([')', ']']).next());
@@ -168,7 +169,7 @@ mod tests {
         Card { id: Some(id.to_string()), title: format!("Job {id}"), ..Card::default() }
     }
 
-    /// A search over pages of that size with jobs of these numbers, and the pages that were asked for.
+    /// Runs a search over pages of this size with these jobs, and returns the requested pages.
     fn searched(query: &JobQuery, size: usize, jobs: &[usize]) -> (FoundJobs, Vec<usize>) {
         let mut search = Search::of(query);
         let mut asked = Vec::new();

@@ -1,4 +1,4 @@
-//! Guest pages as LinkedIn has them, and what stands in their way.
+//! Guest pages as LinkedIn has them, and obstacles to reading them.
 
 use super::{
     pages::{Found, Order, Wanted, found},
@@ -77,7 +77,7 @@ fn a_card_tells_all_of_its_job() {
     // The first one of a list may be marked, and so may a new job.
     check_card(&CARD.replace("base-card relative", "base-card relative base-card--active"), whole_card());
     check_card(&CARD.replace("__listdate", "__listdate--new"), whole_card());
-    // Without what LinkedIn says of it to machines, the address tells the number.
+    // Without the machine-readable number, the number in the address is used.
     check_card(&CARD.replace("data-entity-urn", "data-other"), whole_card());
 }
 
@@ -178,7 +178,7 @@ fn no_page_costs_more_than_its_bounds() {
     }
 }
 
-/// Asks a server for a job; it answers the requests in turn by these. Returns the failure and the requests.
+/// Requests a job from a server that gives these answers in turn. Returns the failure and the requests.
 async fn refused(replies: Vec<Reply>) -> (ToolFailure, usize) {
     let count = AtomicUsize::new(0);
     let server = TestServer::plain(move |_| {
@@ -215,7 +215,7 @@ async fn what_linkedin_refuses_is_told_with_the_time_to_wait() {
         assert_eq!((failure.kind, requests), (ErrorKind::RateLimited, 1), "{status}");
         assert!(failure.text().contains("for 3600 seconds"), "{}", failure.text());
 
-        // Longer than any clock goes.
+        // More than any clock can represent.
         let (failure, requests) = refused(vec![Reply::new(status, "").header("Retry-After", "1e19")]).await;
         assert_eq!((failure.kind, requests), (ErrorKind::RateLimited, 1), "{status}");
 

@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::ports::web_search::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
 
-/// The most of one answer.
+/// Maximum number of hits per answer, and of pages.
 const HITS: usize = 20;
 const PAGES: usize = 10;
-/// A query has no more characters and words.
+/// Maximum length of a query, in characters and in words.
 const CHARACTERS: usize = 400;
 const WORDS: usize = 50;
 
@@ -22,7 +22,7 @@ pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, We
         return Err(no_such_page("Brave"));
     }
     let mut url = below(service.base_url, "res/v1/web/search");
-    // Hits of other domains are left out, and others take their place.
+    // Hits of other domains are removed, so the maximum number is requested.
     let count = if query.domains == Domains::All { query.count.min(HITS) } else { HITS };
     let mut pairs = url.query_pairs_mut();
     pairs.append_pair("q", &with_sites(query, CHARACTERS, WORDS)).append_pair("count", &count.to_string());
@@ -43,7 +43,7 @@ pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, We
 }
 
 pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
-    // There is no `web` where nothing matches.
+    // `web` is absent if nothing matches.
     let Some(web) = document.get("web").filter(|web| !web.is_null()) else {
         return match document.get("type").and_then(Value::as_str) {
             Some("search") => Ok(Vec::new()),
@@ -66,7 +66,7 @@ pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     }
 }
 
-/// The time until each window that is used up begins anew: the headers hold a number for each window.
+/// Returns the time until all exhausted quotas are reset. The headers contain a number for each quota.
 fn wait(headers: &HeaderMap) -> Option<Duration> {
     let numbers = |name: &str| -> Vec<u64> {
         let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -74,7 +74,7 @@ fn wait(headers: &HeaderMap) -> Option<Duration> {
     };
     let (remaining, resets) = (numbers("x-ratelimit-remaining"), numbers("x-ratelimit-reset"));
     let used_up = remaining.iter().zip(&resets).filter(|(remaining, _)| **remaining == 0).map(|(_, reset)| *reset);
-    // The next one to begin is, where none is told to be.
+    // If no quota is reported as exhausted, the earliest reset counts.
     used_up.max().or_else(|| resets.iter().copied().min()).map(Duration::from_secs)
 }
 

@@ -1,4 +1,4 @@
-//! The HTML pages of DuckDuckGo: `GET /html/`. They are read in a child process.
+//! The HTML pages of DuckDuckGo: `GET /html/`. They are parsed in a child process.
 
 use super::{Order, Refusal, no_such_page, with_sites};
 use crate::{
@@ -17,27 +17,27 @@ use std::{
 use toolstead_domain::ports::web_search::{Freshness, WebHit, WebQuery, WebSearchError};
 use url::Url;
 
-/// The name of the helper that reads its pages.
+/// Name of the helper that parses its pages.
 pub(super) const HELPER: &str = "duckduckgo";
 
-/// A query has no more characters and words.
+/// Maximum length of a query, in characters and in words.
 const CHARACTERS: usize = 400;
 const WORDS: usize = 50;
-/// Hits of a page, and characters of each of their texts, that the child tells.
+/// Maximum number of hits per page, and of characters of each of their texts.
 const HITS: usize = 60;
 const TEXT: usize = 2_000;
 const BOUNDS: HelperBounds = HelperBounds { seconds: 5, memory_bytes: 512 << 20 };
 const ANSWER_BYTES: u64 = 4 << 20;
 
-/// A page, as the child tells of it.
+/// The result of parsing a page.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Page {
-    /// It wants to see a person.
+    /// The page is a captcha.
     Captcha,
-    /// It has these hits.
+    /// The page contains these hits.
     Hits(Vec<Hit>),
-    /// It has neither hits nor the word that there are none.
+    /// The page has neither hits nor the message that there are none.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ struct Hit {
 }
 
 pub(super) fn order(base_url: &Url, query: &WebQuery) -> Result<Order, WebSearchError> {
-    // The others are given only to who shows the words of the first.
+    // Further pages require data of the first page.
     if query.page > 0 {
         return Err(no_such_page("DuckDuckGo"));
     }
@@ -70,7 +70,7 @@ pub(super) fn order(base_url: &Url, query: &WebQuery) -> Result<Order, WebSearch
     Ok(Order { method: Method::GET, url, headers, body: Bytes::new(), skipped: 0 })
 }
 
-/// The hits of a page that came from this address.
+/// Returns the hits of a page from this address.
 pub(super) async fn hits(
     helpers: &dyn HelperPort,
     url: &Url,
@@ -118,7 +118,7 @@ fn shown(page: &Url, hit: Hit) -> WebHit {
     WebHit { title: hit.title, url, description: hit.description, age: None }
 }
 
-/// The page that a link of a hit leads to: links redirect by `/l/?uddg=`. Links to DuckDuckGo itself are adverts.
+/// Returns the target of a link in a hit: links redirect by `/l/?uddg=`. Links to DuckDuckGo itself are advertisements.
 fn target(page: &Url, link: &str) -> Option<Url> {
     let url = page.join(link).ok()?;
     let own = |host: &str| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com");
@@ -130,15 +130,15 @@ fn target(page: &Url, link: &str) -> Option<Url> {
     Some(url)
 }
 
-/// The work of the child: a page as bytes in, a [`Page`] as JSON out.
+/// Runs in the child process: reads a page, and returns a [`Page`] as JSON.
 pub(super) fn answer(_: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
-    // The bytes until the input failed are a page as well.
+    // The bytes before a read error are parsed as a page, too.
     let _ = input.read_to_end(&mut html);
     serde_json::to_vec(&read(&html)).unwrap_or_default()
 }
 
-/// Reads a page. This is the child's part.
+/// Parses a page, in the child process.
 fn read(html: &[u8]) -> Page {
     let tree = tree::parse_as_is(html, Some("utf-8"));
     let root = tree.root();

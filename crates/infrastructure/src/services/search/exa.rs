@@ -9,7 +9,7 @@ use toolstead_domain::ports::{
     web_search::{Domains, WebHit, WebQuery, WebSearchError},
 };
 
-/// The most of one answer; there is one alone.
+/// Maximum number of hits of the only answer.
 const HITS: usize = 100;
 
 pub(super) fn order(service: &Service<'_>, query: &WebQuery, now: Timestamp) -> Result<Order, WebSearchError> {

@@ -1,4 +1,4 @@
-//! Hits as they are shown: plain words, addresses that can be opened, of the wanted domains.
+//! Cleanup of hits: plain text, valid addresses, and only the requested domains.
 
 use crate::services::one_line::one_line;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ const DESCRIPTION: usize = 1_000;
 const AGE: usize = 60;
 const URL_BYTES: usize = 2_000;
 
-/// The hits that the query asks for, each address once.
+/// Returns the hits that match the query, without duplicate addresses.
 pub(super) fn of_query(hits: impl Iterator<Item = WebHit>, query: &WebQuery) -> Vec<WebHit> {
     let mut known = HashSet::new();
     let wanted = hits.filter_map(|hit| {
@@ -28,8 +28,8 @@ pub(super) fn of_query(hits: impl Iterator<Item = WebHit>, query: &WebQuery) -> 
     wanted.take(query.count).collect()
 }
 
-/// An address of a page. One that runs a script or holds a page in itself is none, and neither is one with a user, which
-/// looks like another host.
+/// Parses the address of a page. Rejects addresses that run a script or contain a page, and addresses with a user,
+/// which resemble another host.
 fn page(text: &str) -> Option<Url> {
     let url = Url::parse(text.trim()).ok()?;
     let is_page = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();

@@ -6,7 +6,7 @@ use http::header;
 use serde_json::Value;
 use toolstead_domain::ports::web_search::{Freshness, WebHit, WebQuery, WebSearchError};
 
-/// The engines behind it take no more characters and words.
+/// Maximum length of a query that its engines accept, in characters and in words.
 const CHARACTERS: usize = 400;
 const WORDS: usize = 50;
 
@@ -39,7 +39,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     })?;
     let silent = silent_engines(document);
     match hits.is_empty() && !silent.is_empty() {
-        // Nobody has looked, or not everybody.
+        // Some or all engines did not search.
         true => Err(WebSearchError::Failed(format!(
             "the SearXNG server found nothing, and of its engines did not answer: {silent}"
         ))),
@@ -47,7 +47,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     }
 }
 
-/// The engines that did not answer, each with the reason.
+/// Returns the engines that did not answer, each with the reason.
 fn silent_engines(document: &Value) -> String {
     let engines = document.get("unresponsive_engines").and_then(Value::as_array);
     let engine = |engine: &Value| {

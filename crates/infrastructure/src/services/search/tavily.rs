@@ -6,7 +6,7 @@ use http::header;
 use serde_json::{Value, json};
 use toolstead_domain::ports::web_search::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
 
-/// The most of one answer; there is one alone.
+/// Maximum number of hits of the only answer.
 const HITS: usize = 20;
 
 pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<Order, WebSearchError> {
@@ -48,7 +48,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
 
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
     match refusal.status {
-        // The share of the plan, and the limit of what may be paid beside it.
+        // The quota of the plan is exhausted, or the limit of additional costs is reached.
         432 | 433 => {
             WebSearchError::RateLimited { message: refusal.told("gives no more to this key"), retry_after: None }
         }

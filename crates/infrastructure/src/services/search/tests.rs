@@ -1,4 +1,4 @@
-//! Each service over real HTTP, in the shapes that it documents.
+//! Each service over real HTTP, with answers as documented.
 
 use super::*;
 use crate::{
@@ -36,7 +36,8 @@ fn service(provider: SearchProvider, base_url: Url, key: Option<&str>) -> Search
     SearchService::new(settings, reach, Arc::new(NoHelpers), Arc::new(FixedClock::at(NOW)))
 }
 
-/// One search of a service behind a gateway with a path, which says this; what it was asked, and what came of it.
+/// Runs one search with a service behind a gateway with a path, which gives this answer. Returns the requests and the
+/// result.
 async fn asked(
     provider: SearchProvider,
     query: &WebQuery,
@@ -52,14 +53,14 @@ async fn asked(
     (seen.into_iter().next().unwrap_or_else(|| panic!("nothing was asked: {found:?}")), found)
 }
 
-/// As [`asked`], for what is found: title, address, description and age of each.
+/// Runs a search like [`asked`], and returns title, address, description and age of each hit.
 async fn found(provider: SearchProvider, query: &WebQuery, document: Value) -> (Seen, Vec<[String; 4]>) {
     let (seen, found) = asked(provider, query, move |_| Reply::json(&document)).await;
     let shown = |hit: WebHit| [hit.title, hit.url, hit.description, hit.age.unwrap_or_default()];
     (seen, found.unwrap().into_iter().map(shown).collect())
 }
 
-/// The failure that a status with this body and these headers is.
+/// Returns the failure for a status with this body and these headers.
 async fn refused(
     provider: SearchProvider,
     status: u16,
@@ -76,7 +77,7 @@ async fn refused(
     failure
 }
 
-/// A status that no later try would better is not tried again for long.
+/// Header for a status that would otherwise be retried after a long pause.
 const SOON: (&str, &str) = ("Retry-After", "0");
 
 #[tokio::test]
@@ -99,7 +100,7 @@ async fn brave_is_asked_and_read_as_it_documents() {
     assert_eq!((seen.method.as_str(), seen.path()), ("GET", "/gate/way/res/v1/web/search"));
     assert_eq!(seen.target, "/gate/way/res/v1/web/search?q=rust+mcp&count=5");
     assert_eq!((seen.header("x-subscription-token"), seen.header("accept")), (KEY, "application/json"));
-    // There is no `web` where nothing matches.
+    // `web` is absent if nothing matches.
     let (_, hits) = found(SearchProvider::Brave, &query("rust"), json!({"type": "search", "query": {}})).await;
     assert!(hits.is_empty());
     let narrow = WebQuery {
@@ -115,7 +116,7 @@ async fn brave_is_asked_and_read_as_it_documents() {
     let without = WebQuery { domains: Domains::Without(of(&["a.example"])), ..query("rust") };
     let (seen, _) = found(SearchProvider::Brave, &without, nothing()).await;
     assert_eq!(seen.query("q").unwrap(), "rust -site:a.example");
-    // A query has 50 words at most; then the hits alone are looked through.
+    // A query has at most 50 words; otherwise the hits are filtered.
     let long = WebQuery { text: vec!["x"; 50].join(" "), domains: Domains::Only(of(&["a.example"])), ..query("") };
     let other = json!({"type": "search", "web": {"results": [{"title": "B", "url": "https://b.example/"}]}});
     let (seen, hits) = found(SearchProvider::Brave, &long, other).await;

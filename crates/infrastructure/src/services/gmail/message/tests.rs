@@ -82,7 +82,7 @@ fn attachments_are_listed_by_names_that_are_no_paths() {
         assert_eq!((attachment.name.as_str(), attachment.size), (expected, 15000), "{name:?}");
         assert_eq!(attachment.content.id(), Some("A-1_="));
     }
-    // An id that leads elsewhere is none, and a text with a name is attached.
+    // An id that leads elsewhere is invalid, and a text with a name is an attachment.
     let elsewhere = attached("x.pdf", "../../profile");
     let text = part("text/plain", "notes.txt", &[], "notes");
     let disposed = part("text/html", "", &[("content-disposition", "ATTACHMENT; filename=x")], "<p>");
@@ -106,7 +106,7 @@ fn character_sets_and_missing_padding_are_read() {
         ("iso-2022-jp", b"\x1b$B$3$s\x1b(B", "こん"),
         ("utf-8", b"a\xffb", "a\u{fffd}b"),
         ("unheard-of", "ä".as_bytes(), "ä"),
-        // The tools remove what no reader sees, with its count.
+        // The tools remove invisible characters, and report their number.
         ("us-ascii", b"a\r\nb\x1b[1m", "a\nb\u{1b}[1m"),
     ] {
         let kind = format!("text/plain; charset={charset}");
@@ -184,9 +184,10 @@ fn hostile_structures_are_bounded() {
     resource.insert("payload".into(), deep);
     let resource = Value::Object(resource);
     assert_eq!(Message::of(&resource).body, []);
-    // Dropping a value of so many levels would take as many frames.
+    // Dropping a value of this depth would need as many stack frames.
     std::mem::forget(resource);
-    // As many levels as bytes have room for, in names that the parser takes for the same, are not taken down one in another.
+    // With as many levels as fit into the bytes, under names that the parser treats alike, the levels are not dropped
+    // recursively.
     for level in ["Content-Type: message/rfc822\r\n\r\n", "conTENT -type: message/rfc822\r\n\r\n"] {
         let message = of(part("message/rfc822", "deep.eml", &[], level.repeat(50_000)));
         assert_eq!((message.body.len(), message.attachments.len()), (0, 1), "{level}");

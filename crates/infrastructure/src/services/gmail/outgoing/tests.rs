@@ -31,7 +31,7 @@ fn an_address_is_taken_as_people_write_it_and_goes_to_the_host_that_is_asked_for
         (r#""Doe, \"J\"" <j@example.com>"#, "j@example.com; subject: Hi"),
         ("ann@EXAMPLE.com", "ann@example.com; subject: Hi"),
         ("ann@bücher.example", "ann@xn--bcher-kva.example; subject: Hi"),
-        // It looks like `apple.example`.
+        // Resembles `apple.example`.
         ("a@аpple.example", "a@xn--pple-43d.example; subject: Hi"),
     ] {
         assert_eq!(to(text).unwrap().to_string(), expected, "{text}");
