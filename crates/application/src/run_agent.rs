@@ -102,8 +102,8 @@ pub struct RunAgentCommand {
 }
 
 impl RunAgentCommand {
-    /// Creates a command for a run of the local user, in the session of the conversation. No question reaches the user.
-    /// All tools are offered that the rules do not deny, and no budget is set. Set fields to change this.
+    /// Creates a command for a run of the local user, in the session of the conversation. Its caller answers no
+    /// questions. All tools are offered that the rules do not deny, and no budget is set. Set fields to change this.
     pub fn new(conversation: ConversationId, model: Arc<dyn ModelProvider>, prompt: impl Into<String>) -> Self {
         Self {
             prompt: vec![Block::text(prompt)],

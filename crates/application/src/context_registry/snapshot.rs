@@ -83,8 +83,8 @@ impl<T> Offered<T> {
 impl ContextSnapshot {
     /// Creates a snapshot. Definitions are published under the provider's own URI or name. If several providers have
     /// the same, the first in-process provider owns it, else its owner in the snapshot before, else the first provider.
-    /// The resources and templates of the others are made distinct, as is a resource of a server that matches a
-    /// template of an in-process provider. The prompts of the others are left out.
+    /// Other resources and templates of servers are made distinct, as is a resource of a server that matches a template
+    /// of an in-process provider. Those of in-process providers are left out, and so are all other prompts.
     pub(super) fn of<'a>(version: u64, before: &Self, offers: impl Iterator<Item = Offer<'a>>) -> Self {
         let (servers, programs): (Vec<_>, Vec<_>) = offers.partition(Offer::is_of_server);
         let offers: Vec<_> = programs.iter().chain(&servers).collect();

@@ -1,4 +1,5 @@
-//! Consumption of a run, and the checks against its budgets. A run and the work that it delegates share one ledger.
+//! Consumption of a run, and the checks against its budgets. A delegated run has a ledger of its own, and also draws on
+//! that of the delegating run.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
