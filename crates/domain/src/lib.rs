@@ -1,10 +1,11 @@
-//! The words and rules of Toolstead, without I/O.
+//! Terms and rules of Toolstead, without I/O.
 //!
-//! Values first (a [`tool_name::ToolName`], a [`tool::Tool`], a [`tool_call::ToolCall`] and its
-//! [`tool_result::ToolResult`]), then who may do what ([`permission`]), then the ports through which the outer
-//! layers reach the world ([`ports`]). The crate reads no clock, opens no file and knows no other layer.
-//! The feature `testing` adds honest fakes and contract suites of the ports. The feature `serde` makes values that are
-//! stored or sent serializable, each as JSON that says what it is.
+//! The modules define values (a [`tool_name::ToolName`], a [`tool::Tool`], a [`tool_call::ToolCall`] and its
+//! [`tool_result::ToolResult`]), the rules on permitted calls ([`permission`]), and the ports through which the outer
+//! layers reach files, processes, stores and clients ([`ports`]). The crate reads no clock, opens no file and depends
+//! on no other layer.
+//! The feature `testing` adds fakes that keep the contracts of the ports, and contract suites for implementations. The
+//! feature `serde` makes values that are stored or sent serializable as self-describing JSON.
 
 pub mod access;
 pub mod agent;

@@ -1,7 +1,9 @@
-//! Ports, by which the inner layers use the outer ones: one trait a file, its documentation is the contract.
+//! Ports: the traits through which the inner layers use the outer layers. Each file has one trait, and the
+//! documentation of the trait is its contract.
 //!
-//! Signatures name all their lifetimes where they name one, because `mockall::mock!` takes no `'_`: each can be copied
-//! from here into a mock as it stands. Implementers leave them out: `request: ApprovalRequest<'_>` is the same signature.
+//! A signature that names a lifetime names all of them, because `mockall::mock!` does not accept `'_`: each signature
+//! can be copied into a mock unchanged. Implementers can omit the names: `request: ApprovalRequest<'_>` is the same
+//! signature.
 
 pub mod agent_catalogue;
 pub mod agent_hook;

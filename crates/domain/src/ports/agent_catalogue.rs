@@ -1,30 +1,30 @@
-//! The agents, skills and commands that people wrote down.
+//! Agents, skills and commands that are defined in files.
 
 use crate::agent::definition::{AgentDefinition, PromptCommand, Skill};
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// Those that may be used here, sorted by name, names unique. What lies in a folder that nobody trusts is not among them.
-/// Each question is answered as things are now.
+/// Definitions that may be used, sorted by name, with unique names. Files in untrusted folders are left out. Each
+/// method returns the current definitions.
 #[async_trait]
 pub trait AgentCatalogue: Send + Sync {
-    /// The agents that work can be handed to.
+    /// Returns the agents to which work can be delegated.
     fn agents(&self) -> Vec<Arc<AgentDefinition>>;
 
-    /// The skills.
+    /// Returns the skills.
     fn skills(&self) -> Vec<Arc<Skill>>;
 
-    /// The commands.
+    /// Returns the commands.
     fn commands(&self) -> Vec<Arc<PromptCommand>>;
 
-    /// Returns when somebody found that the answers are others than before; nobody looks for that alone. Never, if they
-    /// cannot be.
+    /// Returns when a lookup has found that the definitions changed; this method starts no lookup itself. Never returns
+    /// if the definitions cannot change.
     async fn changed(&self) {
         std::future::pending().await
     }
 }
 
-/// None of any kind.
+/// Catalogue without agents, skills and commands.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoAgents;
 

@@ -1,4 +1,4 @@
-//! Hooks that are told of an agent's run, and may stop it or keep it going.
+//! Hooks that are notified of the events of an agent's run, and may stop the run or make it continue.
 
 use crate::{
     conversation::{ConversationId, HandedOver},
@@ -6,66 +6,66 @@ use crate::{
 };
 use async_trait::async_trait;
 
-/// To what a hook is told something.
+/// Event that a hook receives.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentMoment<'a> {
-    /// The conversation, whose id is also the session's.
+    /// Conversation, whose id is also the id of the session.
     pub conversation: ConversationId,
-    /// Whose it is.
+    /// Owner of the conversation.
     pub principal: &'a Principal,
-    /// Set where it is that of an agent that was handed work.
+    /// Set if the conversation belongs to an agent to which work was delegated.
     pub handed_over: Option<&'a HandedOver>,
-    /// The text of the moment: the prompt before it is sent, the last text before the run ends, `auto` or `manual` before
-    /// a compaction, the text of a notification.
+    /// Text of the event: the prompt before it is sent, the last text before the run ends, `auto` or `manual` before a
+    /// compaction, the text of a notification.
     pub text: &'a str,
-    /// The run goes on already because of a hook, so that one that always says so can be found out.
+    /// `true` if a hook has already made the run continue. A hook that would always do so can check this flag.
     pub goes_on_by_hook: bool,
 }
 
-/// The word of a hook.
+/// Response of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentWord {
-    /// Against what is about to happen, with the reason: the prompt is not sent; the run does not end, and the model hears
-    /// the reason; the compaction does not happen. It means nothing for a notification.
+    /// Reason to block what is about to happen: the prompt is not sent; the run does not end, and the model receives
+    /// the reason; the compaction does not happen. Has no effect on a notification.
     pub block: Option<String>,
-    /// Ends the run, with the reason for the person (`continue: false`).
+    /// Reason for the user to end the run (`continue: false`).
     pub stop: Option<String>,
-    /// For the model, beside the prompt.
+    /// Texts that are added to the prompt for the model.
     pub context: Vec<String>,
-    /// For the person.
+    /// Messages to the user.
     pub messages: Vec<String>,
 }
 
-/// A hook of the loop. All methods have a default that says nothing. One that is late or broken says nothing, too; before
-/// a prompt the reason of a gate that failed is a [`AgentWord::block`].
+/// Hook of the agent loop. The default of every method is an empty response, and a late or failed hook counts as one.
+/// Before a prompt, a failed gate is an exception: its reason is a [`AgentWord::block`].
 #[async_trait]
 pub trait AgentHook: Send + Sync {
-    /// A person's prompt is about to be sent (UserPromptSubmit).
+    /// Called before a prompt of the user is sent (UserPromptSubmit).
     async fn prompt_submitted<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// A run is about to end because the model is done (Stop).
+    /// Called before a run ends because the model is done (Stop).
     async fn stopping<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// A conversation is about to be summarized (PreCompact).
+    /// Called before a conversation is summarized (PreCompact).
     async fn compacting<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// A subagent is about to begin (SubagentStart); its name is the text.
+    /// Called before a subagent begins (SubagentStart); the text is its name.
     async fn subagent_started<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// A subagent is about to end because its model is done (SubagentStop); its last text is the text.
+    /// Called before a subagent ends because its model is done (SubagentStop); the text is its last text.
     async fn subagent_stopping<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }
 
-    /// A person is told something, or waited for (Notification).
+    /// Called when the user is notified of something, or an answer of the user is awaited (Notification).
     async fn notified<'m>(&self, _moment: AgentMoment<'m>) -> AgentWord {
         AgentWord::default()
     }

@@ -1,33 +1,56 @@
-//! Rules by which a program answers questions before a person is asked.
+//! Rules by which the embedding application answers approval requests before the user is asked.
 
 use crate::ports::approver::ApprovalRequest;
 use async_trait::async_trait;
 
-/// The answer of a rule to a question.
+/// Answer of a rule to an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleAnswer {
-    /// Nothing: the next rule is asked, and after the last one a person.
+    /// No answer: the next rule is asked, and after the last rule the approver.
     Pass,
-    /// The call may run, this once.
+    /// The call may run once.
     Once,
-    /// The call may run, and what it touches may be touched until the session ends, as far as a person could say so.
+    /// The call may run, and its accesses are allowed until the session ends, as far as an approver could grant that.
     Session,
-    /// The call does not run, and nobody is asked.
+    /// The call does not run, and no approver is asked.
     Refuse,
 }
 
-/// A rule of the program, which answers in its own name: the audit trail says that this rule did, and no person.
+/// Approval rule of the embedding application. The audit log names this rule as the approver.
 ///
-/// A rule is asked where somebody would be; what the policy denies never comes to it. Its yes counts where only a default
-/// asks ([`ApprovalRequest::is_by_default`]): what a permission rule or a hook wants a person to see, and what is sent to
-/// somebody, is for a person. A rule that has not answered by
-/// [`ApprovalRequest::deadline`] is dropped and the call refused (`approval_timeout`); one that panics denies the call.
+/// A rule is asked where an approver would be; calls that the policy denies never reach it. Its approval
+/// counts only where a default requires approval ([`ApprovalRequest::is_by_default`]): where a permission rule or a
+/// hook requires it, or the call sends something to others, only the user can approve. A rule that has not answered by
+/// [`ApprovalRequest::deadline`] is dropped and the call refused (`approval_timeout`). A panic denies the call.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use toolstead_domain::ports::{
+///     approval_rule::{ApprovalRule, RuleAnswer},
+///     approver::ApprovalRequest,
+/// };
+///
+/// struct TrustedAgents;
+///
+/// #[async_trait]
+/// impl ApprovalRule for TrustedAgents {
+///     fn name(&self) -> &str {
+///         "trusted agents"
+///     }
+///
+///     async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> RuleAnswer {
+///         if request.agent == Some("reviewer") { RuleAnswer::Once } else { RuleAnswer::Pass }
+///     }
+/// }
+///
+/// assert_eq!(TrustedAgents.name(), "trusted agents");
+/// ```
 #[async_trait]
 pub trait ApprovalRule: Send + Sync {
-    /// The name of the rule, as the audit trail and refusals tell it.
+    /// Returns the name of the rule for the audit log and for refusals.
     fn name(&self) -> &str;
 
-    /// Answers the question.
+    /// Answers the request.
     async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> RuleAnswer;
 }

@@ -1,4 +1,4 @@
-//! The one who answers when a rule says *ask*.
+//! Approval requests, and the port that answers them.
 
 use crate::{
     access::{Access, AccessKind},
@@ -12,41 +12,41 @@ use crate::{
 use async_trait::async_trait;
 use std::time::Instant;
 
-/// The key under which a client is asked about a call, where questions have keys.
+/// Key of the approval request to a client, where such requests have keys.
 pub const APPROVAL_KEY: &str = "toolstead/approval";
 
-/// One question: may this call, with these accesses, run?
+/// Request to approve one call with these accesses.
 pub struct ApprovalRequest<'a> {
-    /// The call. An answer is bound to its tool and the digest of its arguments, and is used once.
+    /// Call to approve. An answer is bound to its tool and the digest of its arguments, and is used once.
     pub call: &'a ToolCall,
-    /// Which of its arguments are stored outputs, for the one who is asked: "`/content` is the stored output `o17`
+    /// Descriptions of the arguments that are stored outputs, for the approver: "`/content` is the stored output `o17`
     /// (300000 bytes of text/plain)".
     pub references: &'a [String],
-    /// The tool whose call makes this one; `None`: it comes from outside.
+    /// Tool whose call makes this call; `None` for a call from outside.
     pub within: Option<&'a Tool>,
-    /// The agent that was handed the work in which it is called, by name.
+    /// Name of the agent that makes the call, if work was delegated to one.
     pub agent: Option<&'a str>,
-    /// The one who asks for it.
+    /// Principal that makes the call.
     pub principal: &'a Principal,
-    /// The change that it would make, as a unified diff.
+    /// Change that the call would make, as a unified diff.
     pub preview: Option<&'a str>,
-    /// All that it would touch.
+    /// All accesses of the call.
     pub accesses: &'a [Access],
-    /// The decision that led here, with its rule.
+    /// Decision that requires the approval, with its rule.
     pub decision: &'a Decision,
-    /// The parts that somebody must say yes to, each for itself; never empty.
+    /// Parts that need approval, each by itself. Never empty.
     pub parts: &'a [ApprovalPart],
-    /// The abilities of the client.
+    /// Capabilities of the client.
     pub client: &'a ClientProfile,
-    /// The way to the client. [`APPROVAL_KEY`] is the key of such a question.
+    /// Channel to the client. [`APPROVAL_KEY`] is the key of such a question.
     pub caller: &'a dyn Caller,
     /// End of the time for an answer (`[permissions] approval_timeout`). A later answer has no effect.
     pub deadline: Instant,
 }
 
 impl ApprovalRequest<'_> {
-    /// Tells whether only defaults ask. What a rule or a hook wants a person to see, and what is sent to somebody, is for
-    /// a person.
+    /// Returns `true` if only defaults require the approval. Otherwise a rule or a hook requires it or the call sends
+    /// something to others, and only the user can approve.
     pub fn is_by_default(&self) -> bool {
         let mut asking = self.decision.trace.iter().filter(|finding| finding.verdict == Verdict::Ask);
         asking.all(|finding| matches!(finding.cause, Cause::Default(_)))
@@ -64,33 +64,41 @@ impl std::fmt::Debug for ApprovalRequest<'_> {
     }
 }
 
-/// One part of a call that somebody must say yes to.
+/// One part of a call that needs approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalPart {
-    /// The access that is asked about; `None`: the call as a whole.
+    /// Access that needs approval; `None` for the call as a whole.
     pub access: Option<Access>,
-    /// The reason why it is asked about.
+    /// Reason why it needs approval.
     pub cause: Cause,
-    /// The rule that is offered for remembering an approval, where there is one. It covers exactly what its text says,
-    /// which is to be shown where more than this once is offered.
+    /// Rule that is offered for remembering an approval, if there is one. It covers exactly what its text says, and
+    /// must be shown where more than a single approval is offered.
     pub rule: Option<String>,
-    /// For how long a yes may hold; the first is always [`ApprovalScope::Once`].
+    /// Scopes that an approval may have; the first is always [`ApprovalScope::Once`].
     pub scopes: Vec<ApprovalScope>,
 }
 
-/// For how long a yes holds.
+/// Scope of an approval.
+///
+/// ```
+/// use toolstead_domain::ports::approver::ApprovalScope;
+///
+/// assert_eq!(ApprovalScope::parse("session"), Some(ApprovalScope::Session));
+/// assert_eq!(ApprovalScope::Always.as_str(), "always");
+/// assert!(ApprovalScope::Once < ApprovalScope::Project);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ApprovalScope {
-    /// For this call.
+    /// This call only.
     Once,
-    /// Until the run ends through whose window the call is made, and in that run alone: by the part's rule, or without one
-    /// for the same tool with the same arguments.
+    /// This run only, until it ends, for calls through its restricted view: by the part's rule, or without a rule for
+    /// the same tool with the same arguments.
     Run,
-    /// Until the session ends: by the part's rule, or without one for the same tool with the same arguments.
+    /// Until the session ends: by the part's rule, or without a rule for the same tool with the same arguments.
     Session,
-    /// As [`Session`](Self::Session), with an allow rule for each of the
-    /// [commands that only read](crate::permission::read_only_commands::ReadOnlyCommands).
+    /// As [`Session`](Self::Session), with an allow rule for each of the [commands that only
+    /// read](crate::permission::read_only_commands::ReadOnlyCommands).
     ReadOnlyCommands,
     /// In this project, by the part's rule.
     Project,
@@ -103,7 +111,7 @@ impl ApprovalScope {
     pub const ALL: &[Self] =
         &[Self::Once, Self::Run, Self::Session, Self::ReadOnlyCommands, Self::Project, Self::Always];
 
-    /// The scope as one word.
+    /// Returns the scope as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -115,51 +123,58 @@ impl ApprovalScope {
         }
     }
 
-    /// The scope of that name.
+    /// Returns the scope with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|scope| scope.as_str() == text)
     }
 }
 
-/// The answer.
+/// Answer to an approval request.
+///
+/// ```
+/// use toolstead_domain::ports::approver::Approval;
+///
+/// assert_eq!(Approval::once("alice"), Approval::Granted { by: "alice".into(), scopes: Vec::new() });
+/// assert!(matches!(Approval::denied("alice"), Approval::Denied { message: None, .. }));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Approval {
-    /// Run it.
+    /// The call may run.
     Granted {
-        /// The one who said so, for the audit trail.
+        /// Name of the approver, for the audit log.
         by: String,
-        /// For how long each part holds, in the order of [`ApprovalRequest::parts`]. What is missing, or was not offered,
-        /// is [`ApprovalScope::Once`].
+        /// Scope of each part, in the order of [`ApprovalRequest::parts`]. A scope that is missing or was not offered
+        /// counts as [`ApprovalScope::Once`].
         scopes: Vec<ApprovalScope>,
     },
-    /// Run it, and remember rules that the user wrote in place of those that were offered.
+    /// The call may run, and rules that the user wrote are stored instead of the offered ones.
     GrantedWithRules {
-        /// The user who approved, for the audit log.
+        /// Name of the user who approved, for the audit log.
         by: String,
         /// As in [`Granted`](Self::Granted).
         scopes: Vec<ApprovalScope>,
-        /// The rule for each part, in the order of the parts; `None` for the offered one. A rule that does not pass
+        /// Rule for each part, in the order of the parts; `None` for the offered one. A rule that does not pass
         /// [`check_written_rule`](crate::permission::offered_rule::check_written_rule) is not stored, and its part is
         /// approved once.
         rules: Vec<Option<String>>,
     },
     /// The call does not run.
     Denied {
-        /// The approver's name, for the audit log.
+        /// Name of the approver, for the audit log.
         by: String,
-        /// A reason, or what to do instead, in the approver's words. The model reads it.
+        /// Reason, or an alternative to try, in the approver's words. The model reads it.
         message: Option<String>,
     },
     /// The user interrupted the question, and with it the call.
     Cancelled,
-    /// Nobody is there who could answer. The call is refused.
+    /// No approver is available. The call is refused.
     Unattended,
-    /// Somebody was asked and did not answer in time. The call is refused.
+    /// The approver did not answer in time. The call is refused.
     TimedOut,
 }
 
 impl Approval {
-    /// A yes to every part, this once.
+    /// Returns an approval of every part for this call only.
     pub fn once(by: impl Into<String>) -> Self {
         Self::Granted { by: by.into(), scopes: Vec::new() }
     }
@@ -170,18 +185,19 @@ impl Approval {
     }
 }
 
-/// Puts the question to a person.
+/// Presents approval requests to the user.
 ///
-/// A decision that a program makes by itself is no approver's to say but an
-/// [`ApprovalRule`](crate::ports::approval_rule::ApprovalRule)'s. Implementers never answer in a person's stead (a question that nobody can answer is [`Approval::Unattended`]) and
-/// do not wait past [`ApprovalRequest::deadline`]. Dropping the future takes the question back. A panic denies the call.
+/// A decision that the embedding application makes by itself belongs in an
+/// [`ApprovalRule`](crate::ports::approval_rule::ApprovalRule). Implementers never answer in the user's stead (without
+/// a user to ask, the answer is [`Approval::Unattended`]) and do not wait past [`ApprovalRequest::deadline`]. Dropping
+/// the future withdraws the request. A panic denies the call.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Asks, and waits for the answer.
+    /// Presents the request, and waits for the answer.
     async fn ask<'s, 'r>(&'s self, request: ApprovalRequest<'r>) -> Approval;
 }
 
-/// The approver where nobody is.
+/// Approver for use without a user: no approver is available.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unattended;
 

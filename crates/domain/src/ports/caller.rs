@@ -1,31 +1,41 @@
-//! The way back to the caller while its call runs.
+//! The channel to the client while its call runs.
 
 use crate::client_profile::LogLevel;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 
-/// The progress of a call (MCP `notifications/progress`).
+/// Progress of a call (MCP `notifications/progress`).
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::ports::caller::Progress;
+///
+/// let progress = Progress { total: Some(4.0), ..Progress::at(1.0) };
+/// let params = progress.into_params("token".into());
+/// assert_eq!(params["progressToken"], json!("token"));
+/// assert_eq!(params["total"], json!(4));
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
-    /// Rises with every message.
+    /// Current value. Rises with every message.
     pub progress: f64,
-    /// The value at its end, if that is known.
+    /// Value at the end of the call, if it is known.
     pub total: Option<f64>,
-    /// The step at work, for people.
+    /// Current step, for users.
     pub message: Option<String>,
-    /// All members as an MCP server sent them: `_meta`, those that nobody here knows, the order and the digits. The fields
-    /// above count where they say something else. Empty for what is reported here.
+    /// All members as an MCP server sent them, unknown ones and `_meta` included, with order and digits preserved. The
+    /// fields above take precedence where they differ. Empty for progress that Toolstead reports itself.
     pub members: Map<String, Value>,
 }
 
 impl Progress {
-    /// So far, of nobody knows how much.
+    /// Creates a progress of this value with an unknown total.
     pub fn at(progress: f64) -> Self {
         Self { progress, ..Self::default() }
     }
 
-    /// Reads the parameters of MCP's notification; `None` where they tell no progress.
+    /// Parses the parameters of the MCP notification; returns `None` if they contain no progress.
     pub fn from_params(params: Map<String, Value>) -> Option<Self> {
         Some(Self {
             progress: params.get("progress")?.as_f64()?,
@@ -35,7 +45,7 @@ impl Progress {
         })
     }
 
-    /// The parameters of MCP's notification to the one who asked for it under this token.
+    /// Returns the parameters of the MCP notification for the client that requested progress with this token.
     pub fn into_params(self, token: Value) -> Map<String, Value> {
         let mut params = self.members;
         params.insert("progressToken".into(), token);
@@ -46,32 +56,40 @@ impl Progress {
     }
 }
 
-/// A log message for the client (MCP `notifications/message`).
+/// Log message for the client (MCP `notifications/message`).
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::{client_profile::LogLevel, ports::caller::LogMessage};
+///
+/// let message = LogMessage::new(LogLevel::Info, "indexed 12 files").by("indexer");
+/// assert_eq!(message.into_params()["logger"], json!("indexer"));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogMessage {
-    /// Its severity.
+    /// Severity.
     pub level: LogLevel,
-    /// The part of the program that says it.
+    /// Component that logs the message.
     pub logger: Option<String>,
     /// Any JSON value.
     pub data: Value,
-    /// As [`Progress::members`]; the data's place is empty in it.
+    /// As [`Progress::members`]; `data` is null in it.
     pub members: Map<String, Value>,
 }
 
 impl LogMessage {
-    /// A message of nobody in particular.
+    /// Creates a message without a logger.
     pub fn new(level: LogLevel, data: impl Into<Value>) -> Self {
         Self { level, logger: None, data: data.into(), members: Map::new() }
     }
 
-    /// The same, said by this one.
+    /// Sets the logger.
     #[must_use]
     pub fn by(self, logger: impl Into<String>) -> Self {
         Self { logger: Some(logger.into()), ..self }
     }
 
-    /// Reads the parameters of MCP's notification; `None` where they are no log message.
+    /// Parses the parameters of the MCP notification; returns `None` if they are not a log message.
     pub fn from_params(mut params: Map<String, Value>) -> Option<Self> {
         Some(Self {
             level: LogLevel::parse(params.get("level")?.as_str()?)?,
@@ -81,7 +99,7 @@ impl LogMessage {
         })
     }
 
-    /// The parameters of MCP's notification.
+    /// Returns the parameters of the MCP notification.
     pub fn into_params(self) -> Map<String, Value> {
         let mut params = self.members;
         params.insert("level".into(), self.level.as_str().into());
@@ -91,14 +109,14 @@ impl LogMessage {
     }
 }
 
-/// Says the number at its place, unless that says it already, in whatever form.
+/// Stores the number, unless the member already has this value in another notation.
 fn put_number(members: &mut Map<String, Value>, name: &str, number: Option<f64>) {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     if members.get(name).and_then(Value::as_f64) == number {
         return;
     }
     let number = number.filter(|number| number.is_finite()).map(|number| {
-        // Whole numbers without a fraction, as most clients count.
+        // Whole numbers are written without a fraction, as most clients do.
         if number.fract() == 0.0 && number.abs() < EXACT { (number as i64).into() } else { Value::from(number) }
     });
     put(members, name, number);
@@ -117,110 +135,112 @@ fn put(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     };
 }
 
-/// A question to the client in mid-call (`elicitation/create`, `sampling/createMessage`, `roots/list`).
+/// Question to the client during a call (`elicitation/create`, `sampling/createMessage`, `roots/list`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputRequest {
-    /// MCP's method.
+    /// MCP method.
     pub method: String,
-    /// Its parameters, as they came.
+    /// Parameters of the method, as received.
     pub params: Value,
 }
 
-/// The client's answer: the method's result, as it came.
+/// Answer of the client: the result of the method, as received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputResponse(pub Value);
 
-/// Answers that came with a retry, by the key of their question (MCP 2026-07-28, `inputResponses`).
+/// Answers that arrived with a retry, by the keys of their questions (MCP 2026-07-28, `inputResponses`).
 pub type InputResponses = BTreeMap<String, InputResponse>;
 
-/// The reason why a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
     /// The client cannot answer questions of this kind.
     #[error("the client cannot answer questions of this kind")]
     Unsupported,
-    /// The client answered with an error (JSON-RPC): its own word.
+    /// The client answered with a JSON-RPC error, in its own words.
     #[error("the client refused the question ({code}): {message}")]
     Refused {
-        /// Its code.
+        /// Error code.
         code: i64,
-        /// Its message.
+        /// Error message.
         message: String,
     },
-    /// The question is none that may be put to a client; the text says why.
+    /// The question may not be put to a client, for this reason.
     #[error("{0}")]
     Unfit(&'static str),
-    /// The call has asked as much as one call may.
+    /// The call has reached its limit of questions.
     #[error("the call has asked as much as one call may")]
     Exhausted,
     /// The client did not answer in time.
     #[error("the client did not answer in time")]
     TimedOut,
-    /// The client is gone.
+    /// The client has disconnected.
     #[error("the client is gone")]
     Gone,
-    /// As many calls as may wait for answers of clients.
+    /// The limit of calls that wait for answers of clients is reached.
     #[error("too many calls wait for answers already")]
     TooMany,
-    /// It cannot be recorded that the call waits, so the client was not asked.
+    /// The waiting call could not be recorded, so the client was not asked.
     #[error("the question could not be recorded")]
     NotRecorded,
 }
 
-/// Talks to the one who made the call.
+/// Communicates with the client that made the call.
 ///
-/// `progress` and `log` never block and never fail: they coalesce where the client is slow, honour its log level, and
-/// do nothing once the call has ended.
+/// `progress` and `log` never block and never fail: they coalesce messages if the client is slow, respect its log
+/// level, and do nothing once the call has ended.
 #[async_trait]
 pub trait Caller: Send + Sync {
-    /// Tells whether the client asked for progress, so that whoever could report it need not ask an upstream for it in
-    /// vain.
+    /// Returns `true` if the client requested progress. Otherwise providers need not request it from an upstream
+    /// server.
     fn wants_progress(&self) -> bool {
         true
     }
 
-    /// Returns when the client wants what there is by now, and nothing more: a tool that can ends its work and answers
-    /// with it at once, before the call is taken back. Never, by default.
+    /// Returns when the client requests the partial result at once: a tool that has one then stops and returns it, before
+    /// the call is cancelled. Never returns by default.
     async fn hurried(&self) {
         std::future::pending().await
     }
 
-    /// Returns once nobody is there any more who could be asked about the call, which goes on all the same. Never, by default.
+    /// Returns once no client is connected that could answer a question about the call; the call itself continues.
+    /// Never returns by default.
     async fn disconnected(&self) {
         std::future::pending().await
     }
 
-    /// Tells whether the client hears questions with the outcome of its call, and answers them with a retry (MCP
-    /// 2026-07-28). The path of the call holds such a call while it waits, and asks in this caller's stead.
+    /// Returns `true` if the client receives questions as the outcome of its call and answers them with a retry (MCP
+    /// 2026-07-28). The call path parks such a call while it waits, and asks in place of this caller.
     fn answers_by_retry(&self) -> bool {
         false
     }
 
-    /// The time that the call has waited for answers so far, with the question that is open now. It is no time of the
-    /// call: its deadline is later by so much.
+    /// Returns the time that the call has waited for answers so far, the open question included. This time does not
+    /// count as run time: the deadline of the call moves by it.
     fn waited(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Reports progress. Does nothing if the client did not ask for it.
+    /// Reports progress. Does nothing if the client did not request it.
     fn progress(&self, progress: Progress);
 
     /// Sends a log message.
     fn log(&self, message: LogMessage);
 
-    /// Tells that a person is done with the page they were sent to (MCP `notifications/elicitation/complete`): a client
-    /// that was asked under this id is told. Does nothing by default.
+    /// Reports that the user has finished on the page to which they were sent (MCP
+    /// `notifications/elicitation/complete`): the client that was asked with this id is notified. Does nothing by
+    /// default.
     fn elicitation_completed(&self, elicitation_id: &str) {
         let _ = elicitation_id;
     }
 
-    /// Asks the client. Dropping the future takes the question back.
+    /// Asks the client. Dropping the future withdraws the question.
     ///
     /// # Errors
-    /// [`NotAnswered`]; the runtime never makes an answer up.
+    /// [`NotAnswered`] if the client gave no answer. The runtime never invents one.
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered>;
 
-    /// Asks the client, under this key where questions have keys and it is free. By default they have none.
+    /// Asks the client with this key, if questions have keys and the key is free. By default they have none.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -230,7 +250,7 @@ pub trait Caller: Send + Sync {
     }
 }
 
-/// A caller that listens to nothing and answers nothing.
+/// Caller that discards all messages and answers no questions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilentCaller;
 

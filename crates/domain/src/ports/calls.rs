@@ -8,40 +8,39 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::{fmt, sync::Arc};
 
-/// Calls tools out of a call, within its scope: on behalf of the same principal, in the same session, through the same
-/// view.
+/// Makes calls from within a call, in its scope: for the same principal, in the same session, through the same view.
 ///
-/// Implementers guarantee that each such call takes the whole path of a call: it is judged, asked about, recorded and
-/// bounded for itself, and is allowed nothing by the call that makes it. It shares that call's place among the open
-/// calls, its deadline and its end: dropping the future of a nested call cancels it, and no nested call outlives the call
-/// that made it.
+/// Implementers guarantee that each such call takes the whole call path: it is checked, approved, recorded and limited
+/// by itself, and inherits no permission from the call that makes it. It shares that call's place among the open calls,
+/// its deadline and its end: dropping the future of a nested call cancels it, and no nested call outlives the call that
+/// made it.
 #[async_trait]
 pub trait Calls: Send + Sync {
-    /// The tools that may be called, sorted by name.
+    /// Returns the tools that may be called, sorted by name.
     fn list(&self) -> Vec<Arc<Tool>>;
 
-    /// Those whose name, title or description holds this text; case does not count.
+    /// Returns the tools whose name, title or description contains this text, in any case.
     fn search(&self, text: &str) -> Vec<Arc<Tool>>;
 
-    /// The same calls through a window in this one: what is listed, found and called through it is judged by its policy as
-    /// well. What is approved through it holds in it and within it alone.
-    /// An approval through the [window of a run](View::of_run) is forgotten once it is dropped, with all that it gave
-    /// out.
+    /// Returns the same calls through a view nested in this one: its policy also applies to what is listed, found and
+    /// called through it. An approval given through it holds only in it.
+    /// An approval through the [view of a run](View::of_run) ends once that view and everything derived from it is
+    /// dropped.
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
-    /// The same calls through a window that holds these tools alone, for an agent of this name, in a session of its own: what
-    /// they read, begin and are allowed for a session is that session's.
+    /// Returns the same calls through a view of these tools alone, for the agent of this name, in a session of its own:
+    /// known file versions, background work and approvals for a session belong to that session.
     fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
         let _ = (agent, session, tools);
         Box::new(NoCalls)
     }
 
-    /// Calls for an agent that may go on once the running call is over. Each has a place among the open calls and a time of
-    /// its own, and the running call is the parent of its row; questions go to this caller. All else is as
-    /// [`for_agent`](Self::for_agent) says.
+    /// Returns calls for an agent that may continue after the running call has ended. Each call has its own place among
+    /// the open calls and its own timeout, and the running call is the parent in its audit record. Questions go to this
+    /// caller. All else is as for [`for_agent`](Self::for_agent).
     ///
     /// # Errors
-    /// [`ToolFailure`] when it cannot be put on record that the running call began them.
+    /// [`ToolFailure`] if the audit log cannot record that the running call began them.
     async fn outliving(
         &self,
         agent: Arc<str>,
@@ -53,39 +52,39 @@ pub trait Calls: Send + Sync {
         Err(NoCalls::refusal())
     }
 
-    /// The same calls through the window of one run of a program in this one. It holds these tools alone, save those that no
-    /// program may be offered. All else is as it is here.
+    /// Returns the same calls through the view of one run of a program, nested in this one. It contains only these
+    /// tools, without those that no program may be offered. All else is as in this view.
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a>;
 
-    /// The names of a choice that fit no tool that may be called here.
+    /// Returns the names of a selection that match no callable tool.
     fn unknown(&self, selection: &ToolSelection) -> Vec<UnknownName> {
         let tools = self.list();
         let unmatched = selection.unmatched(tools.iter().map(Arc::as_ref));
         unmatched.into_iter().map(|name| UnknownName::among(name, &tools)).collect()
     }
 
-    /// Finds out what a call would be, without making it: the tool is found and the arguments are validated. Nothing runs,
-    /// nobody is asked, and nothing is recorded.
+    /// Resolves the tool and validates the arguments of a call without making it. Nothing runs, no approver is asked,
+    /// and nothing is recorded.
     ///
     /// # Errors
-    /// [`ToolFailure`] when there is no such tool, or the arguments do not fit it.
+    /// [`ToolFailure`] if there is no such tool, or the arguments are invalid.
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure>;
 
     /// Makes a call.
     ///
     /// # Errors
-    /// [`ToolFailure`] when the call was refused, failed, or was taken back. A failure that the tool reports in its own
+    /// [`ToolFailure`] if the call was refused, failed, or was cancelled. A failure that the tool reports in its own
     /// result is `Ok` with `isError`.
     async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure>;
 }
 
-/// A name that was chosen and fits no tool.
+/// Selected name that matches no tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// The name, or the pattern of names.
+    /// Name, or pattern of names.
     pub name: String,
-    /// The name that may have been meant: the tool that bears this name beside its own, else the one with the nearest name.
+    /// Name that may be intended: that of the tool with this alias, else the nearest name.
     pub nearest: Option<String>,
 }
 
@@ -108,67 +107,76 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// A call of a tool out of another call.
+/// Call of a tool from within another call.
+///
+/// ```
+/// use serde_json::json;
+/// use toolstead_domain::ports::calls::{NestedCall, WHOLE_OUTPUT};
+///
+/// let call = NestedCall::new("read_file", json!({"path": "README.md"})).answering_whole();
+/// assert_eq!(call.output_characters, Some(WHOLE_OUTPUT));
+/// assert_eq!(NestedCall::new("glob", json!({})).answering_within(500).output_characters, Some(500));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct NestedCall {
-    /// The tool, in any spelling.
+    /// Name or alias of the tool.
     pub tool: String,
-    /// The arguments: an object, or `Null` for an empty one.
+    /// Arguments: an object, or `Null` for an empty one.
     pub arguments: Value,
-    /// As many characters of the result are wanted at most; `None`: as many as of any call. The rest is kept.
-    /// [`WHOLE_OUTPUT`]: all of it, since no model reads it.
+    /// Maximum number of characters of the result; `None` for the usual limit. The rest is stored. [`WHOLE_OUTPUT`]: no
+    /// limit, because no model reads the result.
     pub output_characters: Option<usize>,
-    /// The id of its row, which nobody else has; `None`: a new one.
+    /// Id of its audit record, which must be unique; `None` for a new one.
     pub id: Option<CallId>,
 }
 
-/// The whole of a result, whatever the budget of those for models is.
+/// Output limit for the whole result, independent of the limits for models.
 pub const WHOLE_OUTPUT: usize = usize::MAX;
 
 impl NestedCall {
-    /// A call of the tool with these arguments.
+    /// Creates a call of the tool with these arguments.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         Self { tool: tool.into(), arguments, output_characters: None, id: None }
     }
 
-    /// The same, with a result of so many characters at most.
+    /// Limits the result to this number of characters.
     #[must_use]
     pub fn answering_within(self, output_characters: usize) -> Self {
         Self { output_characters: Some(output_characters), ..self }
     }
 
-    /// The same with this id.
+    /// Sets the id.
     #[must_use]
     pub fn with_id(self, id: CallId) -> Self {
         Self { id: Some(id), ..self }
     }
 
-    /// The same for a program: with its whole result.
+    /// Requests the whole result, for a program instead of a model.
     #[must_use]
     pub fn answering_whole(self) -> Self {
         self.answering_within(WHOLE_OUTPUT)
     }
 }
 
-/// A call as it would be.
+/// Preview of a call that was not made.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ForeseenCall {
-    /// The tool that the name leads to.
+    /// Tool to which the name resolves.
     pub tool: Arc<Tool>,
-    /// All that the call would touch; `None` where that cannot be told yet.
+    /// All accesses of the call; `None` if they are not known yet.
     pub accesses: Option<Vec<Access>>,
 }
 
 impl ForeseenCall {
-    /// A call of the tool that would touch this.
+    /// Creates the preview of a call of this tool with these accesses.
     pub fn new(tool: Arc<Tool>, accesses: Option<Vec<Access>>) -> Self {
         Self { tool, accesses }
     }
 }
 
-/// Calls nothing: for previews, which change nothing, and where a provider is used alone.
+/// Calls nothing: for previews, which change nothing, and for providers that are used alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCalls;
 

@@ -1,4 +1,4 @@
-//! The journal of what calls did to files, so that it can be undone.
+//! The journal of file changes by calls, from which they can be undone.
 
 use crate::{
     content_digest::ContentDigest, ports::clock::Timestamp, ports::tool_repository::StoreError, principal::Principal,
@@ -7,111 +7,114 @@ use crate::{
 use async_trait::async_trait;
 use std::{collections::HashMap, path::PathBuf};
 
-/// A file at one moment.
+/// File at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileState {
-    /// Stands for its content.
+    /// Digest of its content.
     pub digest: ContentDigest,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: u32,
 }
 
-/// One file that a call changed.
+/// Change of one file by a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its real path.
+    /// Real path of the file.
     pub path: PathBuf,
-    /// The file before; `None`: there was none.
+    /// File before the change; `None` if it did not exist.
     pub before: Option<FileState>,
-    /// The file that the call left; `None`: there is none.
+    /// File after the change; `None` if it does not exist.
     pub after: Option<FileState>,
-    /// As many folders right above it were made for it.
+    /// Number of parent folders, from the file upwards, that were created for it.
     pub made_folders: usize,
 }
 
-/// All that one call changed, in the order in which it was done.
+/// All changes by one call, in the order in which they were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
-    /// The call.
+    /// Call that made the changes.
     pub call: CallId,
-    /// Whose call it was.
+    /// Principal that made the call.
     pub principal: Principal,
-    /// The session in which it was made.
+    /// Session of the call.
     pub session: String,
-    /// The tool, by its canonical name.
+    /// Canonical name of the tool.
     pub tool: String,
-    /// The time of the change.
+    /// Time of the change.
     pub at: Timestamp,
-    /// The files. Never empty.
+    /// Changed files. Never empty.
     pub changes: Vec<FileChange>,
-    /// The call whose changes this one took back; `None` for a change of its own.
+    /// Call whose changes this one undid; `None` for a change of its own.
     pub reverts: Option<CallId>,
 }
 
 impl JournalEntry {
-    /// Tells whether the entry only notes that nothing changed. There is nothing to take back, or to do again.
+    /// Returns `true` if the entry only records that nothing changed. There is nothing to undo or to redo.
     pub fn is_note(&self) -> bool {
         !self.changes.is_empty() && self.changes.iter().all(|change| change.before == change.after)
     }
 }
 
-/// The calls among the entries, newest first, that are undone now, each with the call that undid it. An undo counts as long
-/// as it is not undone itself.
+/// Returns the calls among the entries (newest first) that are currently undone, each with the call that undid it. An
+/// undo counts until it is undone itself.
 pub fn undone(entries: &[JournalEntry]) -> HashMap<CallId, CallId> {
     let mut undone = HashMap::new();
     for entry in entries {
         if let Some(target) = entry.reverts.filter(|_| !undone.contains_key(&entry.call)) {
-            // Of several the newest is the one that holds.
+            // The newest of several undos is in effect.
             undone.entry(target).or_insert(entry.call);
         }
     }
     undone
 }
 
-/// A content that an entry speaks of.
+/// Content of a file that an entry refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptContent {
-    /// Stands for it.
+    /// Digest of the bytes.
     pub digest: ContentDigest,
-    /// The bytes.
+    /// Bytes of the content.
     pub bytes: Vec<u8>,
 }
 
-/// Keeps what changes in one workspace replaced.
+/// Stores what the changes in one workspace replaced.
 ///
-/// An entry is recorded **before** its files are touched, with the state that they will have afterwards. Whether a
-/// change then really happened shows on the disk: its file is in one of the two states.
+/// An entry is recorded **before** its files are changed, with the state that they will have afterwards. The state of a
+/// file on disk then shows if the change was made: it is one of the two recorded states.
 ///
 /// Implementers guarantee:
-/// - after [`record`](Self::record) entry and contents are kept, also across `kill -9`; after an error none is;
-/// - a content is kept once, whatever the number of entries that speak of it;
-/// - an entry can be found until retention takes it; then its contents go, too, unless another entry needs them.
+/// - after [`record`](Self::record) succeeds, the entry and its contents are stored durably, also across `kill -9`;
+///   after an error nothing is stored;
+/// - a content is stored once, regardless of the number of entries that refer to it;
+/// - an entry can be found until retention removes it; its contents are then removed as well, unless another entry
+///   needs them.
 #[async_trait]
 pub trait ChangeJournal: Send + Sync {
-    /// Tells whether anything is kept at all, so that a change can be undone.
+    /// Returns `true` if the journal stores entries at all, so that changes can be undone.
     fn keeps(&self) -> bool {
         true
     }
 
-    /// Keeps an entry, and the contents that it takes to undo and to redo it. A second entry of the same call is added
-    /// to the first: one call may change files in several steps.
+    /// Stores an entry, and the contents that are needed to undo and to redo it. A second entry of the same call is
+    /// added to the first: one call may change files in several steps.
     ///
-    /// With contents it may block the thread while it writes them, so it is for a thread that may block.
+    /// With contents the method may block the thread while it writes them, so call it on a thread that may block.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be kept; the files must not be touched then.
+    /// [`StoreError`] if it could not be stored; the files must then not be changed.
     async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError>;
 
-    /// The changes by a call of the principal in this workspace; `None` if there are none, or they are not known any more.
+    /// Returns the changes by a call of the principal in this workspace; `None` if there are none, or they were
+    /// removed.
     ///
     /// # Errors
-    /// [`StoreError`] when the journal cannot be read.
+    /// [`StoreError`] if the journal cannot be read.
     async fn find(&self, principal: &Principal, call: CallId) -> Result<Option<JournalEntry>, StoreError>;
 
-    /// The principal's entries of a session in this workspace, newest first, at most `limit`.
+    /// Returns the principal's entries of a session in this workspace, newest first, at most `limit`.
     ///
     /// # Errors
-    /// [`StoreError`] when the journal cannot be read.
+    /// [`StoreError`] if the journal cannot be read.
     async fn of_session(
         &self,
         principal: &Principal,
@@ -119,14 +122,14 @@ pub trait ChangeJournal: Send + Sync {
         limit: usize,
     ) -> Result<Vec<JournalEntry>, StoreError>;
 
-    /// A content; `None` if it is not kept.
+    /// Returns a content; `None` if it is not stored.
     ///
     /// # Errors
-    /// [`StoreError`] when the journal cannot be read.
+    /// [`StoreError`] if the journal cannot be read.
     async fn content(&self, digest: ContentDigest) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
-/// Keeps nothing, for programs that embed Toolstead without a store: changes are made and cannot be undone.
+/// Journal that stores nothing, for embedding applications without a store: changes are made and cannot be undone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoJournal;
 

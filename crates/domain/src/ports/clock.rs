@@ -1,26 +1,36 @@
-//! The time, so that nobody inside has to ask the system.
+//! The clock. Inner layers read the time from it instead of from the system.
 
 use std::{fmt, time::Duration};
 
-/// A point in time: microseconds since 1970-01-01T00:00:00Z.
+/// Point in time: microseconds since 1970-01-01T00:00:00Z.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolstead_domain::ports::clock::Timestamp;
+///
+/// let start = Timestamp(1_756_684_800_000_000);
+/// assert_eq!(start.to_string(), "2025-09-01T00:00:00.000Z");
+/// assert_eq!(Timestamp(start.0 + 1_500).since(start), Duration::from_micros(1_500));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The time from `earlier` to this; zero if the clock was set back in between.
+    /// Returns the time from `earlier` to this; zero if the clock was set back in between.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
-/// In RFC 3339, to the millisecond: `2025-09-01T00:00:00.000Z`.
+/// Formats the time by RFC 3339, to the millisecond: `2025-09-01T00:00:00.000Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DAY: i64 = 24 * 60 * 60 * 1000;
         let milliseconds = self.0.div_euclid(1000);
         let (days, time) = (milliseconds.div_euclid(DAY), milliseconds.rem_euclid(DAY));
-        // Days are counted from 0000-03-01, so that a leap day is the last of its year (Hinnant, `civil_from_days`).
+        // Days are counted from 0000-03-01, so that a leap day is the last day of its year (Hinnant,
+        // `civil_from_days`).
         let days = days + 719_468;
         let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
         let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -34,9 +44,23 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Tells the time. Two readings may be equal, and the second may be earlier when the system's clock was set.
+/// Source of the current time. Two readings may be equal, and the second may be earlier if the system clock was set.
+///
+/// ```
+/// use toolstead_domain::ports::clock::{Clock, Timestamp};
+///
+/// struct Stopped(Timestamp);
+///
+/// impl Clock for Stopped {
+///     fn now(&self) -> Timestamp {
+///         self.0
+///     }
+/// }
+///
+/// assert_eq!(Stopped(Timestamp(7)).now(), Timestamp(7));
+/// ```
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 

@@ -1,4 +1,4 @@
-//! Something that offers resources and prompts.
+//! A provider of resources and prompts.
 
 use crate::{
     access::Access,
@@ -14,92 +14,99 @@ use crate::{
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-/// Toolstead's own resources and prompts, or those of a team.
+/// Resources and prompts of Toolstead itself, or of an embedding application.
 ///
 /// Implementers guarantee, as those of [`ToolProvider`](crate::ports::tool_provider::ToolProvider) do:
 /// - [`list`](Self::list) answers from what is known, within seconds;
 /// - [`accesses`](Self::accesses) changes nothing, anywhere;
-/// - [`answer`](Self::answer) touches nothing beyond the accesses it named and what the grant allows while running.
+/// - [`answer`](Self::answer) touches nothing beyond the accesses it returned and what the grant allows while running.
 ///
-/// Requests reach it as calls reach a tool: judged, bounded in time and recorded.
+/// Requests reach the provider as calls reach a tool: checked, limited in time and recorded.
 #[async_trait]
 pub trait ContextProvider: Send + Sync {
-    /// The provider's name. Unique among the registered ones.
+    /// Returns the name of the provider, which is unique among the registered ones.
     fn name(&self) -> &str;
 
-    /// The MCP server whose resources and prompts these are; `None` for those of this program. What a server offers is not
-    /// in our hands: where another provider has the same, its own is told apart or left out, and never refused.
+    /// Returns the MCP server whose resources and prompts these are; `None` for those of this application. The offer of
+    /// a server is not under our control: where another provider has the same names, the server's are renamed or left
+    /// out, and never cause a refusal.
     fn server(&self) -> Option<&ServerName> {
         None
     }
 
-    /// Tells whether its names stand as they are, so that what it asks goes to people in its own words as well.
+    /// Returns `true` if its names are used without a server prefix. Its questions to users are then passed on without
+    /// the name of the server as well.
     fn has_own_names(&self) -> bool {
         false
     }
 
-    /// Everything it offers, in any order; URIs, templates and names of prompts unique.
+    /// Returns everything it offers, in any order, with unique URIs, templates and prompt names.
     ///
     /// # Errors
-    /// [`ProviderError`] when nothing is known.
+    /// [`ProviderError`] if nothing is known.
     async fn list(&self) -> Result<ContextCatalogue, ProviderError>;
 
-    /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
+    /// Returns when [`list`](Self::list) may return a different catalogue than last time. Never returns if it cannot
+    /// change.
     async fn changed(&self) {
         std::future::pending().await
     }
 
-    /// Returns when [`list`](Self::list) answers with what is offered in this run, or nobody can say when it will; a server
-    /// that sleeps is woken for that.
+    /// Returns when [`list`](Self::list) returns the offer of this run, or when it is unknown how long that will take.
+    /// An idle server is started for this.
     async fn settled(&self) {}
 
-    /// Guidance for models on how to use what it offers, as it came; `None` where there is none.
+    /// Returns guidance for models on using its offer, as received; `None` if there is none.
     fn instructions(&self) -> Option<String> {
         None
     }
 
-    /// Begins to watch the resource: [`notice`](Self::notice) tells its changes from now on. Called once for all who watch.
+    /// Subscribes to the resource: [`notice`](Self::notice) reports its changes from now on. Called once for all
+    /// subscribers.
     ///
     /// # Errors
-    /// [`ToolFailure`] where it cannot be watched; the resources of most providers cannot.
+    /// [`ToolFailure`] if it cannot be subscribed to, as is true for the resources of most providers.
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
         let message = format!("The resource `{uri}` cannot be watched: `{}` does not tell of changes.", self.name());
         Err(ToolFailure::new(ErrorKind::NotFound, message).next("Read it again when it is needed."))
     }
 
-    /// Watches the resource no longer.
+    /// Ends the subscription to the resource.
     async fn unsubscribe(&self, uri: &str) {
         let _ = uri;
     }
 
-    /// Hears the least severe log messages that anybody wants from now on; `None`: nobody wants any.
+    /// Sets the minimum severity of log messages that any client requests from now on; `None` if no client requests
+    /// any.
     async fn log_level_wanted(&self, level: Option<LogLevel>) {
         let _ = level;
     }
 
-    /// The next thing that it says outside of any request; waited for by one at a time. Never, by default. Cancel-safe.
+    /// Returns the next notification that belongs to no request. Only one task may wait for it at a time. Never returns
+    /// by default. Cancel-safe.
     async fn notice(&self) -> ContextNotice {
         std::future::pending().await
     }
 
-    /// The accesses of the request beside the resource or prompt itself: real paths, hosts. Empty where there are none.
+    /// Returns the accesses of the request beside the resource or prompt itself: real paths, hosts. Empty if there are
+    /// none.
     ///
     /// # Errors
-    /// [`ToolFailure`] when the request cannot be understood; `not_found` for a resource or prompt that there is not.
+    /// [`ToolFailure`] if the request is invalid; `not_found` for an unknown resource or prompt.
     async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure>;
 
-    /// Answers with the members of MCP's result: `contents` of a resource, `messages` of a prompt, `completion`.
+    /// Answers with the members of the MCP result: `contents` of a resource, `messages` of a prompt, `completion`.
     ///
     /// # Errors
-    /// [`ToolFailure`]; `not_found` as above, `invalid_input` for arguments that a prompt cannot be made with.
+    /// [`ToolFailure`]; `not_found` as above, `invalid_input` for arguments from which a prompt cannot be made.
     async fn answer(
         &self,
         request: &ContextRequest,
         context: &CallContext<'_>,
     ) -> Result<Map<String, Value>, ToolFailure>;
 
-    /// Answers the request that this call stands for, and may ask the client first. A provider that does so, or has use
-    /// for the rest of what the client sent, has its own.
+    /// Answers the request of this call, and may ask the client first. Providers that do so, or that use the rest of
+    /// the client's request, override the default.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).

@@ -10,19 +10,19 @@ use crate::{
 };
 use async_trait::async_trait;
 
-/// The reason why events were not added.
+/// Reason why events were not added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
-    /// The principal has no conversation of that id.
+    /// The principal has no conversation with that id.
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
-    /// Somebody else added events meanwhile: the conversation goes on in another process.
+    /// Another process added events in the meantime.
     #[error("the conversation goes on elsewhere: it has {found} events, and {expected} were expected")]
     GoesOnElsewhere {
-        /// As many as there are.
+        /// Number of stored events.
         found: u64,
-        /// As many as there were to be.
+        /// Number of events that the caller expected.
         expected: u64,
     },
     /// The store failed.
@@ -30,27 +30,27 @@ pub enum AppendError {
     Store(#[from] StoreError),
 }
 
-/// Keeps conversations of one workspace, by principal.
+/// Store of the conversations of one workspace, by principal.
 ///
 /// Implementers guarantee:
-/// - events are only ever added, at the end, without gaps; what [`append`](Self::append) returned is kept, also across
-///   `kill -9`, and what it did not is kept whole or not at all;
-/// - of two processes that add to one conversation at once one is refused;
-/// - one principal's conversations mean nothing to another.
+/// - events are only ever added, at the end, without gaps; events for which [`append`](Self::append) returned are
+///   stored durably, also across `kill -9`, and an interrupted append is stored completely or not at all;
+/// - if two processes add to one conversation at the same time, one of them is refused;
+/// - a principal cannot read the conversations of another.
 #[async_trait]
 pub trait ConversationStore: Send + Sync {
-    /// Begins a conversation. It has no events, or those that [`forked_from`](Conversation::forked_from) says, with their
-    /// numbers and times; `events` does not count here.
+    /// Begins a conversation. It has no events, or the events that [`forked_from`](Conversation::forked_from) refers
+    /// to, with their numbers and times; the field `events` is ignored.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be kept, the principal has one of that id, or the principal's conversation that it
-    /// is a copy of is not there or has fewer events. Then nothing of it is kept.
+    /// [`StoreError`] if it could not be stored, the principal already has one with that id, or the principal's
+    /// conversation that it is a copy of does not exist or has fewer events. Nothing of it is then stored.
     async fn begin(&self, conversation: &Conversation) -> Result<(), StoreError>;
 
-    /// Adds events behind the first `expected` ones, and says the number of the last.
+    /// Adds events after the first `expected` ones, and returns the number of the last.
     ///
     /// # Errors
-    /// [`AppendError`]; then none of them is added.
+    /// [`AppendError`]; none of the events is then added.
     async fn append(
         &self,
         principal: &Principal,
@@ -60,22 +60,22 @@ pub trait ConversationStore: Send + Sync {
         events: Vec<ConversationEventKind>,
     ) -> Result<u64, AppendError>;
 
-    /// A conversation without its events; `None` if the principal has none of that id.
+    /// Returns a conversation without its events; `None` if the principal has none with that id.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn find(&self, principal: &Principal, id: ConversationId) -> Result<Option<Conversation>, StoreError>;
 
-    /// Its events, in order; none where there is no such conversation.
+    /// Returns the events of a conversation, in order; empty if there is no such conversation.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn events(&self, principal: &Principal, id: ConversationId) -> Result<Vec<ConversationEvent>, StoreError>;
 
-    /// The principal's conversations that were handed over in this session, the latest first, at most `limit`.
+    /// Returns the principal's conversations that were delegated in this session, the latest first, at most `limit`.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn handed_over_in(
         &self,
         principal: &Principal,
@@ -83,15 +83,15 @@ pub trait ConversationStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Conversation>, StoreError>;
 
-    /// The principal's conversations that a person began, the one that was added to last first, at most `limit`. What began
-    /// counts as added to.
+    /// Returns the principal's conversations that a user began, the most recently extended first, at most `limit`.
+    /// Beginning a conversation counts as extending it.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<Conversation>, StoreError>;
 }
 
-/// Keeps nothing, for programs that embed Toolstead without a store: no conversation begins.
+/// Store that stores nothing, for embedding applications without a store: no conversation can begin.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoConversations;
 

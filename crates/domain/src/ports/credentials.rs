@@ -1,51 +1,59 @@
-//! The words by which a service knows on whose behalf a request comes.
+//! Credentials that identify a principal to a service.
 
 use crate::{ports::caller::Caller, principal::Principal, secret::Secret};
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// The service that credentials are for. They go to this origin and nowhere else.
+/// Service that credentials are for. They are sent to this origin only.
+///
+/// ```
+/// use toolstead_domain::ports::credentials::{Credentials, NoAccounts, Resource};
+///
+/// let gmail = Resource { grant: "gmail".into(), origin: "https://gmail.googleapis.com".into() };
+/// assert!(NoAccounts.unavailable(&gmail).is_some());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Resource {
-    /// The grant that a person gives at once, by the name that commands know it by: `gmail`, `calendar`.
+    /// Grant that the user gives as a unit, by its name in commands: `gmail`, `calendar`.
     pub grant: Arc<str>,
-    /// Scheme, host and port of the service, as a URL has them: `https://gmail.googleapis.com`.
+    /// Scheme, host and port of the service, as in a URL: `https://gmail.googleapis.com`.
     pub origin: Arc<str>,
 }
 
 /// Headers of one request: name and value.
 pub type CredentialHeaders = Vec<(String, Secret)>;
 
-/// The reason for which there are no credentials.
+/// Reason why there are no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCredentials {
-    /// Nobody signed in, or what was granted is over. Signing in mends it.
+    /// The principal has not signed in, or the grant has expired or was revoked. Signing in again solves it.
     #[error("{0}")]
     SignIn(String),
-    /// Signing in would not help: something is missing in the configuration, or the answer of a person was no.
+    /// Signing in would not help: the configuration is incomplete, or the user declined.
     #[error("{0}")]
     Unavailable(String),
-    /// The place where they are kept, or the one who issues them, did not do its part.
+    /// The store of the credentials or their issuer failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// The credentials of principals for services. One principal never gets those of another.
+/// Credentials of principals for services. A principal never receives those of another.
 #[async_trait]
 pub trait Credentials: Send + Sync {
-    /// The reason for which nobody can have credentials for this; `None` where signing in may do.
+    /// Returns the reason why no principal can have credentials for this service; `None` if signing in may work.
     fn unavailable(&self, resource: &Resource) -> Option<String>;
 
-    /// Headers for one request. What is about to run out is renewed before.
+    /// Returns headers for one request. Credentials that are about to expire are renewed first.
     ///
     /// # Errors
-    /// [`NoCredentials`].
+    /// [`NoCredentials`] if there are none.
     async fn headers(&self, principal: &Principal, resource: &Resource) -> Result<CredentialHeaders, NoCredentials>;
 
-    /// Headers in place of those that the service refused. Where others have renewed them meanwhile, theirs.
+    /// Returns headers in place of those that the service refused. If they have been renewed in the meantime, returns
+    /// the renewed ones.
     ///
     /// # Errors
-    /// [`NoCredentials`].
+    /// [`NoCredentials`] if there are none.
     async fn renewed(
         &self,
         principal: &Principal,
@@ -53,10 +61,10 @@ pub trait Credentials: Send + Sync {
         refused: &CredentialHeaders,
     ) -> Result<CredentialHeaders, NoCredentials>;
 
-    /// Has the one who calls sign in, by a page that a person opens, and returns once the credentials are there.
+    /// Signs the caller in through a page that the user opens, and returns once the credentials are available.
     ///
     /// # Errors
-    /// [`NoCredentials::SignIn`] where nobody can be sent to a page.
+    /// [`NoCredentials::SignIn`] if no user can be sent to a page.
     async fn sign_in(
         &self,
         principal: &Principal,
@@ -65,7 +73,7 @@ pub trait Credentials: Send + Sync {
     ) -> Result<(), NoCredentials>;
 }
 
-/// No credentials for anything.
+/// Credentials for no service.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoAccounts;
 

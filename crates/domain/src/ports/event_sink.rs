@@ -1,18 +1,24 @@
-//! The place that events go to.
+//! The port that events are sent to.
 
 use crate::event::{EventKind, EventOrigin};
 
-/// Takes events. It never blocks, never fails and never slows whoever sends: a watcher that is slow loses events, and is
-/// told how many.
+/// Receives events. It never blocks, never fails and never slows the sender: a slow subscriber loses events, and
+/// receives their number.
+///
+/// ```
+/// use toolstead_domain::ports::event_sink::{EventSink, NoEvents};
+///
+/// assert!(!NoEvents.is_watched());
+/// ```
 pub trait EventSink: Send + Sync {
-    /// Tells whether anybody watches. Whoever would have to work for an event asks first.
+    /// Returns `true` if there is a subscriber. Check this before building an event that is costly to build.
     fn is_watched(&self) -> bool;
 
-    /// Sends an event; without anybody who watches it is dropped.
+    /// Sends an event. Without subscribers it is dropped.
     fn send(&self, origin: EventOrigin, kind: EventKind);
 }
 
-/// Nobody watches.
+/// Sink without subscribers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoEvents;
 

@@ -1,4 +1,4 @@
-//! The audit trail.
+//! The audit log.
 
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
@@ -7,8 +7,16 @@ use crate::{
 };
 use async_trait::async_trait;
 
-/// Which rows to list: those that fit every given condition, the one that was recorded last first. A row stands where it
-/// was recorded first, whatever the clock said.
+/// Selection of the audit records to list: those that meet all conditions, the most recently recorded first. The
+/// position of a record is that of its first recording, whatever the clock said.
+///
+/// ```
+/// use toolstead_domain::ports::execution_log::ExecutionFilter;
+///
+/// let filter = ExecutionFilter { tool: Some("execute_command".into()), limit: 10, ..ExecutionFilter::default() };
+/// assert_eq!(filter.outcome, None);
+/// assert_eq!(ExecutionFilter::default().limit, 50);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionFilter {
     /// Only this tool, by canonical name.
@@ -21,20 +29,21 @@ pub struct ExecutionFilter {
     pub principal: Option<String>,
     /// Only this client: its name, or its name and version.
     pub client: Option<String>,
-    /// Only calls with this label: its name and its value, as they are recorded.
+    /// Only calls with this label: its name and its value, as recorded.
     pub label: Option<(String, String)>,
-    /// Only calls that came at this time or later.
+    /// Only calls that arrived at this time or later.
     pub since: Option<Timestamp>,
-    /// Only the calls that this one made while it ran.
+    /// Only calls made by this call while it ran.
     pub parent: Option<CallId>,
-    /// Only rows that were recorded before this one: where the page before ended. None where there is no such row.
+    /// Only records that were first recorded before this one: the last of the previous page. Without such a record the
+    /// list is empty.
     pub before: Option<CallId>,
-    /// At most so many rows.
+    /// Maximum number of records.
     pub limit: u32,
 }
 
 impl ExecutionFilter {
-    /// Tells whether the row fits all conditions but `before` and `limit`.
+    /// Returns `true` if the record meets all conditions except `before` and `limit`.
     pub fn fits(&self, row: &ToolExecution) -> bool {
         let is_client = |client: &String| {
             row.client.strip_prefix(client.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
@@ -67,21 +76,21 @@ impl Default for ExecutionFilter {
     }
 }
 
-/// Records every call, in exactly one row a call.
+/// Records every call, in exactly one audit record per call.
 #[async_trait]
 pub trait ExecutionLog: Send + Sync {
-    /// Writes the row of a call that begins ([`Outcome::Running`](crate::tool_execution::Outcome::Running)) or waits
-    /// ([`Outcome::InputRequired`](crate::tool_execution::Outcome::InputRequired)), or the final row of a call, replacing
-    /// the one before. Returns once the row is on record: it survives
-    /// a kill of this process, and whoever reads the log from then on finds it.
+    /// Writes the record of a call that begins ([`Outcome::Running`](crate::tool_execution::Outcome::Running)) or waits
+    /// ([`Outcome::InputRequired`](crate::tool_execution::Outcome::InputRequired)), or the final record of a call,
+    /// which replaces the earlier one. Returns once the record is durable: it survives a kill of this process, and all
+    /// later reads of the log find it.
     ///
-    /// A row with a final outcome is never changed again; recording it a second time has no effect.
+    /// A record with a final outcome never changes again; recording it a second time has no effect.
     ///
     /// # Errors
-    /// [`StoreError`] when it is not known to be on record.
+    /// [`StoreError`] if it is not known to be recorded.
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError>;
 
-    /// Does the same for borrowed members. The default copies them.
+    /// Records a call from borrowed members, as [`record`](Self::record) does. The default copies them.
     ///
     /// # Errors
     /// Those of [`record`](Self::record).
@@ -89,28 +98,28 @@ pub trait ExecutionLog: Send + Sync {
         self.record(execution.to_execution()).await
     }
 
-    /// The row of a call; `None` when there is none.
+    /// Returns the record of a call; `None` if there is none.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError>;
 
-    /// The calls on record whose ids begin with these hexadecimal digits (lower case, without dashes), in the order of
-    /// their ids; at most so many.
+    /// Returns the recorded calls whose ids begin with these hexadecimal digits (lower case, without dashes), in the
+    /// order of their ids, at most `at_most`.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn beginning_with(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, StoreError>;
 
-    /// The rows that fit, the one that was recorded last first.
+    /// Returns the records that meet the conditions, the most recently recorded first.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError>;
 
-    /// Finds out whether a row could be recorded now, and records none.
+    /// Checks that a record could be written now, without writing one.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not.
+    /// [`StoreError`] if it could not.
     async fn check(&self) -> Result<(), StoreError>;
 }

@@ -1,39 +1,40 @@
-//! A language model, whoever serves it.
+//! A language model, independent of the service that runs it.
 
 use crate::model::{error::ModelError, reply::ModelEvent, request::ModelRequest, usage::Prices};
 use async_trait::async_trait;
 
-/// Facts of a model that are known without asking it.
+/// Facts about a model that are known without a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFacts {
-    /// The protocol: `anthropic`, `openai`, `openai_responses`, `gemini`, or a program's own word.
+    /// Protocol: `anthropic`, `openai`, `openai_responses`, `gemini`, or a name of the embedding application.
     pub provider: String,
-    /// The model by the provider's name.
+    /// Name of the model at the provider.
     pub model: String,
-    /// Tokens that its window holds.
+    /// Size of the context window, in tokens.
     pub context_tokens: u64,
-    /// It sees images.
+    /// `true` if the model accepts images.
     pub takes_images: bool,
-    /// Its prices; `None`: not known.
+    /// Prices; `None` if they are not known.
     pub prices: Option<Prices>,
 }
 
-/// A model.
+/// Language model.
 ///
 /// Implementers guarantee:
-/// - an answer ends with [`ModelEvent::Finished`] or with an error, and with one of them alone;
-/// - a request is made again only while nothing of its answer has come, and each time that is told;
-/// - the blocks of an answer can stand in a later request as they are, and what is sealed in them goes back byte for byte;
-/// - dropping an answer takes the request back.
+/// - an answer ends with either [`ModelEvent::Finished`] or an error;
+/// - a request is repeated only while no part of its answer has arrived, and each repetition is reported;
+/// - the blocks of an answer can be used unchanged in a later request, and sealed content in them is sent back byte for
+///   byte;
+/// - dropping an answer cancels the request.
 #[async_trait]
 pub trait ModelProvider: Send + Sync {
-    /// Its name in the configuration.
+    /// Returns its name in the configuration.
     fn name(&self) -> &str;
 
-    /// Facts of it.
+    /// Returns the facts about it.
     fn facts(&self) -> &ModelFacts;
 
-    /// The host that requests go to; `None`: they leave for none, or nobody knows.
+    /// Returns the host that requests are sent to; `None` if they are sent to no host, or it is not known.
     fn host(&self) -> Option<&str> {
         None
     }
@@ -41,13 +42,13 @@ pub trait ModelProvider: Send + Sync {
     /// Sends a request.
     ///
     /// # Errors
-    /// [`ModelError`] when the request cannot be made at all.
+    /// [`ModelError`] if the request cannot be made at all.
     async fn send(&self, request: ModelRequest) -> Result<Box<dyn ModelAnswer>, ModelError>;
 }
 
-/// An answer that is coming.
+/// Answer that is being received.
 #[async_trait]
 pub trait ModelAnswer: Send {
-    /// The next piece; `None` after [`ModelEvent::Finished`] and after an error.
+    /// Returns the next piece; `None` after [`ModelEvent::Finished`] and after an error.
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>>;
 }

@@ -1,18 +1,24 @@
-//! The language models that tools may ask.
+//! Language models that tools may use.
 
 use crate::ports::model_provider::ModelProvider;
 use std::sync::Arc;
 
-/// The models of an application.
+/// Models of an application.
+///
+/// ```
+/// use toolstead_domain::ports::models::{Models, NoModels};
+///
+/// assert_eq!(NoModels.model(None).err().as_deref(), Some("no model is configured"));
+/// ```
 pub trait Models: Send + Sync {
-    /// The model of this name, of this strength (`weak`, `strong`), or the usual one.
+    /// Returns the model with this name or of this strength (`weak`, `strong`); the default model for `None`.
     ///
     /// # Errors
-    /// The reason, with the names that there are.
+    /// The reason, with the available names.
     fn model(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, String>;
 }
 
-/// No models.
+/// Application without models.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModels;
 

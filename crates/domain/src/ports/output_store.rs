@@ -6,7 +6,17 @@ use crate::{
 use async_trait::async_trait;
 use std::{fmt, io, num::NonZeroU64, str::FromStr};
 
-/// Names a stored output: `o17`. It belongs to one principal in one workspace, and its content never changes.
+/// Handle of a stored output: `o17`. It belongs to one principal in one workspace, and its content never changes.
+///
+/// ```
+/// use toolstead_domain::ports::output_store::OutputHandle;
+///
+/// let handle: OutputHandle = "o17".parse()?;
+/// assert_eq!(handle.0.get(), 17);
+/// assert_eq!(handle.to_string(), "o17");
+/// assert!("17".parse::<OutputHandle>().is_err());
+/// # Ok::<(), toolstead_domain::ports::output_store::InvalidHandle>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputHandle(pub NonZeroU64);
 
@@ -26,44 +36,44 @@ impl FromStr for OutputHandle {
     }
 }
 
-/// A text that is no handle.
+/// Text that is not a valid handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a handle is the letter `o` and a number, such as `o17`")]
 pub struct InvalidHandle;
 
-/// A stored output without its content.
+/// Stored output without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredOutput {
-    /// Its name.
+    /// Handle of the output.
     pub handle: OutputHandle,
-    /// Its size, in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its kind: `text/plain`, `application/json`, `image/png`.
+    /// Media type: `text/plain`, `application/json`, `image/png`.
     pub media_type: String,
-    /// Stands for its content.
+    /// Digest of the content.
     pub digest: ContentDigest,
 }
 
-/// A stored content, to be read from any place in it. Reading blocks.
+/// Stored content with random access. Reading blocks.
 pub trait StoredContent: io::Read + io::Seek + Send + 'static {}
 
 impl<T: io::Read + io::Seek + Send + 'static> StoredContent for T {}
 
-/// Keeps large outputs of one workspace, by principal.
+/// Store of the large outputs of one workspace, by principal.
 ///
 /// Implementers guarantee:
-/// - a handle never names another content than at first, also across restarts and after its content has expired;
-/// - one principal's handles mean nothing to another, nor to the same one in another workspace;
-/// - the same content of the same principal and media type is kept once and has one handle while it is kept;
-/// - what [`store`](Self::store) returned can be opened until retention takes it, by age counted from the last time
-///   that it was stored, or by size, oldest first;
-/// - what is open can be read to its end, also when retention takes it meanwhile.
+/// - a handle never refers to another content than at first, also across restarts and after its content has expired;
+/// - handles of one principal are unknown to another principal, and to the same one in another workspace;
+/// - the same content of the same principal and media type is stored once and has one handle while it is stored;
+/// - an output that [`store`](Self::store) returned can be opened until retention removes it, by age since it was last
+///   stored, or by size, oldest first;
+/// - an open content can be read to its end, even if retention removes it in the meantime.
 #[async_trait]
 pub trait OutputStore: Send + Sync {
-    /// Keeps a content.
+    /// Stores a content.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be kept; nothing of it is left then.
+    /// [`StoreError`] if it could not be stored; nothing of it then remains.
     async fn store(
         &self,
         principal: &Principal,
@@ -72,30 +82,30 @@ pub trait OutputStore: Send + Sync {
         content: &[u8],
     ) -> Result<StoredOutput, StoreError>;
 
-    /// An output without its content; `None` if the principal has none of that name, or it has expired.
+    /// Returns an output without its content; `None` if the principal has none with that handle, or it has expired.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn find(&self, principal: &Principal, handle: OutputHandle) -> Result<Option<StoredOutput>, StoreError>;
 
-    /// Opens a content; `None` as with [`find`](Self::find).
+    /// Opens a content; `None` as for [`find`](Self::find).
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn open(
         &self,
         principal: &Principal,
         handle: OutputHandle,
     ) -> Result<Option<Box<dyn StoredContent>>, StoreError>;
 
-    /// The principal's outputs with the highest numbers, newest first, at most `limit`.
+    /// Returns the principal's outputs with the highest numbers, newest first, at most `limit`.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<StoredOutput>, StoreError>;
 }
 
-/// Keeps nothing, for programs that embed Toolstead without a store: what is cut is then said to be lost.
+/// Store that stores nothing, for embedding applications without a store: truncated output is then reported as lost.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOutputs;
 

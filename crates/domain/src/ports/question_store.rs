@@ -1,4 +1,4 @@
-//! The place of questions that wait, since nobody could be asked in mid-call.
+//! The store of questions that wait for an answer because no user could be asked during the call.
 
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
@@ -7,25 +7,25 @@ use crate::{
 };
 use async_trait::async_trait;
 
-/// The reason why questions were not kept, or not answered.
+/// Reason why questions were not stored, or not answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuestionError {
-    /// The principal's session has too many questions that wait.
+    /// The session of the principal has too many waiting questions.
     #[error("{0} questions of this session wait for an answer already")]
     TooMany(usize),
-    /// The principal has no questions of that id.
+    /// The principal has no questions with that id.
     #[error("there are no questions {0}")]
     NotFound(QuestionId),
-    /// Somebody answered them before.
+    /// The questions already have answers.
     #[error("the questions {0} are answered already")]
     Answered(QuestionId),
-    /// There is not one answer for each question.
+    /// The number of answers is not the number of questions.
     #[error("there are {questions} questions and {answers} answers")]
     Mismatch {
-        /// As many questions.
+        /// Number of questions.
         questions: usize,
-        /// As many answers.
+        /// Number of answers.
         answers: usize,
     },
     /// The store failed.
@@ -33,22 +33,22 @@ pub enum QuestionError {
     Store(#[from] StoreError),
 }
 
-/// As many of a session wait at once.
+/// Maximum number of waiting questions per session.
 pub const WAITING_OF_A_SESSION: usize = 20;
 
-/// Keeps questions of one workspace until they are answered, by principal.
+/// Stores the questions of one workspace until they are answered, by principal.
 ///
 /// Implementers guarantee:
-/// - one principal's questions mean nothing to another, whoever knows their number, and a number names the same questions
-///   for good;
+/// - a principal cannot read the questions of another, even with their number, and a number always refers to the same
+///   questions;
 /// - questions are answered once;
-/// - at most [`WAITING_OF_A_SESSION`] of a session wait; what was asked longest ago is forgotten first.
+/// - at most [`WAITING_OF_A_SESSION`] of a session wait; the oldest are deleted first.
 #[async_trait]
 pub trait QuestionStore: Send + Sync {
-    /// Keeps questions, and returns their number.
+    /// Stores questions, and returns their number.
     ///
     /// # Errors
-    /// [`QuestionError`]; then they are not kept.
+    /// [`QuestionError`]; they are then not stored.
     async fn keep(
         &self,
         principal: &Principal,
@@ -57,21 +57,21 @@ pub trait QuestionStore: Send + Sync {
         questions: Vec<Question>,
     ) -> Result<QuestionId, QuestionError>;
 
-    /// The principal's questions of that number.
+    /// Returns the principal's questions with that number.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn find(&self, principal: &Principal, id: QuestionId) -> Result<Option<DeferredQuestions>, StoreError>;
 
-    /// The principal's questions that wait, the oldest first.
+    /// Returns the principal's waiting questions, the oldest first.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn waiting(&self, principal: &Principal) -> Result<Vec<DeferredQuestions>, StoreError>;
 
-    /// Answers them, one text for each question.
+    /// Answers them, with one text for each question.
     ///
     /// # Errors
-    /// [`QuestionError`]; then nothing has changed.
+    /// [`QuestionError`]; nothing has then changed.
     async fn answer(&self, principal: &Principal, id: QuestionId, answers: Vec<String>) -> Result<(), QuestionError>;
 }

@@ -1,31 +1,40 @@
-//! The store of rules that a person approved for longer than a session.
+//! The store of rules that a user approved beyond a session.
 
 use crate::{permission::rule::RuleOrigin, ports::approver::ApprovalScope};
 use async_trait::async_trait;
 
-/// Keeps allow rules.
+/// Stores allow rules.
 ///
-/// Implementers keep a rule whole or not at all, change nothing else in the place where it stands, and what they kept is
-/// in force at the next start.
+/// Implementers store a rule completely or not at all, change nothing else in the file that holds it, and apply stored
+/// rules at the next start.
+///
+/// ```
+/// use toolstead_domain::ports::{
+///     approver::ApprovalScope,
+///     rule_store::{NoRuleStore, RuleStore},
+/// };
+///
+/// assert!(ApprovalScope::ALL.iter().all(|scope| !NoRuleStore.keeps(*scope)));
+/// ```
 #[async_trait]
 pub trait RuleStore: Send + Sync {
-    /// Tells whether rules of this scope can be kept here. Never for those that end with a call, a run or a
-    /// session.
+    /// Returns `true` if rules of this scope can be stored here. Always `false` for scopes that end with a call, a run
+    /// or a session.
     fn keeps(&self, scope: ApprovalScope) -> bool;
 
-    /// Keeps the allow rule and says where it stands now. One that stands there already is no error.
+    /// Stores the allow rule and returns its origin. Storing a rule that already exists succeeds.
     ///
     /// # Errors
-    /// [`RuleNotKept`]; then nothing changed.
+    /// [`RuleNotKept`]; nothing has then changed.
     async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept>;
 }
 
-/// The reason why a rule is not kept.
+/// Reason why a rule is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the rule cannot be kept: {0}")]
 pub struct RuleNotKept(pub String);
 
-/// The store that keeps nothing.
+/// Store that stores no rules.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoRuleStore;
 

@@ -1,32 +1,32 @@
-//! The place where arguments are validated that could cost this process too much.
+//! Validation of arguments outside of this process, which could cost this process too much.
 
 use crate::tool_input_schema::{Formats, InvalidArguments, InvalidSchema};
 use async_trait::async_trait;
 use serde_json::Value;
 
-/// Validates against schemas that have no bound, beside this process.
+/// Validates values against schemas of unbounded cost, outside of this process.
 ///
 /// Implementers guarantee:
-/// - the verdict is that of the schema, and what is wrong is told as the validation in this process tells it;
-/// - it comes within a bounded processor time and memory, or not at all: whatever schema and value do, this process
-///   continues, and the verdict is the same on a busy machine;
+/// - the verdict is that of the schema, and violations are reported as by the validation in this process;
+/// - it takes a bounded processor time and memory, or fails: whatever schema and value do, this process continues, and
+///   the verdict is the same on a busy machine;
 /// - dropping the future ends the work.
 #[async_trait]
 pub trait SchemaValidator: Send + Sync + 'static {
     /// Checks the value against the schema.
     ///
     /// # Errors
-    /// [`NotValidated`].
+    /// [`NotValidated`] if it does not match, or could not be checked.
     async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated>;
 }
 
-/// The reason why a value is not known to fit.
+/// Reason why a value is not known to match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotValidated {
-    /// It does not fit.
+    /// The value does not match.
     #[error(transparent)]
     Invalid(#[from] InvalidArguments),
-    /// The schema is none.
+    /// The schema is invalid.
     #[error(transparent)]
     Schema(#[from] InvalidSchema),
     /// The validation used more processor time than this, for example "1 second".
@@ -35,18 +35,18 @@ pub enum NotValidated {
     /// The validation did not answer in time.
     #[error("the validation did not answer in time")]
     Late,
-    /// It needs too much memory.
+    /// The validation needs too much memory.
     #[error("it needs too much memory")]
     OutOfMemory,
-    /// It cannot be done here; why.
+    /// The validation cannot be done here, for this reason.
     #[error("{0}")]
     Unavailable(String),
-    /// The process that did it ended; how.
+    /// The validating process ended in this way.
     #[error("the process that did it ended: {0}")]
     Ended(String),
 }
 
-/// A validator without another process: nothing is validated.
+/// Validator without a process: validates nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoSchemaValidator;
 

@@ -1,22 +1,21 @@
-//! Files as sessions have read them: whoever changes one later is told when it is not that any more.
+//! Known versions of files by session. A session that changes a file learns if the file is not in its known version any more.
 
 use crate::{content_digest::ContentDigest, ports::tool_repository::StoreError, principal::Principal};
 use async_trait::async_trait;
 use std::path::Path;
 
-/// The last content of each file that a session has read or written.
+/// Last content of each file that a session has read or written.
 ///
 /// Implementers guarantee:
-/// - what one session has seen, another one does not know;
-/// - what is known of a file is what was seen last of it;
-/// - they are bounded: what was seen longest ago is forgotten first, and a file that is forgotten is one that was never
-///   read.
+/// - sessions do not share known versions;
+/// - the known version of a file is the one that was recorded last;
+/// - the store is bounded: the oldest versions are deleted first, and a file without a version counts as never read.
 #[async_trait]
 pub trait SeenFiles: Send + Sync {
-    /// The session knows this content of the file at a real path.
+    /// Records this content as the session's known version of the file at a real path.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be kept. What was known before is known still.
+    /// [`StoreError`] if it could not be stored. The previous version is then still known.
     async fn saw(
         &self,
         principal: &Principal,
@@ -25,16 +24,16 @@ pub trait SeenFiles: Send + Sync {
         digest: ContentDigest,
     ) -> Result<(), StoreError>;
 
-    /// The session knows nothing of the file any more, because it is gone or too large to be known.
+    /// Deletes the session's known version of the file, because the file is deleted or too large.
     ///
     /// # Errors
-    /// [`StoreError`] when it is known still.
+    /// [`StoreError`] if the version is still known.
     async fn forget(&self, principal: &Principal, session: &str, real: &Path) -> Result<(), StoreError>;
 
-    /// The content that the session knows; `None` if it never read the file.
+    /// Returns the session's known version; `None` if it never read the file.
     ///
     /// # Errors
-    /// [`StoreError`] when that cannot be told.
+    /// [`StoreError`] if the store cannot be read.
     async fn known(
         &self,
         principal: &Principal,

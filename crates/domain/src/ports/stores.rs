@@ -1,4 +1,4 @@
-//! All stores of an application, as one backend gives them.
+//! All stores of an application, from one backend.
 
 use crate::ports::{
     change_journal::ChangeJournal, conversation_store::ConversationStore, execution_log::ExecutionLog,
@@ -7,24 +7,24 @@ use crate::ports::{
 };
 use std::{fmt, sync::Arc};
 
-/// The stores of one workspace. A backend keeps the promises of every port: `testing::stores_contract` checks them all.
+/// Stores of one workspace. A backend fulfils the contracts of all ports: `testing::stores_contract` checks them all.
 #[derive(Clone)]
 pub struct Stores {
-    /// The catalogue of tools: `testing::tool_repository_contract`.
+    /// Catalogue of tools: `testing::tool_repository_contract`.
     pub tool_repository: Arc<dyn ToolRepository>,
-    /// The audit trail, over all workspaces: `testing::execution_log_contract`.
+    /// Audit log of all workspaces: `testing::execution_log_contract`.
     pub execution_log: Arc<dyn ExecutionLog>,
     /// Large outputs: `testing::output_store_contract`.
     pub output_store: Arc<dyn OutputStore>,
     /// Changes of files: `testing::change_journal_contract`.
     pub change_journal: Arc<dyn ChangeJournal>,
-    /// Files read by sessions that go on in other processes: `testing::seen_files_contract`.
+    /// Known file versions of sessions that continue in other processes: `testing::seen_files_contract`.
     pub seen_files: Arc<dyn SeenFiles>,
     /// Conversations with agents: `testing::conversation_store_contract`.
     pub conversations: Arc<dyn ConversationStore>,
     /// Plans of sessions: `testing::todo_store_contract`.
     pub todos: Arc<dyn TodoStore>,
-    /// Questions that wait for somebody: `testing::question_store_contract`.
+    /// Questions that wait for an answer: `testing::question_store_contract`.
     pub questions: Arc<dyn QuestionStore>,
 }
 

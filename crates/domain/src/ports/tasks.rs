@@ -1,17 +1,17 @@
-//! Work that goes on after the call that began it.
+//! Work that continues after the call that began it.
 
 use crate::{error_kind::ErrorKind, principal::Principal, tool_call::CallId, tool_failure::ToolFailure};
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// Takes on work that outlives its call, as a task that its owner sees, waits for and stops by its id.
+/// Runs work that outlives its call as a task, which its owner can list, await and stop by its id.
 ///
 /// Implementers guarantee:
-/// - a task is its principal's, and belongs to its session: it ends with that;
+/// - a task belongs to its principal and to its session, and ends with the session;
 /// - stopping a task drops the future of its work.
 #[async_trait]
 pub trait Tasks: Send + Sync {
-    /// Says whether one more may begin.
+    /// Checks that one more task may begin.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
@@ -23,56 +23,56 @@ pub trait Tasks: Send + Sync {
     /// Begins the work, and returns the id of its task.
     ///
     /// # Errors
-    /// [`ToolFailure`] when there are too many; then nothing has begun.
+    /// [`ToolFailure`] if there are too many tasks; nothing has then begun.
     async fn begin(&self, task: NewTask, work: Box<dyn TaskWork>) -> Result<String, ToolFailure>;
 }
 
-/// The task of an agent that is to begin.
+/// Task of an agent to begin.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct NewTask {
-    /// Whose it is.
+    /// Owner of the task.
     pub principal: Principal,
-    /// In which session.
+    /// Session of the task.
     pub session: Arc<str>,
-    /// Its name for people: the line that lists show.
+    /// Title for users: the line in lists.
     pub title: String,
-    /// Its purpose.
+    /// Purpose of the task.
     pub description: Option<String>,
-    /// The call that begins it.
+    /// Call that begins it.
     pub call: Option<CallId>,
 }
 
 impl NewTask {
-    /// A task of this name.
+    /// Creates a task with this title.
     pub fn new(principal: Principal, session: impl Into<Arc<str>>, title: impl Into<String>) -> Self {
         Self { principal, session: session.into(), title: title.into(), description: None, call: None }
     }
 }
 
-/// Work that goes on by itself.
+/// Background work of a task.
 #[async_trait]
 pub trait TaskWork: Send {
-    /// Does it.
+    /// Does the work.
     async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd;
 }
 
-/// The place to which work writes what it has to say while it goes on.
+/// Output of work in progress.
 pub trait TaskOutput: Send + Sync {
-    /// Adds to its output.
+    /// Appends text to the output.
     fn write(&self, text: &str);
 }
 
-/// The end of work.
+/// Result of background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskEnd {
-    /// It did what it was to do.
+    /// The work succeeded.
     Succeeded,
-    /// It did not; its output says why.
+    /// The work failed; its output contains the reason.
     Failed,
 }
 
-/// Takes on nothing.
+/// Refuses all tasks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTasks;
 

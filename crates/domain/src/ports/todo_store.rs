@@ -1,25 +1,25 @@
-//! The place where the plans of sessions are kept.
+//! The store of the plans of sessions.
 
 use crate::{ports::tool_repository::StoreError, principal::Principal, todo::TodoList};
 use async_trait::async_trait;
 
-/// The plan of each session, which for an agent is its conversation.
+/// Plan of each session; the session of an agent is its conversation.
 ///
 /// Implementers guarantee:
-/// - one session's plan is nobody else's, whoever knows its name;
-/// - a plan is replaced whole or not at all;
-/// - they are bounded: the plan that was replaced longest ago is forgotten first.
+/// - the plan of a session is not visible to others, even with its name;
+/// - a plan is replaced completely or not at all;
+/// - the store is bounded: the plan with the oldest replacement is deleted first.
 #[async_trait]
 pub trait TodoStore: Send + Sync {
-    /// The plan of the session; empty where there is none.
+    /// Returns the plan of the session; empty if there is none.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     async fn todos(&self, principal: &Principal, session: &str) -> Result<TodoList, StoreError>;
 
-    /// Replaces it, and returns the one before.
+    /// Replaces the plan, and returns the previous one.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be kept. The one before holds still.
+    /// [`StoreError`] if it could not be stored. The previous plan then remains.
     async fn replace(&self, principal: &Principal, session: &str, todos: TodoList) -> Result<TodoList, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Hooks, which run before and after every call.
+//! Hooks that run before and after every call.
 
 use crate::{
     access::Access, labels::Labels, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult,
@@ -7,26 +7,26 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// The decision of a hook before a call, from lenient to strict: the strictest of several wins.
+/// Decision of a hook before a call, from lenient to strict: the strictest of several wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum HookVerdict {
-    /// Nothing to say; rules and defaults decide.
+    /// No objection; rules and defaults decide.
     #[default]
     Continue,
-    /// Have somebody asked, whatever rules and defaults say, for this reason.
+    /// Require approval for this reason, whatever rules and defaults decide.
     Ask(String),
-    /// Not now: refuse the call, so that somebody outside can settle it first.
+    /// Refuse the call for now, so that the matter can be settled outside first.
     Defer(String),
     /// Refuse the call, with the reason for the model.
     Deny(String),
 }
 
-/// A text that a hook wants the model to know.
+/// Text of a hook for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookContext {
-    /// The one who says it, where one hook speaks for several.
+    /// Author of the text, if one hook answers for several.
     pub by: Option<String>,
-    /// The text.
+    /// The text itself.
     pub text: String,
 }
 
@@ -36,40 +36,49 @@ impl<T: Into<String>> From<T> for HookContext {
     }
 }
 
-/// The word of a hook before a call.
+/// Response of a hook before a call.
+///
+/// ```
+/// use toolstead_domain::ports::tool_hook::{BeforeCall, HookVerdict};
+///
+/// assert_eq!(BeforeCall::deny("not on Fridays").verdict, HookVerdict::Deny("not on Fridays".into()));
+/// assert_eq!(BeforeCall::go_on().verdict, HookVerdict::Continue);
+/// assert!(HookVerdict::Ask("why".into()) < HookVerdict::Deny("why".into()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BeforeCall {
-    /// Its decision.
+    /// Decision of the hook.
     pub verdict: HookVerdict,
-    /// The one who decided that, where one hook speaks for several.
+    /// Author of the decision, if one hook answers for several.
     pub by: Option<String>,
-    /// Other arguments, under their canonical names. They are validated again, and judged in place of the first ones.
+    /// Replacement arguments, with their canonical names. They are validated again, and checked in place of the
+    /// original ones.
     pub arguments: Option<Map<String, Value>>,
-    /// For the model, beside the result.
+    /// Texts for the model, beside the result.
     pub context: Vec<HookContext>,
-    /// For the person at the client.
+    /// Messages to the user at the client.
     pub messages: Vec<String>,
-    /// For the row of the call. Labels that it has already stay as they are.
+    /// Labels for the audit record. Existing labels of the call are not replaced.
     pub labels: Labels,
 }
 
 impl BeforeCall {
-    /// Nothing.
+    /// Returns a response without objection.
     pub fn go_on() -> Self {
         Self::default()
     }
 
-    /// Refuse the call, with the reason for the model.
+    /// Refuses the call, with the reason for the model.
     pub fn deny(reason: impl Into<String>) -> Self {
         HookVerdict::Deny(reason.into()).into()
     }
 
-    /// Have somebody asked, for this reason.
+    /// Requires approval, for this reason.
     pub fn ask(reason: impl Into<String>) -> Self {
         HookVerdict::Ask(reason.into()).into()
     }
 
-    /// Go on with these arguments.
+    /// Continues with these arguments.
     pub fn rewrite(arguments: Map<String, Value>) -> Self {
         Self { arguments: Some(arguments), ..Self::default() }
     }
@@ -81,39 +90,38 @@ impl From<HookVerdict> for BeforeCall {
     }
 }
 
-/// A call that is over.
+/// Call that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct EndedCall<'a> {
-    /// The call as it was made; `None` where it did not get as far as that.
+    /// Call as it was made; `None` if it ended before that.
     pub call: Option<&'a ToolCall>,
-    /// Its accesses, as they were judged; `None` where it did not get as far as that.
+    /// Accesses that were checked; `None` if the call ended before that.
     pub accesses: Option<&'a [Access]>,
-    /// The row that will be recorded. It is what says whether the call ran.
+    /// Audit record that will be written. It shows if the call ran.
     pub execution: &'a ToolExecution,
-    /// Its result.
+    /// Result of the call.
     pub result: Option<&'a ToolResult>,
 }
 
-/// The word of a hook after a call. Nothing of it changes what happened.
+/// Response of a hook after a call. It does not change what happened.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AfterCall {
-    /// The result that the model gets in place of the first one, whose digest the audit trail keeps.
+    /// Result that the model receives in place of the original one. The audit log stores the digest of the original.
     pub output: Option<ToolResult>,
-    /// The one who changed it, where one hook speaks for several.
+    /// Author of the change, if one hook answers for several.
     pub by: Option<String>,
-    /// For the model, beside the result.
+    /// Texts for the model, beside the result.
     pub context: Vec<HookContext>,
-    /// For the person at the client.
+    /// Messages to the user at the client.
     pub messages: Vec<String>,
 }
 
-/// The time that a hook is waited for. One that is late before a call refuses it; one that is late after it is passed
-/// over.
+/// Timeouts of a hook. A call is refused if a hook before it is late; a late hook after it is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HookPatience {
-    /// Before a call.
+    /// Timeout before a call.
     pub before: Duration,
-    /// After it.
+    /// Timeout after a call.
     pub after: Duration,
 }
 
@@ -123,23 +131,55 @@ impl Default for HookPatience {
     }
 }
 
-/// A hook. It may refuse, have somebody asked, and rewrite; it never allows what a rule denies or asks about.
+/// Hook on calls. It may refuse, require approval and rewrite; it never allows what a rule denies, and never grants an
+/// approval that a rule requires.
 ///
-/// Dropping a future of it ends what it does.
+/// Dropping one of its futures stops its work.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use toolstead_domain::{
+///     access::Access,
+///     ports::tool_hook::{AfterCall, BeforeCall, EndedCall, ToolHook},
+///     tool_call::ToolCall,
+/// };
+///
+/// struct NoForce;
+///
+/// #[async_trait]
+/// impl ToolHook for NoForce {
+///     fn name(&self) -> &str {
+///         "no_force"
+///     }
+///
+///     async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, _: Option<&'a [Access]>) -> BeforeCall {
+///         match call.arguments.contains_key("force") {
+///             true => BeforeCall::deny("`force` is not allowed here"),
+///             false => BeforeCall::go_on(),
+///         }
+///     }
+///
+///     async fn after<'s, 'e>(&'s self, _: EndedCall<'e>) -> AfterCall {
+///         AfterCall::default()
+///     }
+/// }
+///
+/// assert_eq!(NoForce.patience().before.as_secs(), 60);
+/// ```
 #[async_trait]
 pub trait ToolHook: Send + Sync {
-    /// The hook's name, for refusals and the audit trail.
+    /// Returns the name of the hook, for refusals and the audit log.
     fn name(&self) -> &str;
 
-    /// The time that it is waited for.
+    /// Returns the timeouts of the hook.
     fn patience(&self) -> HookPatience {
         HookPatience::default()
     }
 
-    /// Before a call is judged. `accesses` is what it would touch with the arguments that it has by now; `None` where
-    /// that cannot be told. They are worked out again before they are judged.
+    /// Called before a call is checked. `accesses` are the accesses of the call with its current arguments; `None` if
+    /// they cannot be determined. They are determined again before the check.
     async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCall;
 
-    /// After a call, whether or not it ran, and before its row is recorded.
+    /// Called after a call, even if it did not run, and before its record is written.
     async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCall;
 }

@@ -1,4 +1,4 @@
-//! Something that lists tools, says what a call would touch, and runs it.
+//! A provider that lists tools, reports the accesses of calls, and runs them.
 
 use crate::{
     access::Access,
@@ -27,96 +27,98 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The end of a line in a [preview](ToolProvider::preview), outside of its hunks, that names a content which the preview
+/// End of a line in a [preview](ToolProvider::preview), outside of its hunks, that names a content which the preview
 /// does not include. Such a call can be approved only once.
 pub const CONTENT_NOT_SHOWN: &str = "which are not shown";
 
-/// The built-in tools, one MCP server, or a team's own tools.
+/// Built-in tools, one MCP server, or an embedding application's own tools.
 ///
 /// Implementers guarantee:
-/// - [`list`](Self::list) answers from what is known, within seconds, also when the other side is down;
+/// - [`list`](Self::list) answers from what is known, within seconds, even if the upstream server is unavailable;
 /// - [`accesses`](Self::accesses) changes nothing, anywhere;
-/// - [`call`](Self::call) touches nothing beyond the accesses it named and what the grant allows while running, and
-///   cleans up after itself when its future is dropped (processes end, an upstream hears `notifications/cancelled`).
+/// - [`call`](Self::call) touches nothing beyond the accesses it returned and what the grant allows while running, and
+///   cleans up when its future is dropped (processes end, an upstream server receives `notifications/cancelled`).
 #[async_trait]
 pub trait ToolProvider: Send + Sync {
-    /// The provider's name: `built-in`, or the server's name. Unique among the registered providers.
+    /// Returns the name of the provider: `built-in`, or the name of the server. It is unique among the registered
+    /// providers.
     fn name(&self) -> &str;
 
-    /// Its identity from run to run: its catalogue is kept under this.
+    /// Returns the identity under which its catalogue is stored between runs.
     fn identity(&self) -> ProviderIdentity {
         ProviderIdentity::of_program(self.name())
     }
 
-    /// The tools, in any order, names unique.
+    /// Returns the tools, in any order, with unique names.
     ///
     /// # Errors
-    /// [`ProviderError`] when nothing is known yet and the provider failed.
+    /// [`ProviderError`] if nothing is known yet and the provider failed.
     async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
 
-    /// Members of its list beside the tools (`_meta`, those that nobody here knows), for clients that see its tools alone.
-    /// Never blocks.
+    /// Returns the members of its list beside the tools (`_meta` and unknown ones), for clients that see only its
+    /// tools. Never blocks.
     fn list_members(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
+    /// Returns when [`list`](Self::list) may return different tools than last time. Never returns if they cannot
+    /// change.
     async fn changed(&self) {
         std::future::pending().await
     }
 
-    /// Finds out what [`list`](Self::list) is to answer now, also where that means to start something; returns when that is
-    /// done, well or badly. Nothing, where the list is always true.
+    /// Updates the tools that [`list`](Self::list) returns, and starts the server if necessary. Returns when that has
+    /// succeeded or failed. Does nothing if the list is always current.
     async fn refresh(&self) {}
 
-    /// Its version, if it has one of its own.
+    /// Returns its version, if it has one of its own.
     fn version(&self) -> Option<String> {
         None
     }
 
-    /// The state of the provider. Never blocks.
+    /// Returns the state of the provider. Never blocks.
     fn state(&self) -> ProviderState {
         ProviderState::Ready
     }
 
-    /// Tells whether every value of this provider's schemas is to be checked as ours are: `format` asserted and defaults
-    /// filled. MCP servers say no: their schemas are taken as they came.
+    /// Returns `true` if values are validated against its schemas as strictly as for built-in tools: `format` is
+    /// asserted, and defaults are filled in. `false` for MCP servers, whose schemas are used as received.
     fn owns_schemas(&self) -> bool {
         true
     }
 
-    /// Tells whether a result over the budget of text goes under a handle. A provider says no where its results are to go
-    /// on whole.
+    /// Returns `true` if a result over the text limit is stored under a handle. `false` if the provider's results must
+    /// be passed on whole.
     fn bounds_output(&self) -> bool {
         true
     }
 
-    /// Tells whether what this tool asks goes to people in the provider's own words, without the name of its server before
-    /// them. So it is where names stand as they are.
+    /// Returns `true` if questions of this tool are passed to users without the name of its server before them. By
+    /// default this is so for tools whose names have no server prefix.
     fn asks_in_own_words(&self, tool: &Tool) -> bool {
         tool.name() != tool.rule_name()
     }
 
-    /// The accesses of the call: real paths, hosts, commands. Empty: nothing that a rule could judge.
+    /// Returns the accesses of the call: real paths, hosts, commands. Empty if no rule could apply to it.
     ///
     /// # Errors
-    /// [`ToolFailure`] when the arguments cannot be understood, or name a place that does not exist.
+    /// [`ToolFailure`] if the arguments are invalid, or name a place that does not exist.
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure>;
 
-    /// The time that the call asks to run, by its arguments; `None`: as long as calls of its tool do. The path cuts it to
-    /// its own limit.
+    /// Returns the timeout that the arguments of the call request; `None` for that of its tool. The call path limits it
+    /// to its own maximum.
     fn time_wanted(&self, call: &ToolCall) -> Option<Duration> {
         let _ = call;
         None
     }
 
-    /// Tells what the call would change, as a unified diff for the person who is asked about it; `None` where that is not
-    /// known before. Changes nothing, and reads nothing but the files that the call would write. A content that is missing
-    /// is named in a line that ends with [`CONTENT_NOT_SHOWN`]. The preview is made again after the approval; if it differs,
-    /// the new one requires approval.
+    /// Returns the change that the call would make, as a unified diff for the approver; `None` if it is not known in
+    /// advance. Changes nothing, and reads only the files that the call would write. A content that is left out is
+    /// named in a line that ends with [`CONTENT_NOT_SHOWN`]. The preview is made again after the approval; if it
+    /// differs, the new one requires approval.
     ///
     /// # Errors
-    /// The failure that the call would end in, so that nobody is asked about what cannot work.
+    /// The failure in which the call would end, so that no approval is requested for a call that cannot succeed.
     async fn preview<'s, 'c, 'r, 'x>(
         &'s self,
         call: &'c ToolCall,
@@ -129,19 +131,18 @@ pub trait ToolProvider: Send + Sync {
     /// Runs the call.
     ///
     /// # Errors
-    /// [`ToolFailure`] when it did not do what was asked. A failure that a tool reports in its own result is `Ok` with
-    /// `isError`.
+    /// [`ToolFailure`] if it failed. A failure that a tool reports in its own result is `Ok` with `isError`.
     async fn call<'s, 'c, 'r, 'x>(
         &'s self,
         call: &'c ToolCall,
         context: &'r CallContext<'x>,
     ) -> Result<CallOutcome, ToolFailure>;
 
-    /// Answers a request about a task that a call of its became, with the members of MCP's result. Only providers that
-    /// answer calls with [tasks](ToolResult::task) have some.
+    /// Answers a request about a task that one of its calls became, with the members of the MCP result. Only providers
+    /// that answer calls with [tasks](ToolResult::task) have tasks.
     ///
     /// # Errors
-    /// [`ToolFailure`]; `not_found` for a task that there is not.
+    /// [`ToolFailure`]; `not_found` for an unknown task.
     async fn task<'s, 'c, 'r, 'x>(
         &'s self,
         request: &'c TaskRequest,
@@ -151,60 +152,61 @@ pub trait ToolProvider: Send + Sync {
         Err(ToolFailure::new(ErrorKind::NotFound, "Failed to retrieve task: Task not found"))
     }
 
-    /// A session is over: what belongs to it alone is ended. Returns without waiting for that.
+    /// Ends everything that belongs to this session alone. Returns without waiting for that.
     async fn session_ended(&self, principal: &Principal, session: &str) {
         let _ = (principal, session);
     }
 
-    /// Ends what the provider started. Called once, at shutdown or when it is unregistered.
+    /// Ends everything that the provider started. Called once, at shutdown or when the provider is unregistered.
     async fn close(&self) {}
 }
 
-/// Members of a call's request beside the call itself, for providers that pass them on to a server.
+/// Members of a call's request beside the call itself, for providers that forward them to a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beside<'a> {
-    /// Its `_meta`, without what belongs to one hop, as in [`ToolCall::meta`]; `None`: it had none.
+    /// `_meta` of the request without the members for a single connection, as in [`ToolCall::meta`]; `None` if it had
+    /// none.
     pub meta: Option<&'a Map<String, Value>>,
-    /// Members of its parameters that nobody here knows, in their order.
+    /// Unknown members of the parameters, in their order.
     pub params: &'a [(String, Value)],
 }
 
-/// All that accompanies a call.
+/// Environment of a running call.
 #[derive(Clone, Copy)]
 pub struct CallContext<'a> {
-    /// The call's id.
+    /// Id of the call.
     pub id: CallId,
-    /// The one who calls.
+    /// Principal that makes the call.
     pub principal: &'a Principal,
-    /// The session's id.
+    /// Id of the session.
     pub session: &'a str,
-    /// The end of the call, later by what it has [waited](Caller::waited) for answers. A tool that can returns what
-    /// it has until then.
+    /// End of the call. It moves by the time that the call has [waited](Caller::waited) for answers. A tool that can do
+    /// so returns its partial result by then.
     pub deadline: Instant,
-    /// The policy as it goes along with the call.
+    /// Policy for this call.
     pub grant: &'a Grant,
-    /// The abilities of the client.
+    /// Capabilities of the client.
     pub client: &'a ClientProfile,
     /// Members of the request beside the call.
     pub beside: Beside<'a>,
     /// Labels of the call, those of hooks included.
     pub labels: &'a Labels,
-    /// Answers to what the provider's [`InputRequired`] asked about this call before.
+    /// Answers to the provider's earlier [`InputRequired`] for this call.
     pub answers: Option<&'a Answers>,
-    /// The way back to the client.
+    /// Channel to the client.
     pub caller: &'a dyn Caller,
-    /// Calls other tools, within the scope of this call.
+    /// Calls of other tools, within the scope of this call.
     pub calls: &'a dyn Calls,
-    /// The store of large outputs.
+    /// Store of large outputs.
     pub outputs: &'a dyn OutputStore,
-    /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing
-    /// is cut out of their middle.
+    /// Maximum number of characters of the result's text that reach the model. A tool that returns pages makes them
+    /// fit, so that nothing is cut out of their middle.
     pub output_characters: usize,
 }
 
 impl<'a> CallContext<'a> {
-    /// The context of a call whose caller is silent, with nowhere to keep outputs and the usual budget of text. All that
-    /// is otherwise is set afterwards.
+    /// Creates the context of a call with a silent caller, no output store and the default text limit. Set other fields
+    /// afterwards.
     pub fn new(call: &'a ToolCall, grant: &'a Grant, client: &'a ClientProfile, deadline: Instant) -> Self {
         static NO_LABELS: Labels = Labels::EMPTY;
         Self {
@@ -231,58 +233,65 @@ impl std::fmt::Debug for CallContext<'_> {
     }
 }
 
-/// The end of a call, as far as its provider can say.
+/// Outcome of a call as reported by its provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
-    /// It is done.
+    /// The call is complete.
     Done(ToolResult),
-    /// It needs answers from the client first (MCP 2026-07-28, `InputRequiredResult`).
+    /// The call needs answers from the client first (MCP 2026-07-28, `InputRequiredResult`).
     InputRequired(InputRequired),
 }
 
-/// Questions that must be answered before a call can go on.
+/// Questions that must be answered before a call can continue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputRequired {
-    /// The questions, by key.
+    /// Questions, by key.
     pub requests: BTreeMap<String, InputRequest>,
-    /// A text that comes back to the provider unread, and reaches nobody else.
+    /// Opaque state that is returned to the provider unread, and to nothing else.
     pub state: Option<String>,
 }
 
-/// The answers that a provider gets for its [`InputRequired`].
+/// Answers to an [`InputRequired`] of a provider.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answers {
-    /// The answers, by the keys of their questions.
+    /// Answers, by the keys of their questions.
     pub responses: InputResponses,
-    /// [`InputRequired::state`], as it was.
+    /// [`InputRequired::state`], unchanged.
     pub state: Option<String>,
 }
 
-/// The state of a provider.
+/// State of a provider.
+///
+/// ```
+/// use toolstead_domain::ports::tool_provider::ProviderState;
+///
+/// assert_eq!(ProviderState::Ready.label(), "ready");
+/// assert_eq!(ProviderState::Failed { reason: "exited".into() }.to_string(), "failed: exited");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderState {
-    /// On its way. Tools may be known from an earlier run.
+    /// Connecting. Tools may be known from an earlier run.
     Connecting,
-    /// At work.
+    /// Ready for calls.
     Ready,
-    /// At rest: the next use starts it.
+    /// Not running; the next use starts it.
     Idle,
-    /// Down; it is tried again by itself.
+    /// Unavailable; it is retried automatically.
     Failed {
-        /// The cause, for the operator.
+        /// Cause, for the operator.
         reason: String,
     },
-    /// Its server wants a login.
+    /// The server requires a sign-in.
     NeedsAuthorization {
-        /// The way to go on.
+        /// Next step, for the operator.
         reason: String,
     },
-    /// Ended.
+    /// Closed.
     Closed,
 }
 
 impl ProviderState {
-    /// The state as one word.
+    /// Returns the state as one word.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
@@ -296,7 +305,7 @@ impl ProviderState {
 }
 
 impl std::fmt::Display for ProviderState {
-    /// The word, and the reason where there is one.
+    /// Writes the label, followed by the reason if there is one.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Failed { reason } | Self::NeedsAuthorization { reason } => write!(f, "{}: {reason}", self.label()),
@@ -305,12 +314,12 @@ impl std::fmt::Display for ProviderState {
     }
 }
 
-/// A provider that could not list its tools.
+/// Failure of a provider to list its tools.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("`{provider}` could not list its tools: {reason}")]
 pub struct ProviderError {
-    /// The provider.
+    /// Name of the provider.
     pub provider: Arc<str>,
-    /// The cause.
+    /// Cause of the failure.
     pub reason: String,
 }

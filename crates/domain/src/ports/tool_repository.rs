@@ -1,4 +1,4 @@
-//! The store of what is known of tools between runs.
+//! The store of tool data between runs.
 
 use crate::{
     ports::clock::Timestamp,
@@ -7,56 +7,57 @@ use crate::{
 };
 use async_trait::async_trait;
 
-/// A failed store. The cause is for the operator.
+/// Failure of a store. The cause is for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {operation}")]
 pub struct StoreError {
-    /// The operation that failed: "read the tools of `git`".
+    /// Operation that failed: "read the tools of `git`".
     pub operation: String,
-    /// The cause.
+    /// Cause of the failure.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// A tool that is there under its old name, and whose definition says something else than before.
+/// Changed definition of a tool whose name is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DefinitionChange {
     /// The tool's name.
     pub tool: String,
-    /// Which parts, in the order of [`DefinitionPart::ALL`].
+    /// Changed parts, in the order of [`DefinitionPart::ALL`].
     pub parts: Vec<DefinitionPart>,
-    /// The time when it was seen first.
+    /// Time at which the change was first seen.
     pub at: Timestamp,
 }
 
-/// A provider's tools, as they were saved last.
+/// Tools of a provider, as saved last.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Catalogue {
-    /// The tools, sorted by name. Aliases are not stored and come back empty.
+    /// Tools, sorted by name. Aliases are not stored and are empty when read back.
     pub tools: Vec<Tool>,
-    /// The last change of each tool that has changed since it was seen first, sorted by name.
+    /// Last change of each tool that has changed since it was first seen, sorted by name.
     pub changes: Vec<DefinitionChange>,
 }
 
-/// The last known catalogue of each provider, and which tools an operator switched off.
+/// Last known catalogue of each provider, and the tools that an operator disabled.
 ///
 /// Several processes share one repository; each method is one transaction.
 #[async_trait]
 pub trait ToolRepository: Send + Sync {
-    /// The tools that a provider had when it was last saved; empty if it never was. One that differs in any part of its
-    /// identity is another. Of one that was started in many ways the store may forget those that were saved longest ago.
+    /// Returns the tools of a provider when it was last saved; empty if it never was. Providers that differ in any part
+    /// of their identity are different. If one provider was started in many ways, the store may delete those that were
+    /// saved longest ago.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn catalogue(&self, provider: &ProviderIdentity) -> Result<Catalogue, StoreError>;
 
-    /// Makes `catalogue` the one of the provider. Tools that are gone are forgotten; `enabled` of the given tools is
-    /// not looked at, and what [`set_enabled`](Self::set_enabled) said stays.
+    /// Replaces the catalogue of the provider. Tools that are missing are deleted; `enabled` of the given tools is
+    /// ignored, and settings made with [`set_enabled`](Self::set_enabled) remain.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be written; then nothing was.
+    /// [`StoreError`] if it could not be written; nothing was then changed.
     async fn save_catalogue(
         &self,
         provider: &ProviderIdentity,
@@ -64,15 +65,15 @@ pub trait ToolRepository: Send + Sync {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Switches a tool on or off, whether or not it is known yet. The name is the canonical one.
+    /// Enables or disables a tool, even one that is not known yet. The name is the canonical one.
     ///
     /// # Errors
-    /// [`StoreError`] when it could not be written.
+    /// [`StoreError`] if it could not be written.
     async fn set_enabled(&self, tool: &str, enabled: bool) -> Result<(), StoreError>;
 
-    /// The names of all tools that are switched off, sorted.
+    /// Returns the names of all disabled tools, sorted.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     async fn disabled(&self) -> Result<Vec<String>, StoreError>;
 }

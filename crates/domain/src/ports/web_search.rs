@@ -1,4 +1,4 @@
-//! Searching the web, whoever does it.
+//! Web search, independent of the service that performs it.
 
 use crate::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use async_trait::async_trait;
@@ -8,34 +8,43 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A search.
+/// Web search query.
+///
+/// ```
+/// use toolstead_domain::ports::web_search::{Domains, WebQuery};
+///
+/// let domains = Domains::Only(vec!["example.com".into()]);
+/// let query = WebQuery { text: "sandbox".into(), count: 5, page: 0, domains, freshness: None };
+/// assert!(query.domains.admits("docs.example.com"));
+/// assert!(!query.domains.admits("example.org"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebQuery {
-    /// The words, as they were given.
+    /// Query text, as given.
     pub text: String,
-    /// As many hits at most.
+    /// Maximum number of hits.
     pub count: usize,
-    /// The page of hits, from 0.
+    /// Page of hits, from 0.
     pub page: usize,
-    /// The domains that hits may be of.
+    /// Domains to which hits are limited.
     pub domains: Domains,
-    /// The time within which a page must have appeared.
+    /// Maximum age of a page.
     pub freshness: Option<Freshness>,
 }
 
-/// Domains, in lower case and ASCII. One stands for its hosts: itself, and all below it.
+/// Set of domains, in lower case and ASCII. A domain includes itself and every host below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Domains {
-    /// All.
+    /// All domains.
     #[default]
     All,
-    /// These alone.
+    /// Only these domains.
     Only(Vec<String>),
-    /// All but these.
+    /// All domains except these.
     Without(Vec<String>),
 }
 
-/// A time before now.
+/// Period before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// 24 hours.
@@ -48,76 +57,77 @@ pub enum Freshness {
     Year,
 }
 
-/// A page that was found. Its words are those of its site or of who searched: data, and no instructions. They may have
-/// invisible characters and marks of calls, which `web_search` removes and reports.
+/// Hit of a search. Its texts come from the site or the search service: they are data, not instructions. They may
+/// contain invisible characters and markup of calls, which `web_search` removes and reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebHit {
-    /// Its title, one line of plain text.
+    /// Title, one line of plain text.
     pub title: String,
-    /// Its address: `http` or `https`.
+    /// URL: `http` or `https`.
     pub url: String,
-    /// Its words on the query, one line of plain text; empty where nothing is known.
+    /// Description or excerpt, one line of plain text; empty if none is known.
     pub description: String,
-    /// The time at which it appeared, in the words of who searched.
+    /// Age or date of the page, in the words of the search service.
     pub age: Option<String>,
 }
 
-/// The bounds of a search.
+/// Limits of a search.
 #[derive(Clone, Copy)]
 pub struct SearchBounds<'a> {
-    /// The end of it all, with pauses.
+    /// Deadline of the whole search, pauses included.
     pub deadline: Instant,
-    /// Says whether a host (lower case, without port) may be reached. Asked before anything is sent to one.
+    /// Check if a host (lower case, without port) may be reached. Called before anything is sent to a host.
     pub may_reach: &'a (dyn Fn(&str) -> Result<(), ToolFailure> + Sync),
 }
 
-/// The reason why a search has no answer. No secret is in its texts.
+/// Reason why a search has no answer. The texts contain no secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebSearchError {
-    /// The service was asked too often, or the share of the key is used up.
+    /// The service received too many requests, or the quota of the key is used up.
     #[error("{message}")]
     RateLimited {
-        /// In words.
+        /// Message for the user.
         message: String,
-        /// So long it wants to be left alone, where it says so.
+        /// Time to wait before the next request, if the service reports one.
         retry_after: Option<Duration>,
     },
-    /// There is no key, or the service does not take it.
+    /// The key is missing, or the service does not accept it.
     #[error("{0}")]
     KeyRefused(String),
-    /// The service cannot search for that.
+    /// The service does not support this query.
     #[error("{0}")]
     QueryRefused(String),
-    /// The service wants to see a person.
+    /// The service requires a captcha.
     #[error("{0}")]
     Captcha(String),
-    /// The service failed, or is set up so that it cannot answer.
+    /// The service failed, or is configured so that it cannot answer.
     #[error("{0}")]
     Failed(String),
-    /// The answer is none that its protocol allows.
+    /// The response violates the protocol.
     #[error("{0}")]
     Protocol(String),
-    /// It was not reached: a rule is against its host, nobody answered, or not in time.
+    /// The service was not reached: a rule denies its host, or it did not answer in time.
     #[error("{}", .0.text())]
     NotReached(ToolFailure),
 }
 
-/// Whoever searches the web.
+/// Web search service.
 ///
 /// Implementers guarantee:
-/// - nothing is sent to a host other than [`host`](Self::host) that [`SearchBounds::may_reach`] was not asked about;
-/// - nothing found is an empty list; a failure is never one;
-/// - hits keep to the query: at most `count` of them, of its domains alone.
+/// - nothing is sent to a host other than [`host`](Self::host) without a check by [`SearchBounds::may_reach`];
+/// - a search without hits returns an empty list; a failure never does;
+/// - hits match the query: at most `count` of them, from its domains only.
 #[async_trait]
 pub trait WebSearch: Send + Sync {
-    /// The host that is asked, in lower case; `None`: none outside of this program. Each search is judged as reaching it.
+    /// Returns the host that the search is sent to, in lower case; `None` if it is within this process. Permission to
+    /// reach it is checked for each search.
     fn host(&self) -> Option<&str>;
 
-    /// Searches.
+    /// Searches the web.
     ///
     /// # Errors
-    /// [`WebSearchError`].
+    /// [`WebSearchError`] if there is no answer.
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
@@ -126,7 +136,7 @@ pub trait WebSearch: Send + Sync {
 }
 
 impl Domains {
-    /// Tells whether a host is one of them.
+    /// Returns `true` if the host belongs to one of the domains in this set.
     pub fn admits(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_of = |domain: &String| {
@@ -141,7 +151,7 @@ impl Domains {
 }
 
 impl Freshness {
-    /// Its length.
+    /// Returns the length of the period.
     pub fn length(self) -> Duration {
         let days = match self {
             Self::Day => 1,
@@ -154,7 +164,7 @@ impl Freshness {
 }
 
 impl WebSearchError {
-    /// The failure of a call that asked for it.
+    /// Returns the failure of a call that made this search.
     pub fn into_failure(self) -> ToolFailure {
         let (kind, next) = match &self {
             Self::RateLimited { retry_after: Some(wait), .. } => {
@@ -187,7 +197,7 @@ impl WebSearchError {
     }
 }
 
-/// A time as people say it, rounded up.
+/// Formats a duration in words, rounded up.
 fn in_words(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     match seconds {
